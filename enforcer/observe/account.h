@@ -1,0 +1,63 @@
+/* Counting into the maps, shared by all programs that count IP traffic. EDGES: how many keys there may be. */
+BPF_TABLE("percpu_hash", struct edge_key, struct edge_value, edges, EDGES);
+BPF_PERCPU_ARRAY(missed, u64, MISSED_SLOTS);
+BPF_ARRAY(listening, u8, 65536 - EPHEMERAL_FLOOR);
+
+static __always_inline void miss(u32 slot, u64 bytes) {
+    u64 *count = missed.lookup(&slot);
+    if (count)
+        *count += bytes;
+    slot += 1;
+    count = missed.lookup(&slot);
+    if (count)
+        *count += 1;
+}
+
+static __always_inline void count(struct edge_key *key, u64 bytes, int received) {
+    struct edge_value *value = edges.lookup(key);
+    if (!value) {
+        struct edge_value zero = {};
+        edges.insert(key, &zero);
+        value = edges.lookup(key);
+        if (!value) {
+            miss(FULL_BYTES, bytes);
+            return;
+        }
+    }
+    if (received) {
+        value->rx_bytes += bytes;
+        value->rx_messages += 1;
+    } else {
+        value->tx_bytes += bytes;
+        value->tx_messages += 1;
+    }
+}
+
+static __always_inline int is_listening(u32 port) {
+    u32 slot = port - EPHEMERAL_FLOOR;
+    u8 *known = listening.lookup(&slot);
+    return known && *known;
+}
+
+static __always_inline void learn_listening(u32 port) {
+    if (port < EPHEMERAL_FLOOR)
+        return;
+    u32 slot = port - EPHEMERAL_FLOOR;
+    u8 *known = listening.lookup(&slot);
+    if (known && !*known)
+        *known = 1;
+}
+
+/*
+ * Which end is the server? The one with the smaller port: a client's port is ephemeral. A server above the ephemeral floor
+ * (50051 is popular) is known by a SYN that was sent to it. Equal ports fall to `tie`. What matters is that the two ends of one
+ * connection, asking each for itself, never give the same answer.
+ */
+static __always_inline int is_server(u32 local, u32 remote, int tie) {
+    if (local >= EPHEMERAL_FLOOR && remote >= EPHEMERAL_FLOOR) {
+        int here = is_listening(local), there = is_listening(remote);
+        if (here != there)
+            return here;
+    }
+    return local == remote ? tie : local < remote;
+}

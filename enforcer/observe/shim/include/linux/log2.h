@@ -1,0 +1,1 @@
+/* Included by BCC's prelude, which uses nothing of it. */

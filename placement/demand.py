@@ -1,0 +1,143 @@
+"""What a container or pod needs, from its requests and limits or, where those are not told, from its cgroup's settings.
+
+A demand says which of its numbers are estimates, so that a decision's reasons can say so too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from types import MappingProxyType
+
+from placement.errors import BadQuantity
+
+LEAST_SHARES = 2
+"""The kernel's and the kubelet's smallest cpu.shares: what a container without a CPU request gets."""
+
+SHARES_PER_CPU = 1024
+"""cpu.shares of one whole CPU (kubelet, MilliCPUToShares)."""
+
+HUGEPAGES = "hugepages-"
+
+_SUFFIXES: Mapping[str, Decimal] = {
+    **{
+        name: Decimal(10) ** (3 * power)
+        for power, name in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), start=-3)
+    },
+    **{name: Decimal(1024) ** power for power, name in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)},
+}
+_QUANTITY = re.compile(r"([+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
+
+NOTHING: Mapping[int, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """CPU in thousandths of a CPU, memory and hugepages (by page size) in bytes.
+
+    `memory_limit` None means that there is no limit. `estimated` names the numbers that were not told but derived.
+    """
+
+    cpu_milli: int = 0
+    memory: int = 0
+    memory_limit: int | None = 0
+    hugepages: Mapping[int, int] = field(default=NOTHING, hash=False)
+    estimated: frozenset[str] = frozenset()
+
+    def __add__(self, other: Demand) -> Demand:
+        return Demand(
+            cpu_milli=self.cpu_milli + other.cpu_milli,
+            memory=self.memory + other.memory,
+            memory_limit=_unless_none(self.memory_limit, other.memory_limit, int.__add__),
+            hugepages=_summed(self.hugepages, other.hugepages),
+            estimated=self.estimated | other.estimated,
+        )
+
+    @property
+    def whole_cpus(self) -> int:
+        """The CPUs to own when they are to be exclusive: the request, rounded up, at least one."""
+        return max(1, -(-self.cpu_milli // 1000))
+
+
+def quantity(text: str) -> Decimal:
+    """A Kubernetes resource quantity (`500m`, `1Gi`, `1e3`) as a number."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise BadQuantity(f"{text[:40]!r} is not a resource quantity")
+    number, exponent, suffix = match.groups()
+    scale = Decimal(10) ** int(exponent) if exponent else _SUFFIXES[suffix or ""]
+    return Decimal(number) * scale
+
+
+def from_resources(requests: Mapping[str, str], limits: Mapping[str, str]) -> Demand:
+    """A container's demand from its spec; what has a limit but no request requests the limit, as the API server defaults it."""
+    asked = {**limits, **requests}
+    return Demand(
+        cpu_milli=_rounded_up(quantity(asked.get("cpu", "0")) * 1000),
+        memory=_rounded_up(quantity(asked.get("memory", "0"))),
+        memory_limit=_rounded_up(quantity(limits["memory"])) if "memory" in limits else None,
+        hugepages={
+            _rounded_up(quantity(name.removeprefix(HUGEPAGES))): _rounded_up(quantity(amount))
+            for name, amount in asked.items()
+            if name.startswith(HUGEPAGES)
+        },
+    )
+
+
+def from_cgroup(*, shares: int | None, quota: int | None, period: int | None, memory_limit: int | None) -> Demand:
+    """An estimate from what the runtime is told: the CPU request from shares, the memory request from the limit.
+
+    shares: cpu.shares; quota, period: microseconds; memory_limit: bytes. None or non-positive means not set.
+    """
+    cpu_milli = 0
+    if shares and shares > LEAST_SHARES:
+        # MilliCPUToShares rounds down, so that 100m becomes 102 shares; rounding up gives the request back.
+        cpu_milli = -(-shares * 1000 // SHARES_PER_CPU)
+    elif quota and period and quota > 0 and period > 0 and not shares:
+        cpu_milli = -(-quota * 1000 // period)
+    limit = memory_limit if memory_limit and memory_limit > 0 else None
+    return Demand(cpu_milli=cpu_milli, memory=limit or 0, memory_limit=limit, estimated=frozenset({"cpu", "memory"}))
+
+
+def of_pod(containers: Iterable[Demand], init_containers: Iterable[tuple[Demand, bool]] = ()) -> Demand:
+    """A pod's effective demand: the sum of its containers and sidecars, or the largest moment of its start, whichever is more.
+
+    init_containers: in order, each with whether it is restartable (a sidecar), as the scheduler counts them (KEP-753).
+    """
+    total = Demand()
+    for one in containers:
+        total += one
+    sidecars = peak = Demand()
+    for one, restartable in init_containers:
+        if restartable:
+            sidecars += one
+        peak = _larger(peak, sidecars if restartable else sidecars + one)
+    return _larger(total + sidecars, peak)
+
+
+def _larger(a: Demand, b: Demand) -> Demand:
+    return replace(
+        a,
+        cpu_milli=max(a.cpu_milli, b.cpu_milli),
+        memory=max(a.memory, b.memory),
+        memory_limit=_unless_none(a.memory_limit, b.memory_limit, max),
+        hugepages={
+            size: max(a.hugepages.get(size, 0), b.hugepages.get(size, 0)) for size in {*a.hugepages, *b.hugepages}
+        },
+        estimated=a.estimated | b.estimated,
+    )
+
+
+def _unless_none(a: int | None, b: int | None, combine: Callable[[int, int], int]) -> int | None:
+    return None if a is None or b is None else combine(a, b)
+
+
+def _summed(a: Mapping[int, int], b: Mapping[int, int]) -> Mapping[int, int]:
+    return {size: a.get(size, 0) + b.get(size, 0) for size in {*a, *b}} if a or b else NOTHING
+
+
+def _rounded_up(number: Decimal) -> int:
+    """Never negative: a negative request is refused by the API server, and counts as none here."""
+    return max(0, int(number.to_integral_value(rounding="ROUND_CEILING")))

@@ -1,0 +1,128 @@
+"""Between placement's values and the report stream's messages: the one place that knows both."""
+
+from __future__ import annotations
+
+from placement.cpuset import CpuSet, NumaSet
+from placement.decide import Kin, Reason
+from placement.demand import Demand
+from placement.occupancy import Holding, Seat
+from placement.topology import Machine, NumaNode
+from proto import report_pb2 as pb
+
+
+def machine_to(machine: Machine, reserved: CpuSet = CpuSet()) -> pb.Machine:
+    return pb.Machine(
+        name=machine.name,
+        numa_nodes=[
+            pb.NumaNode(
+                id=node.id,
+                cpus=str(node.cpus),
+                memory=node.memory,
+                distances=[node.distances[other.id] for other in machine.numa_nodes],
+                hugepages=dict(node.hugepages),
+            )
+            for node in machine.numa_nodes
+        ],
+        cores=[str(core) for core in machine.cores],
+        caches=[str(cache) for cache in machine.caches],
+        sockets=[str(socket) for socket in machine.sockets],
+        reserved_cpus=str(reserved),
+    )
+
+
+def machine_from(message: pb.Machine) -> Machine:
+    """PlacementError when the message is not a machine."""
+    ids = [node.id for node in message.numa_nodes]
+    return Machine(
+        numa_nodes=tuple(
+            NumaNode(
+                id=node.id,
+                cpus=CpuSet.parse(node.cpus),
+                memory=node.memory,
+                distances=dict(zip(ids, node.distances, strict=False)),
+                hugepages=dict(node.hugepages),
+            )
+            for node in message.numa_nodes
+        ),
+        cores=tuple(CpuSet.parse(core) for core in message.cores),
+        caches=tuple(CpuSet.parse(cache) for cache in message.caches),
+        sockets=tuple(CpuSet.parse(socket) for socket in message.sockets),
+        name=message.name,
+    )
+
+
+def demand_to(demand: Demand) -> pb.Demand:
+    return pb.Demand(
+        cpu_milli=demand.cpu_milli,
+        memory=demand.memory,
+        memory_limit=demand.memory_limit,
+        hugepages=dict(demand.hugepages),
+        estimated=sorted(demand.estimated),
+    )
+
+
+def demand_from(message: pb.Demand) -> Demand:
+    return Demand(
+        cpu_milli=message.cpu_milli,
+        memory=message.memory,
+        memory_limit=message.memory_limit if message.HasField("memory_limit") else None,
+        hugepages=dict(message.hugepages),
+        estimated=frozenset(message.estimated),
+    )
+
+
+def seat_to(seat: Seat) -> pb.Seat:
+    return pb.Seat(
+        key=seat.key,
+        pod=seat.pod,
+        group=seat.group,
+        numa_nodes=str(seat.numa_nodes),
+        demand=demand_to(seat.demand),
+    )
+
+
+def seat_from(message: pb.Seat) -> Seat:
+    return Seat(
+        key=message.key,
+        pod=message.pod,
+        group=message.group,
+        numa_nodes=NumaSet.parse(message.numa_nodes),
+        demand=demand_from(message.demand),
+    )
+
+
+def holding_to(holding: Holding) -> pb.Holding:
+    return pb.Holding(
+        container=holding.container,
+        name=holding.name,
+        pod=holding.pod,
+        seat=holding.seat,
+        cpus=str(holding.cpus),
+        mems=str(holding.mems),
+        exclusive=str(holding.exclusive),
+    )
+
+
+def holding_from(message: pb.Holding) -> Holding:
+    return Holding(
+        container=message.container,
+        name=message.name,
+        pod=message.pod,
+        seat=message.seat,
+        cpus=CpuSet.parse(message.cpus),
+        mems=NumaSet.parse(message.mems),
+        exclusive=CpuSet.parse(message.exclusive),
+    )
+
+
+def kin_from(message: pb.Expect) -> Kin:
+    return Kin(
+        weights={row.pod: row.weight for row in message.kin},
+        elsewhere=message.kin_elsewhere,
+        expected=NumaSet.parse(message.numa_nodes),
+        room_milli=message.room_milli,
+    )
+
+
+def reason_to(reason: Reason) -> pb.Reason:
+    return pb.Reason(what=reason.what, number=reason.number, effect=reason.effect)

@@ -1,0 +1,113 @@
+from proto import report_pb2 as _report_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class FromHook(_message.Message):
+    __slots__ = ("start", "report", "containers", "status")
+    START_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    start: Start
+    report: _report_pb2.Report
+    containers: Containers
+    status: Status
+    def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+
+class ToHook(_message.Message):
+    __slots__ = ("who", "expect", "kin")
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    EXPECT_FIELD_NUMBER: _ClassVar[int]
+    KIN_FIELD_NUMBER: _ClassVar[int]
+    who: Who
+    expect: _report_pb2.Expect
+    kin: KinTable
+    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ...) -> None: ...
+
+class Who(_message.Message):
+    __slots__ = ("role",)
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    def __init__(self, role: _Optional[str] = ...) -> None: ...
+
+class Start(_message.Message):
+    __slots__ = ("node", "version", "session", "machine", "config")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    version: str
+    session: str
+    machine: _report_pb2.Machine
+    config: str
+    def __init__(self, node: _Optional[str] = ..., version: _Optional[str] = ..., session: _Optional[str] = ..., machine: _Optional[_Union[_report_pb2.Machine, _Mapping]] = ..., config: _Optional[str] = ...) -> None: ...
+
+class Containers(_message.Message):
+    __slots__ = ("whole", "containers", "gone")
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    whole: bool
+    containers: _containers.RepeatedCompositeFieldContainer[LocalContainer]
+    gone: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, whole: _Optional[bool] = ..., containers: _Optional[_Iterable[_Union[LocalContainer, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LocalContainer(_message.Message):
+    __slots__ = ("id", "name", "pod", "pod_name", "namespace", "pid", "cgroups_path", "host_network", "netns", "ips", "opted_in", "group")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POD_FIELD_NUMBER: _ClassVar[int]
+    POD_NAME_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    CGROUPS_PATH_FIELD_NUMBER: _ClassVar[int]
+    HOST_NETWORK_FIELD_NUMBER: _ClassVar[int]
+    NETNS_FIELD_NUMBER: _ClassVar[int]
+    IPS_FIELD_NUMBER: _ClassVar[int]
+    OPTED_IN_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    name: str
+    pod: str
+    pod_name: str
+    namespace: str
+    pid: int
+    cgroups_path: str
+    host_network: bool
+    netns: str
+    ips: _containers.RepeatedScalarFieldContainer[str]
+    opted_in: bool
+    group: str
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., netns: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ...) -> None: ...
+
+class KinTable(_message.Message):
+    __slots__ = ("rows", "generation")
+    class Row(_message.Message):
+        __slots__ = ("pod", "kin", "elsewhere", "seat")
+        POD_FIELD_NUMBER: _ClassVar[int]
+        KIN_FIELD_NUMBER: _ClassVar[int]
+        ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+        SEAT_FIELD_NUMBER: _ClassVar[int]
+        pod: str
+        kin: _containers.RepeatedCompositeFieldContainer[_report_pb2.KinWeight]
+        elsewhere: float
+        seat: str
+        def __init__(self, pod: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[_report_pb2.KinWeight, _Mapping]]] = ..., elsewhere: _Optional[float] = ..., seat: _Optional[str] = ...) -> None: ...
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[KinTable.Row]
+    generation: int
+    def __init__(self, rows: _Optional[_Iterable[_Union[KinTable.Row, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class Status(_message.Message):
+    __slots__ = ("json",)
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: str
+    def __init__(self, json: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,310 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNPROMISED: _ClassVar[Outcome]
+    KEPT: _ClassVar[Outcome]
+    DECLINED: _ClassVar[Outcome]
+    LATE: _ClassVar[Outcome]
+UNPROMISED: Outcome
+KEPT: Outcome
+DECLINED: Outcome
+LATE: Outcome
+
+class FromEnforcer(_message.Message):
+    __slots__ = ("hello", "machine", "report", "heartbeat", "traffic")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    TRAFFIC_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    machine: Machine
+    report: Report
+    heartbeat: Heartbeat
+    traffic: Traffic
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., machine: _Optional[_Union[Machine, _Mapping]] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ...) -> None: ...
+
+class ToEnforcer(_message.Message):
+    __slots__ = ("welcome", "ack", "expect")
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    EXPECT_FIELD_NUMBER: _ClassVar[int]
+    welcome: Welcome
+    ack: Ack
+    expect: Expect
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., expect: _Optional[_Union[Expect, _Mapping]] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("node", "version", "session", "acked_generation", "acked_fingerprint")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    ACKED_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    ACKED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    version: str
+    session: str
+    acked_generation: int
+    acked_fingerprint: int
+    def __init__(self, node: _Optional[str] = ..., version: _Optional[str] = ..., session: _Optional[str] = ..., acked_generation: _Optional[int] = ..., acked_fingerprint: _Optional[int] = ...) -> None: ...
+
+class Welcome(_message.Message):
+    __slots__ = ("resume",)
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    resume: bool
+    def __init__(self, resume: _Optional[bool] = ...) -> None: ...
+
+class Ack(_message.Message):
+    __slots__ = ("generation",)
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    def __init__(self, generation: _Optional[int] = ...) -> None: ...
+
+class Machine(_message.Message):
+    __slots__ = ("name", "numa_nodes", "cores", "caches", "sockets", "reserved_cpus")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+    CORES_FIELD_NUMBER: _ClassVar[int]
+    CACHES_FIELD_NUMBER: _ClassVar[int]
+    SOCKETS_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_CPUS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    numa_nodes: _containers.RepeatedCompositeFieldContainer[NumaNode]
+    cores: _containers.RepeatedScalarFieldContainer[str]
+    caches: _containers.RepeatedScalarFieldContainer[str]
+    sockets: _containers.RepeatedScalarFieldContainer[str]
+    reserved_cpus: str
+    def __init__(self, name: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[_Union[NumaNode, _Mapping]]] = ..., cores: _Optional[_Iterable[str]] = ..., caches: _Optional[_Iterable[str]] = ..., sockets: _Optional[_Iterable[str]] = ..., reserved_cpus: _Optional[str] = ...) -> None: ...
+
+class NumaNode(_message.Message):
+    __slots__ = ("id", "cpus", "memory", "distances", "hugepages")
+    class HugepagesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    DISTANCES_FIELD_NUMBER: _ClassVar[int]
+    HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    cpus: str
+    memory: int
+    distances: _containers.RepeatedScalarFieldContainer[int]
+    hugepages: _containers.ScalarMap[int, int]
+    def __init__(self, id: _Optional[int] = ..., cpus: _Optional[str] = ..., memory: _Optional[int] = ..., distances: _Optional[_Iterable[int]] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
+
+class Demand(_message.Message):
+    __slots__ = ("cpu_milli", "memory", "memory_limit", "hugepages", "estimated")
+    class HugepagesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    CPU_MILLI_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATED_FIELD_NUMBER: _ClassVar[int]
+    cpu_milli: int
+    memory: int
+    memory_limit: int
+    hugepages: _containers.ScalarMap[int, int]
+    estimated: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Seat(_message.Message):
+    __slots__ = ("key", "pod", "group", "numa_nodes", "demand")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    POD_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    pod: str
+    group: str
+    numa_nodes: str
+    demand: Demand
+    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
+
+class Holding(_message.Message):
+    __slots__ = ("container", "name", "pod", "seat", "cpus", "mems", "exclusive")
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POD_FIELD_NUMBER: _ClassVar[int]
+    SEAT_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMS_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    container: str
+    name: str
+    pod: str
+    seat: str
+    cpus: str
+    mems: str
+    exclusive: str
+    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., seat: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ...) -> None: ...
+
+class Report(_message.Message):
+    __slots__ = ("generation", "base_generation", "fingerprint", "seats", "gone_seats", "holdings", "gone_holdings", "free_memory", "decisions", "registered")
+    class FreeMemoryEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SEATS_FIELD_NUMBER: _ClassVar[int]
+    GONE_SEATS_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    GONE_HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    FREE_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    base_generation: int
+    fingerprint: int
+    seats: _containers.RepeatedCompositeFieldContainer[Seat]
+    gone_seats: _containers.RepeatedScalarFieldContainer[str]
+    holdings: _containers.RepeatedCompositeFieldContainer[Holding]
+    gone_holdings: _containers.RepeatedScalarFieldContainer[str]
+    free_memory: _containers.ScalarMap[int, int]
+    decisions: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
+    registered: bool
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., gone_seats: _Optional[_Iterable[str]] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., gone_holdings: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ...) -> None: ...
+
+class Heartbeat(_message.Message):
+    __slots__ = ("generation",)
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    def __init__(self, generation: _Optional[int] = ...) -> None: ...
+
+class Reason(_message.Message):
+    __slots__ = ("what", "number", "effect")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    number: str
+    effect: str
+    def __init__(self, what: _Optional[str] = ..., number: _Optional[str] = ..., effect: _Optional[str] = ...) -> None: ...
+
+class DecisionRecord(_message.Message):
+    __slots__ = ("pod", "namespace", "pod_name", "container", "container_name", "numa_nodes", "cpus", "mems", "score", "reasons", "outcome", "promised", "generation", "event")
+    POD_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    POD_NAME_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMS_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    pod: str
+    namespace: str
+    pod_name: str
+    container: str
+    container_name: str
+    numa_nodes: str
+    cpus: str
+    mems: str
+    score: float
+    reasons: _containers.RepeatedCompositeFieldContainer[Reason]
+    outcome: Outcome
+    promised: str
+    generation: int
+    event: str
+    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., pod_name: _Optional[str] = ..., container: _Optional[str] = ..., container_name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., score: _Optional[float] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., promised: _Optional[str] = ..., generation: _Optional[int] = ..., event: _Optional[str] = ...) -> None: ...
+
+class Expect(_message.Message):
+    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand")
+    POD_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    KIN_FIELD_NUMBER: _ClassVar[int]
+    KIN_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    ROOM_MILLI_FIELD_NUMBER: _ClassVar[int]
+    POD_DEMAND_FIELD_NUMBER: _ClassVar[int]
+    pod: str
+    namespace: str
+    name: str
+    numa_nodes: str
+    generation: int
+    containers: _containers.RepeatedCompositeFieldContainer[ContainerDemand]
+    workload: str
+    kin: _containers.RepeatedCompositeFieldContainer[KinWeight]
+    kin_elsewhere: float
+    room_milli: int
+    pod_demand: Demand
+    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
+
+class ContainerDemand(_message.Message):
+    __slots__ = ("name", "demand")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    demand: Demand
+    def __init__(self, name: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
+
+class KinWeight(_message.Message):
+    __slots__ = ("pod", "weight")
+    POD_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    pod: str
+    weight: float
+    def __init__(self, pod: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
+
+class Traffic(_message.Message):
+    __slots__ = ("seconds", "scale", "flows", "unattributed_bytes", "lost_bytes", "collector")
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    UNATTRIBUTED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LOST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    seconds: float
+    scale: float
+    flows: _containers.RepeatedCompositeFieldContainer[Flow]
+    unattributed_bytes: int
+    lost_bytes: int
+    collector: str
+    def __init__(self, seconds: _Optional[float] = ..., scale: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[Flow, _Mapping]]] = ..., unattributed_bytes: _Optional[int] = ..., lost_bytes: _Optional[int] = ..., collector: _Optional[str] = ...) -> None: ...
+
+class Flow(_message.Message):
+    __slots__ = ("source", "target", "kind", "bytes", "messages")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    target: str
+    kind: str
+    bytes: int
+    messages: int
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., kind: _Optional[str] = ..., bytes: _Optional[int] = ..., messages: _Optional[int] = ...) -> None: ...
