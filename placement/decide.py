@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from placement.cpuset import CpuSet, NumaSet
 from placement.demand import Demand
-from placement.occupancy import NO_WEIGHTS, Holding, Occupancy, Seat
+from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Cpus, Memory, OptIn, Policy, Scope
 from placement.topology import Machine
 
@@ -55,7 +55,7 @@ class Kin:
     that the rest of the group will still ask for.
     """
 
-    weights: Mapping[str, float] = field(default=NO_WEIGHTS, hash=False)
+    weights: Mapping[str, float] = field(default_factory=dict, hash=False)
     elsewhere: float = 0.0
     expected: NumaSet = NumaSet()
     room_milli: int = 0

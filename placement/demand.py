@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from types import MappingProxyType
 
 from placement.errors import BadQuantity
 
@@ -30,8 +29,6 @@ _SUFFIXES: Mapping[str, Decimal] = {
 }
 _QUANTITY = re.compile(r"([+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
 
-NOTHING: Mapping[int, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -43,7 +40,7 @@ class Demand:
     cpu_milli: int = 0
     memory: int = 0
     memory_limit: int | None = 0
-    hugepages: Mapping[int, int] = field(default=NOTHING, hash=False)
+    hugepages: Mapping[int, int] = field(default_factory=dict, hash=False)
     estimated: frozenset[str] = frozenset()
 
     def __add__(self, other: Demand) -> Demand:
@@ -135,7 +132,7 @@ def _unless_none(a: int | None, b: int | None, combine: Callable[[int, int], int
 
 
 def _summed(a: Mapping[int, int], b: Mapping[int, int]) -> Mapping[int, int]:
-    return {size: a.get(size, 0) + b.get(size, 0) for size in {*a, *b}} if a or b else NOTHING
+    return {size: a.get(size, 0) + b.get(size, 0) for size in {*a, *b}}
 
 
 def _rounded_up(number: Decimal) -> int:

@@ -11,14 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from types import MappingProxyType
 
 from placement.cpuset import CpuSet, NumaSet
 from placement.demand import Demand
 from placement.errors import AlreadyHeld
 from placement.topology import Machine
-
-NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 
 from placement.cpuset import CpuSet, NumaSet
 from placement.errors import BadTopology
@@ -22,8 +21,6 @@ UNREACHABLE = 255
 REMOTE_DISTANCE = 20
 """The kernel's REMOTE_DISTANCE: what it assumes between two NUMA nodes when the firmware says nothing."""
 
-NO_PAGES: Mapping[int, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
@@ -36,7 +33,7 @@ class NumaNode:
     cpus: CpuSet
     memory: int
     distances: Mapping[int, int] = field(hash=False)
-    hugepages: Mapping[int, int] = field(default=NO_PAGES, hash=False)
+    hugepages: Mapping[int, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.memory < 0:
