@@ -52,12 +52,13 @@ class Kin:
     """What is known of a pod's peers. weights: by peer pod uid; empty: every member of its group counts alike.
 
     elsewhere: weight of peers that are not on this machine. expected: the NUMA nodes that the extender promised. room_milli: CPU
-    that the rest of the group will still ask for.
+    that the rest of the group will still ask for. planned: the seat that the plan keeps for its workload.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict, hash=False)
     elsewhere: float = 0.0
     expected: NumaSet = NumaSet()
+    planned: NumaSet = NumaSet()
     room_milli: int = 0
 
 
@@ -158,7 +159,7 @@ def _considered(machine: Machine, occupancy: Occupancy, request: Request, kin: K
         )
         if fits and request.opt_in.cpus is not Cpus.SHARED:
             fits = len(_own(machine, occupancy, numa_nodes, request)) >= request.demand.whole_cpus
-        room = 1.0 if left >= kin.room_milli else max(0.0, left / kin.room_milli)
+        room = 1.0 if left >= kin.room_milli else max(0.0, left / max(1, kin.room_milli))
         near = sum(pull[one] for one in numa_nodes) / len(numa_nodes)
         found.append(_Candidate(numa_nodes, fits, near, room, max(0.0, left / (1000 * len(cpus))) if cpus else 0.0))
     return found

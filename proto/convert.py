@@ -121,6 +121,7 @@ def kin_from(message: pb.Expect) -> Kin:
         elsewhere=message.kin_elsewhere,
         expected=NumaSet.parse(message.numa_nodes),
         room_milli=message.room_milli,
+        planned=NumaSet.parse(message.planned),
     )
 
 

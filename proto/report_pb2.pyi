@@ -238,7 +238,7 @@ class DecisionRecord(_message.Message):
     def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., pod_name: _Optional[str] = ..., container: _Optional[str] = ..., container_name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., score: _Optional[float] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., promised: _Optional[str] = ..., generation: _Optional[int] = ..., event: _Optional[str] = ...) -> None: ...
 
 class Expect(_message.Message):
-    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand")
+    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned")
     POD_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -250,6 +250,7 @@ class Expect(_message.Message):
     KIN_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
     ROOM_MILLI_FIELD_NUMBER: _ClassVar[int]
     POD_DEMAND_FIELD_NUMBER: _ClassVar[int]
+    PLANNED_FIELD_NUMBER: _ClassVar[int]
     pod: str
     namespace: str
     name: str
@@ -261,7 +262,8 @@ class Expect(_message.Message):
     kin_elsewhere: float
     room_milli: int
     pod_demand: Demand
-    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
+    planned: str
+    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ...) -> None: ...
 
 class ContainerDemand(_message.Message):
     __slots__ = ("name", "demand")
