@@ -1,0 +1,189 @@
+"""The plugin around its sessions: dials, registers, carries bytes between socket and session, starts anew."""
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from enforcer.nri.calls import OnAnswer
+from enforcer.nri.errors import ProtocolError, RegistrationRefusedError, UsageError
+from enforcer.nri.events import Runtime
+from enforcer.nri.handlers import Handlers, Updates
+from enforcer.nri.identity import Identity
+from enforcer.nri.session import Session, Stage
+from enforcer.nri.socket_loop import Loop, Timer
+from enforcer.nri.stats import Stats
+from enforcer.nri.transport import External, Launched, backoff
+
+log = logging.getLogger(__name__)
+
+READ_SIZE = 256 << 10
+
+# The runtime takes external plugins one at a time, and waits up to 5 s for each to register: two slow ones before us
+# must not make us give up.
+REGISTRATION_PATIENCE_S = 15.0
+
+OnStage: TypeAlias = Callable[[Stage], None]
+
+
+class Plugin:
+    """Keeps one session with the runtime alive on a Loop.
+
+    `on_stage` hears of every step of a session, ENDED included. A launched plugin stops the loop when its connection
+    ends; an external one dials again, after at most LONGEST_DELAY_S.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        identity: Identity,
+        handlers: Handlers,
+        transport: External | Launched,
+        *,
+        on_stage: OnStage | None = None,
+        patience_s: float = REGISTRATION_PATIENCE_S,
+    ) -> None:
+        self.stats = Stats()
+        self._loop = loop
+        self._identity = identity
+        self._handlers = handlers
+        self._transport = transport
+        self._on_stage = on_stage
+        self._patience_s = patience_s
+        self._session: Session | None = None
+        self._socket: socket.socket | None = None
+        self._timer: Timer | None = None
+        self._delays: Iterator[float] = backoff()
+        self._told = Stage.ENDED
+
+    @property
+    def stage(self) -> Stage:
+        """ENDED while there is no connection."""
+        return self._session.stage if self._session else Stage.ENDED
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """What the connected runtime told of itself in Configure."""
+        return self._session.runtime if self._session else None
+
+    def start(self) -> None:
+        """Dials at once; failing that, again and again (external) or stops the loop (launched)."""
+        self._timer = None
+        try:
+            self._socket = self._transport.dial()
+            self._session = Session(self._identity, self._handlers, self.stats)
+            self._loop.register(self._socket.fileno(), self._readable)
+            self._timer = self._loop.call_later(self._patience_s, self._unanswered)
+            self._socket.sendall(self._session.register())
+        except OSError as error:
+            self._lost(f"can't connect to the runtime at {self._transport}: {error}")
+            return
+        self.stats.connections += 1
+        self._tell()
+
+    def update_containers(self, updates: Updates, on_answer: OnAnswer) -> None:
+        """Asks the runtime for a change that no event asked for; never waits. Raises UsageError.
+
+        `on_answer` is called once, from the loop: with the answer, or with an error when the connection ended first.
+        """
+        if self._session is None:
+            raise UsageError("UpdateContainers without a connection to the runtime")
+        self._session.update_containers(updates, on_answer)
+        self._loop.call_later(0, self._flush)
+
+    def close(self) -> None:
+        """Ends the session for good, the connection first: the runtime must not wait for an answer from us."""
+        self._drop("the plugin is closing")
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _readable(self) -> None:
+        sock, session = self._socket, self._session
+        assert sock is not None
+        assert session is not None
+        try:
+            data = sock.recv(READ_SIZE)
+            if not data:
+                self._lost("the runtime closed the connection")
+                return
+            began = time.monotonic()
+            for answer in session.receive(data):
+                if self._session is not session:  # a handler closed the plugin
+                    return
+                sock.sendall(answer)
+                self._note_late(time.monotonic() - began)
+        except RegistrationRefusedError as error:
+            self._lost(str(error))
+        except (ProtocolError, OSError) as error:
+            self._lost(f"connection given up: {error}")
+        else:
+            self._tell()
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._session is None or self._socket is None:
+            return
+        try:
+            if call := self._session.due():
+                self._socket.sendall(call)
+        except OSError as error:
+            self._lost(f"connection given up: {error}")
+
+    def _note_late(self, took_s: float) -> None:
+        limit = self.runtime.request_timeout_s if self.runtime else Runtime("", "").request_timeout_s
+        if took_s >= limit:
+            self.stats.late_answers += 1
+            log.warning("an answer took %.3f s; the runtime waits %.3f s and then goes on without us", took_s, limit)
+
+    def _tell(self) -> None:
+        """Notes the session's progress: what must happen once, when a stage is reached."""
+        stage = self.stage
+        if stage is self._told:
+            return
+        self._told = stage
+        if stage in (Stage.CONFIGURED, Stage.SYNCHRONIZED) and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if stage is Stage.SYNCHRONIZED:
+            self._delays = backoff()
+            log.info("synchronized as %s with %s", self._identity, self.runtime)
+        if self._on_stage is not None:
+            try:
+                self._on_stage(stage)
+            except Exception:
+                log.exception("on_stage(%s) failed; the session goes on", stage.name)
+
+    def _unanswered(self) -> None:
+        self._lost(
+            f"the runtime did not configure {self._identity} within {self._patience_s:g} s of registering: it refused "
+            "the registration without a word, or is busy with another plugin"
+        )
+
+    def _lost(self, reason: str) -> None:
+        """Starts over, or stops the loop where there is nothing to dial."""
+        self._drop(reason)
+        if not self._transport.reconnects:
+            log.warning("%s; leaving, as the runtime that launched us has no other socket for us", reason)
+            self._loop.stop()
+            return
+        delay = next(self._delays)
+        log.warning("%s; dialing again in %.1f s", reason, delay)
+        self._timer = self._loop.call_later(delay, self.start)
+
+    def _drop(self, reason: str) -> None:
+        """Closes the socket before anything else: the runtime calls every connection it has not seen end, and would
+        take two of ours for two plugins that claim the same CPUs.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._socket is not None:
+            self._loop.unregister(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+        if self._session is not None:
+            session, self._session = self._session, None
+            self.stats.losses += 1
+            session.end(reason)
+        self._tell()

@@ -1,0 +1,236 @@
+"""One plugin session with one runtime: the socket's bytes in, the bytes to write out. No I/O, no clock.
+
+The runtime calls us on one logical connection (Configure, Synchronize in one part or more, then events) and we call it
+on the other (`calls`).
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from enforcer.nri import dispatch, mux, ttrpc
+from enforcer.nri.calls import OnAnswer, RuntimeCalls
+from enforcer.nri.errors import ConfigurationRefusedError, PeerError, UsageError
+from enforcer.nri.events import Runtime
+from enforcer.nri.handlers import Handlers, Updates
+from enforcer.nri.identity import Identity
+from enforcer.nri.stats import Stats
+from proto import nri_pb2 as nri
+from proto import ttrpc_pb2
+
+log = logging.getLogger(__name__)
+
+SERVICE = "nri.pkg.api.v1alpha1.Plugin"
+
+# All parts of one Synchronize together.
+MAX_SYNCHRONIZE = 256 << 20
+
+M = TypeVar("M", bound=Message)
+
+
+class Stage(Enum):
+    """How far a session has come."""
+
+    REGISTERING = "registering"
+    CONFIGURED = "configured"
+    SYNCHRONIZED = "synchronized"
+    ENDED = "ended"
+
+
+class _RefusalError(Exception):
+    """Answer the request with this status instead."""
+
+    def __init__(self, code: ttrpc.Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Session:
+    """A session from a fresh connection to its end; each connection gets a new one."""
+
+    def __init__(self, identity: Identity, handlers: Handlers, stats: Stats) -> None:
+        self.stage = Stage.REGISTERING
+        self.runtime: Runtime | None = None
+        self._handlers = handlers
+        self._stats = stats
+        self._demux = mux.Demux()
+        self._decoders = {connection: ttrpc.Decoder() for connection in mux.CONNECTIONS}
+        self._calls = RuntimeCalls(identity)
+        self._parts: list[nri.SynchronizeRequest] = []
+        self._parts_size = 0
+        self._methods: dict[str, Callable[[bytes], bytes]] = {
+            "Configure": self._configure,
+            "Synchronize": self._synchronize,
+            "Shutdown": self._shutdown,
+            "StateChange": self._state_change,
+        }
+
+    def register(self) -> bytes:
+        """The bytes that open the session."""
+        return self._calls.register()
+
+    def receive(self, data: bytes) -> Iterator[bytes]:
+        """Handles what the socket gave, and yields each answer as soon as it is there: write it at once.
+
+        Raises a ProtocolError when the session is over.
+        """
+        for frame in self._demux.feed(data):
+            for message in self._decoders[frame.connection].feed(frame.payload):
+                if frame.connection == mux.PLUGIN_CONNECTION:
+                    yield from self._serve(message)
+                else:
+                    self._calls.take(message)
+
+    def update_containers(self, updates: Updates, on_answer: OnAnswer) -> None:
+        """Queues a change that no event asked for; `due()` gives the bytes when it may go. Raises UsageError."""
+        if self.stage is Stage.ENDED:
+            raise UsageError("UpdateContainers on a session that has ended")
+        self._calls.update_containers(updates, on_answer)
+
+    def due(self) -> bytes:
+        """The next UpdateContainers, if there is one and it may go now; else b"". To be called between reads."""
+        midway = self._demux.pending or any(decoder.pending for decoder in self._decoders.values())
+        return self._calls.due() if self.stage is Stage.SYNCHRONIZED and not midway else b""
+
+    def end(self, reason: str) -> None:
+        """The connection is gone: every UpdateContainers without an answer gets `reason` as its error."""
+        self.stage = Stage.ENDED
+        self._calls.end(reason)
+
+    def _serve(self, message: ttrpc.Message | ttrpc.Oversized) -> Iterator[bytes]:
+        if message.kind is not ttrpc.Kind.REQUEST:
+            raise PeerError(f"the runtime sent a {message.kind.name} where only requests may come")
+        if isinstance(message, ttrpc.Oversized):
+            text = f"a request of {message.length} bytes: at most {ttrpc.MAX_INCOMING} are taken"
+            log.error("the runtime sent %s", text)
+            yield self._refuse(message.stream, ttrpc.Code.RESOURCE_EXHAUSTED, text)
+            return
+        request = _decode(ttrpc_pb2.Request, message.payload, "request")
+        try:
+            answer = ttrpc.encode_answer(message.stream, self._answer(request))
+        except _RefusalError as refusal:
+            yield self._refuse(message.stream, refusal.code, str(refusal))
+            if refusal.code is ttrpc.Code.INVALID_ARGUMENT:
+                raise ConfigurationRefusedError(str(refusal)) from refusal
+            return
+        yield mux.encode(mux.PLUGIN_CONNECTION, answer)
+
+    def _refuse(self, stream: int, code: ttrpc.Code, text: str) -> bytes:
+        return mux.encode(mux.PLUGIN_CONNECTION, ttrpc.encode_refusal(stream, code, text))
+
+    def _answer(self, request: ttrpc_pb2.Request) -> bytes:
+        """The payload of the answer. Newer runtimes try calls that we may not know; code 12 tells them so."""
+        if request.service == SERVICE and (method := self._methods.get(request.method)):
+            return method(request.payload)
+        row = dispatch.BY_METHOD.get(request.method) if request.service == SERVICE else None
+        if row is None:
+            self._stats.unknown_methods[request.method] += 1
+            raise _RefusalError(ttrpc.Code.UNIMPLEMENTED, f"{request.service}/{request.method} is not implemented")
+        return self._event(row, _decode(row.request, request.payload, request.method))
+
+    def _configure(self, payload: bytes) -> bytes:
+        request = _decode(nri.ConfigureRequest, payload, "Configure")
+        self._stats.requests["Configure"] += 1
+        told = {
+            "registration_timeout_s": request.registration_timeout / 1000,
+            "request_timeout_s": request.request_timeout / 1000,
+        }
+        self.runtime = Runtime(
+            request.runtime_name,
+            request.runtime_version,
+            request.NRI_version,
+            **{name: seconds for name, seconds in told.items() if seconds > 0},
+        )
+        if self._handlers.configure is not None:
+            try:
+                self._handlers.configure(request.config, self.runtime)
+            except Exception as error:
+                log.exception("the configuration that the runtime passed is refused")
+                raise _RefusalError(ttrpc.Code.INVALID_ARGUMENT, f"configuration refused: {error}") from error
+        self.stage = Stage.CONFIGURED
+        return nri.ConfigureResponse(
+            events=dispatch.subscription(self._handlers, self.runtime.valid_events)
+        ).SerializeToString()
+
+    def _synchronize(self, payload: bytes) -> bytes:
+        """Parts are gathered until the last; until then the answer is just `more`, or the runtime drops us."""
+        self._parts_size += len(payload)
+        if self._parts_size > MAX_SYNCHRONIZE:
+            self._parts, self._parts_size = [], 0
+            raise _RefusalError(ttrpc.Code.RESOURCE_EXHAUSTED, f"Synchronize: over {MAX_SYNCHRONIZE} bytes in all")
+        part = _decode(nri.SynchronizeRequest, payload, "Synchronize")
+        self._parts.append(part)
+        if part.more:
+            return nri.SynchronizeResponse(more=True).SerializeToString()
+        pods = [pod for each in self._parts for pod in each.pods]
+        containers = [container for each in self._parts for container in each.containers]
+        self._parts, self._parts_size = [], 0
+        self._stats.requests["Synchronize"] += 1
+        self.stage = Stage.SYNCHRONIZED
+
+        def run() -> bytes:
+            updates = self._handlers.synchronize(pods, containers) if self._handlers.synchronize else ()
+            return _sized(nri.SynchronizeResponse(update=updates))
+
+        return self._guarded("Synchronize", part, run)
+
+    def _shutdown(self, _payload: bytes) -> bytes:
+        self._stats.requests["Shutdown"] += 1
+
+        def run() -> bytes:
+            if self._handlers.shutdown is not None:
+                self._handlers.shutdown()
+            return b""
+
+        return self._guarded("Shutdown", nri.Empty(), run)
+
+    def _state_change(self, payload: bytes) -> bytes:
+        change = _decode(nri.StateChangeEvent, payload, "StateChange")
+        row = dispatch.BY_STATE_CHANGE.get(change.event)
+        if row is None:
+            self._stats.unknown_methods[f"StateChange({change.event})"] += 1
+            return b""
+        return self._event(row, change)
+
+    def _event(self, row: dispatch.Row, request: Any) -> bytes:
+        self._stats.requests[row.method] += 1
+        handler = getattr(self._handlers, row.handler)
+        if handler is None:
+            return b""
+        return self._guarded(row.method, request, lambda: _sized(row.call(handler, request)))
+
+    def _guarded(self, method: str, request: Any, run: Callable[[], bytes]) -> bytes:
+        """The handler's answer, or an empty success: a mistake of ours must not fail a user's container."""
+        try:
+            return run()
+        except Exception:
+            self._stats.handler_errors[method] += 1
+            log.exception("%s%s failed; answered with no change", method, _subject(request))
+            return b""
+
+
+def _sized(answer: Message) -> bytes:
+    """Serialized. Over what the runtime takes, an answer would be thrown away and waited for: refused here."""
+    payload = answer.SerializeToString()
+    if len(payload) > ttrpc.MAX_PAYLOAD:
+        raise UsageError(f"an answer of {len(payload)} bytes: at most {ttrpc.MAX_PAYLOAD} can be sent")
+    return payload
+
+
+def _decode(kind: type[M], payload: bytes, what: str) -> M:
+    try:
+        return kind.FromString(payload)
+    except DecodeError as error:
+        raise PeerError(f"the runtime sent a {what} that can't be decoded as {kind.DESCRIPTOR.full_name}") from error
+
+
+def _subject(request: Any) -> str:
+    """The pod and container of a request, for the log."""
+    pod, container = getattr(request, "pod", None), getattr(request, "container", None)
+    if pod is None:
+        return ""
+    where = f" for pod {pod.namespace}/{pod.name}"
+    return f"{where} container {container.name} ({container.id})" if container is not None and container.id else where

@@ -1,0 +1,86 @@
+"""The hook's one loop: file descriptors to read and timers, in one thread."""
+
+import heapq
+import itertools
+import selectors
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Callback: TypeAlias = Callable[[], None]
+
+
+@dataclass(slots=True, order=True)
+class Timer:
+    """A callback at a moment of the monotonic clock; cancel() makes it nothing."""
+
+    moment: float
+    order: int
+    callback: Callback | None = field(compare=False)
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class Loop:
+    """Calls back when a file descriptor can be read and when a timer is due.
+
+    Callbacks must not block, and what they raise ends the loop: each owner handles its own errors.
+    """
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._timers: list[Timer] = []
+        self._order = itertools.count()
+        self._running = False
+
+    def register(self, fd: int, callback: Callback) -> None:
+        """Calls back whenever `fd` can be read, or has ended, until `unregister(fd)`."""
+        self._selector.register(fd, selectors.EVENT_READ, callback)
+
+    def unregister(self, fd: int) -> None:
+        """Must come before the descriptor is closed."""
+        self._selector.unregister(fd)
+
+    def call_later(self, delay_s: float, callback: Callback) -> Timer:
+        """Calls back once, `delay_s` seconds from now."""
+        timer = Timer(time.monotonic() + delay_s, next(self._order), callback)
+        heapq.heappush(self._timers, timer)
+        return timer
+
+    def run(self) -> None:
+        """Until stop()."""
+        self._running = True
+        while self._running:
+            self.run_once()
+
+    def run_once(self, timeout_s: float | None = None) -> None:
+        """One round: waits at most `timeout_s` (None: for ever) for something to do, and does it."""
+        for key, _ in self._selector.select(self._wait(timeout_s)):
+            # An earlier callback of this round may have unregistered this one, or put another in its place.
+            if self._selector.get_map().get(key.fd) is key:
+                key.data()
+        self._run_timers()
+
+    def stop(self) -> None:
+        """Makes run() return after the current round."""
+        self._running = False
+
+    def close(self) -> None:
+        self._selector.close()
+
+    def _wait(self, timeout_s: float | None) -> float | None:
+        while self._timers and self._timers[0].callback is None:
+            heapq.heappop(self._timers)
+        if not self._timers:
+            return timeout_s
+        until_timer = max(0.0, self._timers[0].moment - time.monotonic())
+        return until_timer if timeout_s is None else min(timeout_s, until_timer)
+
+    def _run_timers(self) -> None:
+        now = time.monotonic()
+        while self._timers and self._timers[0].moment <= now:
+            callback = heapq.heappop(self._timers).callback
+            if callback is not None:
+                callback()
