@@ -1,0 +1,116 @@
+"""Pods and nodes as the API server tells them, reduced to what placement needs: the rows that `extender.kube` hands over.
+
+Nothing here knows the API server; `extender.scheduler.wire` builds the same rows from what kube-scheduler sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from placement.demand import Demand, from_resources, of_pod
+
+ENDED = frozenset({"Succeeded", "Failed"})
+"""The phases in which a pod has no running container any more and never will."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRow:
+    """One container. requests, limits: resource name -> quantity as written. init: runs before the others; restartable: a sidecar."""
+
+    name: str
+    requests: Mapping[str, str] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, str] = field(default_factory=dict, hash=False)
+    init: bool = False
+    restartable: bool = False
+
+    @property
+    def demand(self) -> Demand:
+        """BadQuantity when a quantity is not one."""
+        return from_resources(self.requests, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRow:
+    """The controller that owns a pod (its ownerReference with controller: true)."""
+
+    kind: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True)
+class PodRow:
+    """One pod. containers: init containers first, in the order of the spec. node: empty until bound.
+
+    template_hash: the label pod-template-hash, by which a ReplicaSet's name leads to its Deployment without reading ReplicaSets.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    containers: tuple[ContainerRow, ...] = ()
+    owner: OwnerRow | None = None
+    phase: str = "Pending"
+    ip: str = ""
+    host_network: bool = False
+    template_hash: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in ENDED
+
+    @property
+    def workload(self) -> str:
+        """NAMESPACE/KIND/NAME of the controller whose replicas are alike; the pod itself where none owns it."""
+        if self.owner is None:
+            return f"{self.namespace}/Pod/{self.name}"
+        kind, name = self.owner.kind, self.owner.name
+        suffix = f"-{self.template_hash}"
+        if kind == "ReplicaSet" and self.template_hash and name.endswith(suffix):
+            kind, name = "Deployment", name.removesuffix(suffix)
+        return f"{self.namespace}/{kind}/{name}"
+
+    @cached_property
+    def demand(self) -> Demand:
+        """The whole pod's demand as the scheduler counts it; BadQuantity when a quantity is not one."""
+        return of_pod(
+            (one.demand for one in self.containers if not one.init),
+            ((one.demand, one.restartable) for one in self.containers if one.init),
+        )
+
+    @property
+    def lasting(self) -> Iterator[ContainerRow]:
+        """The containers that run as long as the pod does: its sidecars, then its own."""
+        return (one for one in self.containers if not one.init or one.restartable)
+
+
+@dataclass(frozen=True, slots=True)
+class PodChanges:
+    """What a list or a watch told. whole: `rows` is all there is, so that a pod not among them is gone. gone: uids of deleted pods."""
+
+    rows: tuple[PodRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One Kubernetes node. ready: its condition Ready is True."""
+
+    name: str
+    uid: str = ""
+    ready: bool = True
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanges:
+    """As PodChanges; gone: names of deleted nodes."""
+
+    rows: tuple[NodeRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    whole: bool = False

@@ -1,0 +1,1 @@
+"""The enforcers' side: the gRPC server that they stream their reports to."""

@@ -1,0 +1,1 @@
+"""kube-scheduler's side: the extender/v1 wire and its routes."""
