@@ -1,0 +1,356 @@
+"""The one owner of a node's occupancy: what the runtime says goes in, what placement decided comes out.
+
+It is called by the hook's loop, one event at a time, and never waits for anybody. All that it holds can be rebuilt
+from the runtime's Synchronize and the cgroups' own cpusets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from enforcer import pods
+from enforcer.log import Log
+from enforcer.promises import Promises
+from placement.cpuset import CpuSet, NumaSet
+from placement.decide import Decision, Kin, Reason, Request, decide
+from placement.occupancy import Holding, Occupancy, Seat
+from placement.optin import Problem
+from placement.topology import Machine
+from proto import convert
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+
+log = Log("hook.agent")
+
+MOST_RECORDS = 1024
+"""Decisions kept for the next report; the oldest go first when nobody reads them."""
+
+LIVE = (nri.CONTAINER_CREATED, nri.CONTAINER_RUNNING, nri.CONTAINER_PAUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What the agent asks of its node: its hardware, and what the kernel says now.
+
+    cpuset_now: a container's cgroup path -> what its cgroup has, None when unknown. free_memory: NUMA node -> bytes.
+    """
+
+    machine: Machine
+    reserved: CpuSet
+    cpuset_now: Callable[[str], tuple[CpuSet, NumaSet] | None]
+    free_memory: Callable[[], Mapping[int, int]]
+
+
+class Agent:
+    """Answers the runtime's events. Public state: `occupancy`, `containers` (opted in or not), `latest` decisions by
+    container, `counts`.
+    """
+
+    def __init__(self, node: Node, promises: Promises) -> None:
+        self._node, self._promises = node, promises
+        self._kin: dict[str, Kin] = {}
+        self.occupancy = Occupancy(reserved=node.reserved, generation=1)
+        self.containers: dict[str, local.LocalContainer] = {}
+        self.records: list[pb.DecisionRecord] = []
+        self.latest: dict[str, pb.DecisionRecord] = {}
+        self.counts: Counter[str] = Counter()
+
+    # The runtime's events
+
+    def synchronize(
+        self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+    ) -> list[nri.ContainerUpdate]:
+        """Takes what runs as it is; answers with updates for members that are not pinned yet."""
+        by_id = {pod.id: pod for pod in sandboxes}
+        uids = {pod.uid for pod in sandboxes}
+        before, self.containers = self.occupancy, {}
+        kept = {key: seat for key, seat in before.seats.items() if seat.pod in uids and seat.group}
+        self.occupancy = Occupancy(kept, {}, self._node.free_memory(), self._node.reserved, before.generation + 1)
+        live = [
+            (by_id[one.pod_sandbox_id], one)
+            for one in sorted(containers, key=lambda one: (one.created_at, one.id))
+            if one.state in LIVE and one.pod_sandbox_id in by_id
+        ]
+        waiting = [(pod, one, request) for pod, one in live if (request := self._adopt(pod, one)) is not None]
+        updates = []
+        for pod, one, request in waiting:
+            decision = self._commit(pod, one, request, "synchronize")
+            if decision.cpus:
+                updates.append(pods.update(one.id, decision.cpus, decision.mems or self._node.machine.mems))
+        updates += [
+            change for change in self._settle() if change.container_id not in {one.container_id for one in updates}
+        ]
+        log.info(
+            "synchronized", pods=len(sandboxes), containers=len(live), pinned_now=len(waiting), updates=len(updates)
+        )
+        return updates
+
+    def create_container(
+        self, pod: nri.PodSandbox, container: nri.Container
+    ) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
+        """The new container's cpuset, and what it changes for others; (None, []) for whoever has not opted in."""
+        self._know(pod, container)
+        request, problems = self._request(pod, container)
+        self._complain(pod, problems)
+        if request is None:
+            self._note_foreign(pod, container)
+            return None, []
+        claim = pods.claim_of(container)
+        if claim is not None:
+            self._stand_aside(pod, container, claim)
+            return None, []
+        self.occupancy = self.occupancy.with_free_memory(self._node.free_memory())
+        decision = self._commit(pod, container, request, "create")
+        if not decision.cpus and not decision.mems:
+            return None, []
+        return pods.adjustment(decision.cpus, decision.mems), self._updates(decision.updates)
+
+    def update_container(
+        self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
+    ) -> list[nri.ContainerUpdate]:
+        """An in-place resize is taken over; somebody else's cpuset makes us stand aside for that container."""
+        if container.id not in self.occupancy.holdings:
+            return []
+        holding = self.occupancy.holdings[container.id]
+        asked = pods.cpuset_of(resources.cpu.cpus, resources.cpu.mems)
+        if resources.cpu.cpus and (asked is None or asked[0] != holding.cpus):
+            self._stand_aside(pod, container, pods.Claim(resources.cpu.cpus, resources.cpu.mems))
+            return self._settle()
+        resized = nri.Container()
+        resized.CopyFrom(container)
+        resized.linux.resources.MergeFrom(resources)
+        request, _ = self._request(pod, resized)
+        seat = self.occupancy.seats.get(holding.seat)
+        if request is not None and seat is not None and seat.demand != request.seat_demand:
+            self.occupancy = self.occupancy.seated(replace(seat, demand=request.seat_demand))
+            log.info("container resized", **_names(pod, container), cpu_milli=request.seat_demand.cpu_milli)
+        return []
+
+    def start_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """The container's process is known from here on."""
+        self._know(pod, container)
+
+    def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
+        """Its CPUs are free at once; its pod's seat stays for an in-place restart."""
+        self.containers.pop(container.id, None)
+        self.latest.pop(container.id, None)
+        held = container.id in self.occupancy.holdings
+        self.occupancy = self.occupancy.without_holding(container.id).without_seat(container.id)
+        if not held:
+            return []
+        log.info("container stopped", **_names(pod, container))
+        return self._settle()
+
+    def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """For a runtime that never said Stop."""
+        self.stop_container(pod, container)
+
+    def stop_pod_sandbox(self, pod: nri.PodSandbox) -> None:
+        self.occupancy = self.occupancy.without_pod(pod.uid)
+        self._promises.forget(pod.uid)
+        self._kin.pop(pod.uid, None)
+
+    # The observer's messages
+
+    def expect(self, message: pb.Expect) -> None:
+        """A promise; one that comes after its pod's container is late, and its facts still count."""
+        self._promises.add(message)
+        late = [seat for seat in self.occupancy.seats.values() if seat.pod == message.pod and seat.group]
+        if not late:
+            log.debug("expecting a pod", pod=f"{message.namespace}/{message.name}", numa_nodes=message.numa_nodes)
+            return
+        self.counts["late"] += 1
+        self._record(
+            pb.DecisionRecord(
+                pod=message.pod,
+                namespace=message.namespace,
+                pod_name=message.name,
+                numa_nodes=str(late[0].numa_nodes),
+                promised=message.numa_nodes,
+                outcome=pb.LATE,
+                event="promise",
+            )
+        )
+        told = self._promises.pod_demand(message.pod)
+        if told is not None and len(late) == 1 and late[0].key == message.pod:
+            self.occupancy = self.occupancy.seated(replace(late[0], demand=told))
+
+    def learn(self, table: Iterable[tuple[str, Kin]]) -> None:
+        """Kin weights from traffic, by pod uid; replaces what was known."""
+        self._kin = dict(table)
+
+    def refresh_memory(self) -> None:
+        self.occupancy = self.occupancy.with_free_memory(self._node.free_memory())
+
+    # How
+
+    def _request(self, pod: nri.PodSandbox, container: nri.Container) -> tuple[Request | None, tuple[Problem, ...]]:
+        told = self._promises.demand(pod.uid, container.name)
+        return pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
+
+    def _commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
+        promised = self._promises.kin(pod.uid)
+        kin = promised or self._kin.get(pod.uid) or Kin()
+        decision = decide(self._node.machine, self.occupancy, request, kin)
+        shrunk = self.occupancy
+        for other, cpus in decision.updates:
+            shrunk = shrunk.held(replace(shrunk.holdings[other], cpus=cpus))
+        self.occupancy = shrunk.seated(decision.seat(request)).held(decision.holding(request))
+        self._account(pod, container, decision, promised.expected if promised else NumaSet(), event)
+        return decision
+
+    def _account(
+        self, pod: nri.PodSandbox, container: nri.Container, decision: Decision, promised: NumaSet, event: str
+    ) -> None:
+        outcome = pb.UNPROMISED if not promised else pb.KEPT if decision.numa_nodes == promised else pb.DECLINED
+        self.counts["pinned" if decision.cpus else "left open"] += 1
+        self.counts[pb.Outcome.Name(outcome).lower()] += 1
+        log.info(
+            "container pinned" if decision.cpus else "container left open",
+            **_names(pod, container),
+            numa_nodes=decision.numa_nodes,
+            cpus=decision.cpus,
+            mems=decision.mems,
+            why="; ".join(map(str, decision.reasons)),
+        )
+        self._record(
+            pb.DecisionRecord(
+                pod=pod.uid,
+                namespace=pod.namespace,
+                pod_name=pod.name,
+                container=container.id,
+                container_name=container.name,
+                numa_nodes=str(decision.numa_nodes),
+                cpus=str(decision.cpus),
+                mems=str(decision.mems),
+                score=decision.score,
+                reasons=[convert.reason_to(one) for one in decision.reasons],
+                outcome=outcome,
+                promised=str(promised),
+                generation=self.occupancy.generation,
+                event=event,
+            )
+        )
+
+    def _adopt(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
+        """Takes a running container as it is; its request when it is a member that still has to be placed."""
+        self._know(pod, container)
+        request, problems = self._request(pod, container)
+        self._complain(pod, problems)
+        if request is None:
+            self._note_foreign(pod, container)
+            return None
+        machine = self._node.machine
+        now = self._node.cpuset_now(container.linux.cgroups_path)
+        cpus, mems = now if now is not None else _told_cpuset(container)
+        if not cpus or (cpus == machine.cpus and not pods.is_ours(container)) or not cpus <= machine.cpus:
+            return request
+        homes = machine.nodes_of(cpus)
+        if cpus == machine.cpus and len(homes) > 1:
+            return request
+        if (
+            not pods.is_ours(container)
+            and cpus != machine.cpus_of(homes) - self.occupancy.exclusive - self._node.reserved
+        ):
+            self._stand_aside(pod, container, pods.Claim(str(cpus), str(mems)))
+            return None
+        exclusive = cpus if request.opt_in.cpus != "shared" else CpuSet()
+        if not exclusive.isdisjoint(self.occupancy.exclusive):
+            return request
+        bound = NumaSet() if mems == machine.mems and len(homes) < len(machine.cpu_nodes) else mems
+        self.occupancy = self.occupancy.seated(
+            Seat(request.seat_key, pod.uid, request.opt_in.group, homes, request.seat_demand)
+        ).held(Holding(container.id, container.name, pod.uid, request.seat_key, cpus, bound, exclusive))
+        log.info("container found pinned", **_names(pod, container), numa_nodes=homes, cpus=cpus, mems=mems)
+        return None
+
+    def _note_foreign(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """What has not opted in is never touched, but its requests take room."""
+        demand = pods.demand_of(container.linux.resources)
+        told = _told_cpuset(container)[0]
+        homes = (self._node.machine.nodes_of(told) if told else NumaSet()) or self._node.machine.cpu_nodes
+        self.occupancy = self.occupancy.seated(Seat(container.id, pod.uid, "", homes, replace(demand, memory=0)))
+
+    def _stand_aside(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
+        self.counts["stood aside"] += 1
+        self.occupancy = self.occupancy.without_holding(container.id)
+        if not any(one.pod == pod.uid for one in self.occupancy.holdings.values()):
+            self.occupancy = self.occupancy.without_seat(pod.uid)
+        self._note_foreign(pod, container)
+        why = Reason(
+            "another owner", "", f"the cpuset (cpus {claim.cpus or '-'}, mems {claim.mems or '-'}) is somebody else's"
+        )
+        log.warning("stood aside", **_names(pod, container), claimed_cpus=claim.cpus, claimed_mems=claim.mems)
+        self._record(
+            pb.DecisionRecord(
+                pod=pod.uid,
+                namespace=pod.namespace,
+                pod_name=pod.name,
+                container=container.id,
+                container_name=container.name,
+                reasons=[convert.reason_to(why)],
+                event="stood aside",
+            )
+        )
+
+    def _settle(self) -> list[nri.ContainerUpdate]:
+        """Shared pools after exclusive CPUs came or went: the members whose CPUs are not their NUMA nodes' whole pool
+        any more.
+        """
+        changes = []
+        for holding in self.occupancy.holdings.values():
+            seat = self.occupancy.seats.get(holding.seat)
+            if holding.exclusive or not holding.cpus or seat is None:
+                continue
+            pool = self._node.machine.cpus_of(seat.numa_nodes) - self.occupancy.exclusive - self._node.reserved
+            if pool and pool != holding.cpus:
+                changes.append((holding.container, pool))
+        return self._updates(changes)
+
+    def _updates(self, changes: Iterable[tuple[str, CpuSet]]) -> list[nri.ContainerUpdate]:
+        updates = []
+        for container, cpus in changes:
+            holding = self.occupancy.holdings[container]
+            if holding.cpus != cpus:
+                self.occupancy = self.occupancy.held(replace(holding, cpus=cpus))
+            updates.append(pods.update(container, cpus, NumaSet()))
+        return updates
+
+    def _know(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        network = next((one.path for one in container.linux.namespaces if one.type == "network"), "")
+        self.containers[container.id] = local.LocalContainer(
+            id=container.id,
+            name=container.name,
+            pod=pod.uid,
+            pod_name=pod.name,
+            namespace=pod.namespace,
+            pid=container.pid,
+            cgroups_path=container.linux.cgroups_path,
+            host_network=not any(one.type == "network" for one in pod.linux.namespaces),
+            netns=network,
+            ips=list(pod.ips),
+            opted_in=any(key.startswith("group.numakin.io") for key in pod.annotations),
+        )
+
+    def _complain(self, pod: nri.PodSandbox, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self.counts["bad annotation"] += 1
+            log.warning("annotation not taken", pod=f"{pod.namespace}/{pod.name}", problem=problem)
+
+    def _record(self, record: pb.DecisionRecord) -> None:
+        self.records.append(record)
+        if record.container in self.containers:
+            self.latest[record.container] = record
+        del self.records[:-MOST_RECORDS]
+
+
+def _told_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
+    cpu = container.linux.resources.cpu
+    return pods.cpuset_of(cpu.cpus, cpu.mems) or (CpuSet(), NumaSet())
+
+
+def _names(pod: nri.PodSandbox, container: nri.Container) -> dict[str, object]:
+    return {"pod": f"{pod.namespace}/{pod.name}", "container": container.name, "id": container.id[:12]}

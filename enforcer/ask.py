@@ -1,0 +1,72 @@
+"""`numakin-enforcer status`: what the running enforcer says of its node."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from enforcer import control
+from proto import local_pb2 as local
+
+PATIENCE_S = 5.0
+
+
+class NobodyAnswersError(RuntimeError):
+    """No enforcer runs here, or it does not answer."""
+
+
+def ask(run_dir: Path) -> dict[str, Any]:
+    """The hook's status; NobodyAnswersError when there is none."""
+    path = run_dir / "hook.sock"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(PATIENCE_S)
+            sock.connect(str(path))
+            sock.sendall(control.framed(local.ToHook(who=local.Who(role="ask"))))
+            buffer = bytearray()
+            while data := sock.recv(1 << 18):
+                buffer += data
+                for body in control.taken(buffer):
+                    message = local.FromHook.FromString(body)
+                    if message.HasField("status"):
+                        answer: dict[str, Any] = json.loads(message.status.json)
+                        return answer
+    except OSError as error:
+        raise NobodyAnswersError(f"no enforcer answers at {path}: {error.strerror or error}") from error
+    raise NobodyAnswersError(f"the enforcer at {path} closed the connection without an answer")
+
+
+def status(run_dir: Path, *, as_json: bool) -> int:
+    try:
+        answer = ask(run_dir)
+    except NobodyAnswersError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    if as_json:
+        print(json.dumps(answer, indent=2))
+        return 0
+    console = Console()
+    console.print(_table(answer))
+    for line in _why(answer):
+        console.print(line, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _table(answer: dict[str, Any]) -> Table:
+    registered = "registered with the runtime" if answer["registered"] else "NOT registered with the runtime"
+    table = Table(title=f"node {answer['node']}: generation {answer['generation']}, {registered}")
+    for column in ("pod", "container", "NUMA nodes", "CPUs", "mems"):
+        table.add_column(column)
+    for one in answer["containers"]:
+        table.add_row(one["pod"], one["container"], one["numa_nodes"], one["cpus"] or "open", one["mems"] or "open")
+    return table
+
+
+def _why(answer: dict[str, Any]) -> list[str]:
+    return [f"{one['pod']} {one['container']}: {'; '.join(one['reasons'])}" for one in answer["containers"]]

@@ -1,0 +1,313 @@
+"""The hook: the process that answers the container runtime. One thread, one blocking loop, standard library and
+protobuf only, since every container of the node waits for it.
+
+    python -m enforcer.hook [the options of `numakin-enforcer run`]
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from enforcer import log, supervisor
+from enforcer.agent import Agent, Node
+from enforcer.config import Config, ConfigError, merged
+from enforcer.control import Connection, Control
+from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.errors import MachineError
+from enforcer.machine.memory import free_memory
+from enforcer.machine.sysfs import read_machine
+from enforcer.nri.errors import UsageError
+from enforcer.nri.events import Runtime
+from enforcer.nri.handlers import Handlers
+from enforcer.nri.identity import Identity
+from enforcer.nri.plugin import Plugin
+from enforcer.nri.session import Stage
+from enforcer.nri.socket_loop import Loop
+from enforcer.nri.transport import External, Launched, launched_by_runtime
+from enforcer.options import configured, run_options
+from enforcer.outbox import Outbox
+from enforcer.promises import Promises
+from enforcer.version import VERSION
+from placement.cpuset import CpuSet, NumaSet
+from placement.decide import Kin
+from proto import convert
+from proto import local_pb2 as local
+
+logger = log.Log("hook")
+
+MEMORY_AGE_S = 1.0
+"""Free memory is read again for a decision when the last reading is older."""
+
+MEMORY_EVERY_S = 5.0
+"""Free memory is read this often for the reports."""
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+class LiveMemory:
+    """Free memory by NUMA node, read at most once in MEMORY_AGE_S."""
+
+    def __init__(self, sysfs: str, procfs: str) -> None:
+        self._sysfs, self._procfs = Path(sysfs), Path(procfs)
+        self._read_at = float("-inf")
+        self._free: Mapping[int, int] = {}
+
+    def __call__(self) -> Mapping[int, int]:
+        now = time.monotonic()
+        if now - self._read_at > MEMORY_AGE_S:
+            try:
+                self._free = free_memory(self._sysfs, self._procfs)
+            except (OSError, MachineError) as error:
+                logger.warning("free memory is not known", error=error)
+                self._free = {}
+            self._read_at = now
+        return self._free
+
+
+class Hook:
+    """Wires the loop, the NRI plugin, the agent and the control socket."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._config = Config()
+        self._session = uuid.uuid4().hex
+        self._agent: Agent | None = None
+        self._outbox: Outbox | None = None
+        self._control: Control | None = None
+        self._publishing = False
+
+    def set_up(self, config: Config) -> None:
+        """Reads the machine and opens the control socket. MachineError, OSError when either can't be."""
+        self._config = config
+        log.set_up(config.log_level, config.log_format)
+        machine = read_machine(Path(config.sysfs), name=_node_name(config))
+        reserved = _reserved(config, machine.cpus)
+        node = Node(machine, reserved, _cpuset_reader(config.procfs), LiveMemory(config.sysfs, config.procfs))
+        self._agent = Agent(node, Promises())
+        self._outbox = Outbox(self._agent, machine)
+        self._start = local.Start(
+            node=_node_name(config),
+            version=VERSION,
+            session=self._session,
+            machine=convert.machine_to(machine, reserved),
+            config=config.to_json(),
+        )
+        self._control = Control(Path(config.run_dir) / "hook.sock", self._loop, self._heard)
+        self._loop.call_later(MEMORY_EVERY_S, self._refresh)
+        logger.info(
+            "machine read",
+            node=_node_name(config),
+            numa_nodes=len(machine.numa_nodes),
+            cpus=machine.cpus,
+            mems=machine.mems,
+        )
+
+    def handlers(self) -> Handlers:
+        """What the NRI session calls; every answer is followed by what it changed, for the observer."""
+        return Handlers(
+            configure=self._configure,
+            synchronize=self._then(lambda sandboxes, containers: self.agent.synchronize(sandboxes, containers)),
+            create_container=self._then(lambda pod, container: self.agent.create_container(pod, container)),
+            update_container=self._then(lambda pod, one, asked: self.agent.update_container(pod, one, asked)),
+            stop_container=self._then(lambda pod, container: self.agent.stop_container(pod, container)),
+            start_container=self._then(lambda pod, container: self.agent.start_container(pod, container)),
+            remove_container=self._then(lambda pod, container: self.agent.remove_container(pod, container)),
+            stop_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
+            remove_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
+        )
+
+    @property
+    def agent(self) -> Agent:
+        if self._agent is None:
+            raise RuntimeError("an event came before the configuration")
+        return self._agent
+
+    def staged(self, stage: Stage) -> None:
+        """Registered is: synchronized with the runtime."""
+        if self._outbox is not None:
+            self._outbox.registered = stage is Stage.SYNCHRONIZED
+            self._publish_soon()
+
+    def close(self) -> None:
+        if self._control is not None:
+            self._control.close()
+
+    def _configure(self, text: str, runtime: Runtime) -> None:
+        """A runtime's drop-in file configures a hook that it launched; one that we dialled sends nothing."""
+        logger.info("the runtime configures us", runtime=runtime.name, version=runtime.version, nri=runtime.nri_version)
+        if self._agent is not None:
+            return
+        config = merged({}, {}, text, "the runtime's drop-in file")
+        if config.run_dir != Config().run_dir:
+            raise ConfigError(
+                "the runtime's drop-in file: run-dir can't be set there: the lock is taken before it is read"
+            )
+        self.set_up(config)
+
+    def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
+        """The handler; what it changed is published once the runtime has its answer."""
+
+        def handle(*given: Given.args, **named: Given.kwargs) -> Answer:
+            try:
+                return handler(*given, **named)
+            finally:
+                self._publish_soon()
+
+        return handle
+
+    def _publish_soon(self) -> None:
+        if not self._publishing:
+            self._publishing = True
+            self._loop.call_later(0, self._publish)
+
+    def _publish(self) -> None:
+        self._publishing = False
+        if self._control is None or self._outbox is None:
+            return
+        if self._control.observers:
+            for message in self._outbox.news():
+                self._control.tell(message)
+        self._control.flush()
+        if self._control.unsent:
+            self._loop.call_later(0.05, self._publish_soon)
+
+    def _refresh(self) -> None:
+        self.agent.refresh_memory()
+        self._publish_soon()
+        gc.collect()
+        self._loop.call_later(MEMORY_EVERY_S, self._refresh)
+
+    def _heard(self, connection: Connection, message: local.ToHook) -> None:
+        kind = message.WhichOneof("message")
+        if kind == "who":
+            self._greet(connection, message.who.role)
+        elif kind == "expect":
+            self.agent.expect(message.expect)
+            self._publish_soon()
+        elif kind == "kin":
+            self.agent.learn((row.pod, _kin(row)) for row in message.kin.rows)
+
+    def _greet(self, connection: Connection, role: str) -> None:
+        if role != "observer":
+            connection.send(local.FromHook(status=local.Status(json=json.dumps(self._status()))))
+            return
+        assert self._outbox is not None
+        for late in self._outbox.news():
+            if self._control is not None:
+                self._control.tell(late)
+        connection.observing = True
+        connection.send(local.FromHook(start=self._start))
+        for whole in self._outbox.whole():
+            connection.send(whole)
+
+    def _status(self) -> dict[str, object]:
+        agent, outbox = self.agent, self._outbox
+        return {
+            "node": self._start.node,
+            "registered": outbox is not None and outbox.registered,
+            "generation": agent.occupancy.generation,
+            "counts": dict(agent.counts),
+            "containers": [
+                {
+                    "pod": f"{one.namespace}/{one.pod_name}",
+                    "container": one.container_name,
+                    "id": key,
+                    "numa_nodes": one.numa_nodes,
+                    "cpus": str(agent.occupancy.holdings[key].cpus) if key in agent.occupancy.holdings else "",
+                    "mems": str(agent.occupancy.holdings[key].mems) if key in agent.occupancy.holdings else "",
+                    "reasons": [
+                        " ".join(filter(None, (why.what, why.number))) + f": {why.effect}" for why in one.reasons
+                    ],
+                }
+                for key, one in agent.latest.items()
+            ],
+        }
+
+
+def _kin(row: local.KinTable.Row) -> Kin:
+    weights = {one.pod: one.weight for one in row.kin}
+    return Kin(weights=weights, elsewhere=row.elsewhere, planned=NumaSet.parse(row.seat))
+
+
+def _node_name(config: Config) -> str:
+    return config.node_name or socket.gethostname().lower()
+
+
+def _reserved(config: Config, online: CpuSet) -> CpuSet:
+    reserved = CpuSet.parse(config.reserved_cpus)
+    if not reserved <= online:
+        raise ConfigError(f"reserved-cpus: CPUs {reserved - online} are not online; online: {online}")
+    if reserved == online:
+        raise ConfigError(f"reserved-cpus: {reserved} is every CPU of the machine")
+    return reserved
+
+
+def _cpuset_reader(procfs: str) -> Callable[[str], tuple[CpuSet, NumaSet] | None]:
+    tree = CgroupTree.discover(Path(procfs))
+
+    def read(cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
+        cpuset = tree.cpuset(cgroups_path)
+        return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
+
+    return read
+
+
+def _stop_on_signals(loop: Loop) -> tuple[socket.socket, socket.socket]:
+    """A signal ends the loop's wait by a byte on a pair of sockets, which the caller keeps."""
+    told, heard = socket.socketpair()
+    for one in (told, heard):
+        one.setblocking(False)
+    signal.set_wakeup_fd(told.fileno())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: loop.stop())
+
+    def drain() -> None:
+        heard.recv(64)
+
+    loop.register(heard.fileno(), drain)
+    return told, heard
+
+
+def main(words: Sequence[str]) -> int:
+    supervisor.die_with_parent()
+    loop = Loop()
+    hook = Hook(loop)
+    try:
+        launched = launched_by_runtime(os.environ)
+        config = configured(run_options().parse_args(words))
+        log.set_up(config.log_level, config.log_format)
+        identity, transport = launched or (
+            Identity(config.plugin_index, config.plugin_name),
+            External(config.nri_socket),
+        )
+        if not isinstance(transport, Launched):
+            hook.set_up(config)
+    except (ConfigError, MachineError, UsageError, OSError) as error:
+        logger.error("can't start", error=error)  # noqa: TRY400 - the message says all
+        return supervisor.LEAVE
+    plugin = Plugin(loop, identity, hook.handlers(), transport, on_stage=hook.staged)
+    wake_up = _stop_on_signals(loop)
+    gc.freeze()
+    loop.call_later(0, plugin.start)
+    loop.run()
+    plugin.close()
+    hook.close()
+    for one in wake_up:
+        one.close()
+    logger.info("left the runtime")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+"""`numakin-enforcer`: the command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from enforcer import ask, lock, log, options, supervisor
+from enforcer.config import Config, ConfigError
+from enforcer.version import VERSION
+
+EPILOG = """examples:
+  numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
+  numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
+  numakin-enforcer status                       what is pinned where on this node, and why
+
+The container runtime can launch the program too: install it as /opt/nri/plugins/10-numakin and put options
+into /etc/nri/conf.d/10-numakin.conf (TOML, the flags' names without the leading dashes).
+Every option of `run` is read from NUMAKIN_* in the environment as well; flags win, then the environment, then the file.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="numakin-enforcer",
+        description="Pins the containers of affinity groups to their group's NUMA node (an NRI plugin, one per node).",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"numakin-enforcer {VERSION}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    run = commands.add_parser("run", help="run the enforcer (the default)")
+    options.add_to(run)
+    status = commands.add_parser("status", help="ask the running enforcer what is pinned where, and why")
+    status.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
+    status.add_argument("--json", action="store_true", help="for machines")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help", "--version")):
+        words.insert(0, "run")
+    given = parser().parse_args(words)
+    if given.command == "status":
+        return ask.status(Path(given.run_dir), as_json=given.json)
+    return _run(words[1:], given)
+
+
+def _run(words: Sequence[str], given: argparse.Namespace) -> int:
+    try:
+        config = options.configured(given)
+    except ConfigError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 2
+    log.set_up(config.log_level, config.log_format)
+    run_dir = Path(config.run_dir)
+    try:
+        held = lock.acquire(run_dir)
+    except (lock.AnotherRunsError, OSError) as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    return supervisor.supervise(words, run_dir, held, os.environ)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

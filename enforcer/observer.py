@@ -1,0 +1,169 @@
+"""The observer: the process that does all that may be slow, so that the hook never waits. It reads the hook's socket,
+streams to the extender, and serves metrics and health.
+
+    python -m enforcer.observer RUN_DIR
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from enforcer import control, log, web
+from enforcer.config import Config
+from enforcer.log import Log
+from enforcer.report.mirror import Mirror
+from enforcer.report.stream import Endpoint, Stream
+from enforcer.version import VERSION
+from proto import local_pb2 as local
+from proto import report_pb2 as pb
+
+logger = Log("observer")
+
+REDIAL_S = 0.2
+"""Wait between two tries to reach the hook, which is local and starts in a tenth of that."""
+
+
+class HookLink:
+    """The connection to the hook; dialled again whenever it ends."""
+
+    def __init__(self, path: Path, stop: threading.Event) -> None:
+        self._path, self._stop = path, stop
+        self._sock: socket.socket | None = None
+        self._sending = threading.Lock()
+
+    def messages(self) -> Iterator[local.FromHook | None]:
+        """Everything the hook says, None at each new connection's end; ends when asked to stop."""
+        while not self._stop.is_set():
+            try:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+                    sock.connect(str(self._path))
+                    self._sock = sock
+                    self.send(local.ToHook(who=local.Who(role="observer")))
+                    yield from _messages(sock)
+            except OSError as error:
+                logger.debug("the hook is not there", path=self._path, error=error)
+            self._sock = None
+            yield None
+            self._stop.wait(REDIAL_S)
+
+    def send(self, message: local.ToHook) -> None:
+        """Lost without harm when the hook is away: promises are told again by the extender when the node comes back."""
+        with self._sending:
+            sock = self._sock
+            if sock is None:
+                return
+            try:
+                sock.sendall(control.framed(message))
+            except OSError as error:
+                logger.warning("the hook did not take a message", error=error)
+
+    def close(self) -> None:
+        if self._sock is not None:
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+
+def _messages(sock: socket.socket) -> Iterator[local.FromHook]:
+    buffer = bytearray()
+    while data := sock.recv(1 << 18):
+        buffer += data
+        for body in control.taken(buffer):
+            yield local.FromHook.FromString(body)
+
+
+class Observer:
+    """Wires the link, the mirror, the stream and the web server."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._link = HookLink(run_dir / "hook.sock", self._stopping)
+        self.mirror = Mirror()
+        self._stream: Stream | None = None
+        self._threads: list[threading.Thread] = []
+        self._config: Config | None = None
+        self.hook_present = False
+        self.counters = web.Counters()
+
+    def run(self) -> None:
+        for message in self._link.messages():
+            if message is None:
+                self.hook_present = False
+                continue
+            self._heard(message)
+        for one in self._threads:
+            one.join(timeout=2)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._stream is not None:
+            self._stream.stop()
+        self._link.close()
+
+    @property
+    def ready(self) -> tuple[bool, str]:
+        """Ready is: the hook lives and the runtime has taken it as a plugin."""
+        if not self.hook_present:
+            return False, "the hook process is not there"
+        with self._lock:
+            if not self.mirror.registered:
+                return False, "not registered with the container runtime"
+        return True, "registered with the container runtime"
+
+    @property
+    def streaming(self) -> bool:
+        return self._stream is not None and self._stream.connected
+
+    def _heard(self, message: local.FromHook) -> None:
+        kind = message.WhichOneof("message")
+        if kind == "start":
+            self.hook_present = True
+            with self._lock:
+                self.mirror.started(message.start)
+            self._begin(Config.from_json(message.start.config))
+        elif kind == "report":
+            with self._lock:
+                self.mirror.reported(message.report)
+            self.counters.took(message.report)
+            if self._stream is not None:
+                self._stream.changed()
+
+    def _begin(self, config: Config) -> None:
+        """Once: the hook's configuration says where the extender and our own port are."""
+        if self._config is not None:
+            return
+        self._config = config
+        log.set_up(config.log_level, config.log_format)
+        if config.metrics_listen:
+            self._spawn(web.server(config.metrics_listen, self).serve_forever)
+        if config.extender:
+            endpoint = Endpoint(config.extender, config.extender_ca, config.extender_token)
+            self._stream = Stream(
+                endpoint, self.mirror, self._lock, self._expected, version=VERSION, heartbeat_s=config.heartbeat_s
+            )
+            self._spawn(self._stream.run)
+
+    def _expected(self, expect: pb.Expect) -> None:
+        self._link.send(local.ToHook(expect=expect))
+
+    def _spawn(self, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+
+def main(arguments: list[str]) -> int:
+    log.set_up("info", "text")
+    observer = Observer(Path(arguments[0]))
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda *_: observer.stop())
+    observer.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

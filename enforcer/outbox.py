@@ -1,0 +1,54 @@
+"""What the hook still has to tell the observer: differences against what was told last."""
+
+from __future__ import annotations
+
+from enforcer import journal
+from enforcer.agent import Agent
+from placement.occupancy import Occupancy
+from placement.topology import Machine
+from proto import local_pb2 as local
+
+
+class Outbox:
+    """Remembers what was told. `news()` is what changed since; `whole()` is all, for a reader who starts."""
+
+    def __init__(self, agent: Agent, machine: Machine) -> None:
+        self._agent = agent
+        self._totals = {node.id: node.memory for node in machine.numa_nodes}
+        self._told: Occupancy = agent.occupancy
+        self._told_free: dict[int, int] = {}
+        self._told_containers: dict[str, local.LocalContainer] = {}
+        self._told_registered = False
+        self.registered = False
+
+    def whole(self) -> list[local.FromHook]:
+        """Everything as it is now; what was not told yet to others stays news for them."""
+        return [
+            local.FromHook(report=journal.whole(self._agent.occupancy, (), registered=self.registered)),
+            local.FromHook(containers=local.Containers(whole=True, containers=self._agent.containers.values())),
+        ]
+
+    def news(self) -> list[local.FromHook]:
+        """What changed since the last call, in at most two messages; empty when nothing did."""
+        return [*self._report(), *self._containers()]
+
+    def _report(self) -> list[local.FromHook]:
+        occupancy, records = self._agent.occupancy, self._agent.records
+        free = journal.notable(self._told_free, occupancy.free_memory, self._totals)
+        registered = self.registered if self.registered != self._told_registered else None
+        if occupancy.generation == self._told.generation and not (records or free or registered is not None):
+            return []
+        report = journal.difference(self._told, occupancy, records, registered=registered, free=free)
+        self._told, self._told_registered = occupancy, self.registered
+        self._told_free.update(free)
+        self._agent.records = []
+        return [local.FromHook(report=report)]
+
+    def _containers(self) -> list[local.FromHook]:
+        now = self._agent.containers
+        changed = [one for key, one in now.items() if self._told_containers.get(key) != one]
+        gone = [key for key in self._told_containers if key not in now]
+        if not changed and not gone:
+            return []
+        self._told_containers = dict(now)
+        return [local.FromHook(containers=local.Containers(containers=changed, gone=gone))]

@@ -1,0 +1,108 @@
+"""From what the runtime tells of a pod and a container to what placement asks for: pure functions over NRI's
+messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placement import optin
+from placement.cpuset import CpuSet, NumaSet
+from placement.decide import Request
+from placement.demand import Demand, from_cgroup
+from placement.errors import PlacementError
+from placement.optin import OptIn, Problem
+from proto import nri_pb2 as nri
+
+MARK = "pinned.numakin.io"
+"""Annotation that a container carries when we pinned it at its creation: how a later start tells its own work from
+another owner's.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The cpuset that somebody else asked for in the runtime's request."""
+
+    cpus: str
+    mems: str
+
+
+def request_of(
+    pod: nri.PodSandbox, container: nri.Container, told: Demand | None, pod_told: Demand | None
+) -> tuple[Request | None, tuple[Problem, ...]]:
+    """What to place, None when the container has not opted in. told, pod_told: true requests, where the extender sent
+    them.
+    """
+    opt_in, problems = optin.parse(pod.namespace, pod.annotations, container.name)
+    if opt_in is None:
+        return None, problems
+    own = told or demand_of(container.linux.resources)
+    return Request(
+        pod=pod.uid,
+        container=container.id,
+        name=container.name,
+        opt_in=opt_in,
+        demand=own,
+        pod_demand=pod_told or _pod_demand(pod, own),
+    ), problems
+
+
+def auto_group(opt_in: OptIn, learned: str) -> str:
+    """The group's full name, the learned one for `auto`."""
+    return opt_in.group or learned
+
+
+def demand_of(resources: nri.LinuxResources) -> Demand:
+    """An estimate from the cgroup's settings: NRI does not tell requests."""
+    cpu, memory = resources.cpu, resources.memory
+    return from_cgroup(
+        shares=cpu.shares.value if cpu.HasField("shares") else None,
+        quota=cpu.quota.value if cpu.HasField("quota") else None,
+        period=cpu.period.value if cpu.HasField("period") else None,
+        memory_limit=memory.limit.value if memory.HasField("limit") else None,
+    )
+
+
+def _pod_demand(pod: nri.PodSandbox, first: Demand) -> Demand:
+    """The pod's whole demand as the kubelet told the runtime, else its first container's: a lower bound."""
+    if not pod.linux.HasField("pod_resources"):
+        return first
+    whole = demand_of(pod.linux.pod_resources)
+    return whole if whole.cpu_milli >= first.cpu_milli else first
+
+
+def claim_of(container: nri.Container) -> Claim | None:
+    """The cpuset that the kubelet or an earlier plugin put into the request; None when it is nobody's."""
+    cpu = container.linux.resources.cpu
+    return Claim(cpu.cpus, cpu.mems) if cpu.cpus or cpu.mems else None
+
+
+def is_ours(container: nri.Container) -> bool:
+    return MARK in container.annotations
+
+
+def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
+    """Both lists parsed; None when either is not a list of ids."""
+    try:
+        return CpuSet.parse(cpus), NumaSet.parse(mems)
+    except PlacementError:
+        return None
+
+
+def adjustment(cpus: CpuSet, mems: NumaSet) -> nri.ContainerAdjustment:
+    """The answer to CreateContainer; an empty set is left as it is."""
+    adjust = nri.ContainerAdjustment(annotations={MARK: f"cpus={cpus} mems={mems}"})
+    adjust.linux.resources.cpu.cpus = str(cpus)
+    adjust.linux.resources.cpu.mems = str(mems)
+    return adjust
+
+
+def update(container: str, cpus: CpuSet, mems: NumaSet) -> nri.ContainerUpdate:
+    """A running container's new cpuset. ignore_failure: a container that is just ending must not fail somebody else's
+    request.
+    """
+    change = nri.ContainerUpdate(container_id=container, ignore_failure=True)
+    change.linux.resources.cpu.cpus = str(cpus)
+    change.linux.resources.cpu.mems = str(mems)
+    return change

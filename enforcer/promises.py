@@ -1,0 +1,56 @@
+"""What the extender said to expect: a bounded table by pod uid."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from placement.decide import Kin
+from placement.demand import Demand
+from proto import convert
+from proto import report_pb2 as pb
+
+MOST = 4096
+"""The most promises kept: several times what a node can hold of pods (the kubelet's default is 110); the oldest go
+first.
+"""
+
+
+class Promises:
+    """Promises by pod uid; a newer one for the same pod takes the older one's place."""
+
+    def __init__(self) -> None:
+        self._by_pod: OrderedDict[str, pb.Expect] = OrderedDict()
+
+    def add(self, expect: pb.Expect) -> None:
+        self._by_pod[expect.pod] = expect
+        self._by_pod.move_to_end(expect.pod)
+        while len(self._by_pod) > MOST:
+            self._by_pod.popitem(last=False)
+
+    def forget(self, pod: str) -> None:
+        self._by_pod.pop(pod, None)
+
+    def __len__(self) -> int:
+        return len(self._by_pod)
+
+    def get(self, pod: str) -> pb.Expect | None:
+        return self._by_pod.get(pod)
+
+    def kin(self, pod: str) -> Kin | None:
+        """The kin that the promise was made with; None when nothing was promised."""
+        expect = self._by_pod.get(pod)
+        return convert.kin_from(expect) if expect is not None else None
+
+    def demand(self, pod: str, container: str) -> Demand | None:
+        """The container's true requests, where the extender told them."""
+        expect = self._by_pod.get(pod)
+        for one in expect.containers if expect is not None else ():
+            if one.name == container:
+                return convert.demand_from(one.demand)
+        return None
+
+    def pod_demand(self, pod: str) -> Demand | None:
+        expect = self._by_pod.get(pod)
+        if expect is None or not expect.HasField("pod_demand"):
+            return None
+        return convert.demand_from(expect.pod_demand)

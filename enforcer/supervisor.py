@@ -1,0 +1,115 @@
+"""Two processes supervised as one: the hook, which every container of the node waits for, and the observer, which
+does all the rest.
+
+Either is started again when it dies, without the other. Only a hook that the runtime launched can't be: its
+connection came with it, so all ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from enforcer.log import Log
+
+log = Log("supervisor")
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+"""Waits before a process that died is started again: doubled while it lives shorter than the longest."""
+
+GRACE_S = 5.0
+"""How long a process may take to end after SIGTERM before it is killed."""
+
+LEAVE = 3
+"""A process ends with this status when starting it again would be no use (a bad configuration); it has said why."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(slots=True)
+class Child:
+    """One of the two processes."""
+
+    name: str
+    command: Sequence[str]
+    descriptors: tuple[int, ...]
+    process: subprocess.Popen[bytes] | None = None
+    wait_s: float = FIRST_WAIT_S
+    started: float = 0.0
+    due: float = field(default=0.0)
+
+    def start(self, environment: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(self.command, env=dict(environment), pass_fds=self.descriptors)
+        self.started = time.monotonic()
+
+    def died(self, status: int) -> None:
+        lived = time.monotonic() - self.started
+        self.wait_s = FIRST_WAIT_S if lived > LONGEST_WAIT_S else min(LONGEST_WAIT_S, self.wait_s * 2)
+        self.due = time.monotonic() + self.wait_s
+        self.process = None
+        log.warning("a process ended and is started again", process=self.name, status=status, wait_s=self.wait_s)
+
+
+def supervise(arguments: Sequence[str], run_dir: Path, lock: int, environment: Mapping[str, str]) -> int:
+    """Runs both until a signal or, when the runtime launched us, until the hook ends. Returns the exit status."""
+    launched = environment.get("NRI_PLUGIN_SOCKET")
+    hook = Child(
+        "hook",
+        [sys.executable, "-m", "enforcer.hook", *arguments],
+        (lock, int(launched)) if launched else (lock,),
+    )
+    observer = Child("observer", [sys.executable, "-m", "enforcer.observer", str(run_dir)], ())
+    stopping: list[int] = []
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda number, _: stopping.append(number))
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    status = 0
+    while not stopping:
+        for child in (hook, observer):
+            if child.process is None and time.monotonic() >= child.due:
+                child.start(environment)
+        _pause(0.2)
+        for child in (hook, observer):
+            ended = child.process.poll() if child.process is not None else None
+            if ended is None:
+                continue
+            if child is hook and (launched or ended == LEAVE):
+                status = ended if ended in (0, LEAVE) else 1
+                child.process = None
+                stopping.append(0)
+            else:
+                child.died(ended)
+    _end(hook)
+    _end(observer)
+    return status
+
+
+def _pause(seconds: float) -> None:
+    """Sleeps; a signal, a child's end among them, cuts it short."""
+    signal.sigtimedwait({signal.SIGUSR2}, seconds)
+
+
+def _end(child: Child) -> None:
+    if child.process is None:
+        return
+    child.process.terminate()
+    try:
+        child.process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        log.warning("a process did not end and is killed", process=child.name)
+        child.process.kill()
+        child.process.wait()
+
+
+def die_with_parent() -> None:
+    """Called first by each process: it must not outlive a supervisor that was killed."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() == 1:
+        sys.exit("the supervisor has gone already")

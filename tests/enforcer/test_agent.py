@@ -1,0 +1,261 @@
+"""What the enforcer does with a node's containers, event by event."""
+
+import pytest
+
+from enforcer.agent import Agent, Node
+from enforcer.pods import MARK
+from enforcer.promises import Promises
+from placement.cpuset import CpuSet, NumaSet
+from placement.topology import Machine, NumaNode, uniform_distances
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+
+GIB = 1 << 30
+
+
+def two_numa_nodes() -> Machine:
+    far = uniform_distances((0, 1))
+    cores = tuple(CpuSet.of((cpu, cpu + 8)) for cpu in range(8))
+    return Machine(
+        (
+            NumaNode(0, CpuSet.parse("0-3,8-11"), 16 * GIB, far[0]),
+            NumaNode(1, CpuSet.parse("4-7,12-15"), 16 * GIB, far[1]),
+        ),
+        cores=cores,
+    )
+
+
+class World:
+    """One node: its agent, and the cgroups that the runtime would have written."""
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        self.machine = machine or two_numa_nodes()
+        self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
+        self.promises = Promises()
+        self.agent = self.started()
+
+    def started(self) -> Agent:
+        """An agent that knows nothing yet, as after a restart."""
+        node = Node(
+            self.machine, CpuSet(), self.cgroups.get, lambda: {one.id: one.memory for one in self.machine.numa_nodes}
+        )
+        self.agent = Agent(node, self.promises)
+        return self.agent
+
+    def create(self, pod: nri.PodSandbox, container: nri.Container):
+        adjust, updates = self.agent.create_container(pod, container)
+        cpus, mems = self.machine.cpus, self.machine.mems
+        if adjust is not None:
+            cpu = adjust.linux.resources.cpu
+            cpus = CpuSet.parse(cpu.cpus) or cpus
+            mems = NumaSet.parse(cpu.mems) or mems
+            container.annotations.update(adjust.annotations)
+        self.cgroups[container.linux.cgroups_path] = (cpus, mems)
+        self.apply(updates)
+        return adjust
+
+    def apply(self, updates) -> None:
+        for one in updates:
+            path = f"/kubepods/{one.container_id}"
+            cpus, mems = self.cgroups[path]
+            cpu = one.linux.resources.cpu
+            self.cgroups[path] = (CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems)
+
+    def cpus(self, name: str) -> str:
+        return str(self.cgroups[f"/kubepods/{name}"][0])
+
+    def mems(self, name: str) -> str:
+        return str(self.cgroups[f"/kubepods/{name}"][1])
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def pod(name: str, **annotations: str) -> nri.PodSandbox:
+    return nri.PodSandbox(
+        id=f"sandbox-{name}",
+        name=name,
+        uid=f"uid-{name}",
+        namespace="shop",
+        annotations={
+            key.replace("_", ".", 1) + ".numakin.io" if "." not in key else key: value
+            for key, value in annotations.items()
+        },
+    )
+
+
+def container(name: str, cpus: float = 1, memory: int = GIB) -> nri.Container:
+    made = nri.Container(id=name, pod_sandbox_id=f"sandbox-{name}", name="app", state=nri.CONTAINER_RUNNING)
+    made.linux.cgroups_path = f"/kubepods/{name}"
+    made.linux.resources.cpu.shares.value = int(cpus * 1024)
+    made.linux.resources.memory.limit.value = memory
+    return made
+
+
+def member(name: str, group: str = "web", **more: str) -> nri.PodSandbox:
+    return pod(name, group=group, **more)
+
+
+def test_members_of_a_group_share_one_numa_node(world: World) -> None:
+    for name in ("a", "b", "c"):
+        world.create(member(name), container(name))
+    assert {world.cpus(name) for name in "abc"} == {world.cpus("a")}
+    assert world.cpus("a") in {"0-3,8-11", "4-7,12-15"}
+    assert world.mems("a") in {"0", "1"}
+
+
+def test_another_group_goes_to_the_emptier_numa_node(world: World) -> None:
+    world.create(member("a"), container("a"))
+    world.create(member("x", group="other"), container("x"))
+    assert world.mems("a") == "0"
+    assert world.mems("x") == "1"
+
+
+def test_a_container_that_has_not_opted_in_gets_no_adjustment_and_no_update(world: World) -> None:
+    plain = container("plain", cpus=2)
+    assert world.agent.create_container(pod("plain"), plain) == (None, [])
+    assert world.agent.update_container(pod("plain"), plain, plain.linux.resources) == []
+    assert world.agent.stop_container(pod("plain"), plain) == []
+    assert world.agent.synchronize([pod("plain")], [plain]) == []
+    assert world.agent.records == []
+
+
+def test_a_container_that_has_not_opted_in_still_takes_room(world: World) -> None:
+    world.agent.create_container(pod("plain"), container("plain", cpus=14))
+    world.create(member("a"), container("a", cpus=2))
+    assert world.cpus("a") == "0-15", "no NUMA node has two CPUs left: the member is left open"
+
+
+def test_a_member_whose_cpuset_somebody_else_set_is_left_alone(world: World) -> None:
+    claimed = container("a")
+    claimed.linux.resources.cpu.cpus = "2-3"
+    assert world.agent.create_container(member("a"), claimed) == (None, [])
+    assert world.agent.counts["stood aside"] == 1
+    assert world.agent.records[-1].event == "stood aside"
+
+
+def test_a_later_claim_of_the_kubelet_makes_us_stand_aside(world: World) -> None:
+    mine = container("a")
+    world.create(member("a"), mine)
+    asked = nri.LinuxResources()
+    asked.cpu.cpus = "5"
+    assert world.agent.update_container(member("a"), mine, asked) == []
+    assert "a" not in world.agent.occupancy.holdings
+    assert world.agent.counts["stood aside"] == 1
+
+
+def test_an_in_place_resize_changes_what_the_seat_counts(world: World) -> None:
+    mine = container("a", cpus=1)
+    world.create(member("a"), mine)
+    asked = nri.LinuxResources()
+    asked.cpu.shares.value = 3 * 1024
+    assert world.agent.update_container(member("a"), mine, asked) == []
+    assert world.agent.occupancy.seats["uid-a"].demand.cpu_milli == 3000
+
+
+def test_own_cpus_are_shared_with_nobody_and_come_back_at_stop(world: World) -> None:
+    world.create(member("a"), container("a"))
+    own = container("own", cpus=2)
+    world.create(member("own", cpus="exclusive-cores"), own)
+    assert CpuSet.parse(world.cpus("own")).isdisjoint(CpuSet.parse(world.cpus("a")))
+    world.apply(world.agent.stop_container(member("own", cpus="exclusive-cores"), own))
+    assert world.cpus("a") == "0-3,8-11"
+
+
+def test_a_restarted_container_finds_its_place_again(world: World) -> None:
+    first = container("a")
+    world.create(member("a"), first)
+    world.agent.stop_container(member("a"), first)
+    world.create(member("crowd", group="crowd"), container("crowd"))
+    again = container("a2")
+    world.create(member("a"), again)
+    assert world.cpus("a2") == world.cpus("a")
+
+
+def test_the_room_of_an_ended_pod_is_free(world: World) -> None:
+    mine = container("a", cpus=7)
+    world.create(member("a"), mine)
+    world.agent.stop_container(member("a"), mine)
+    assert world.agent.occupancy.seats
+    world.agent.stop_pod_sandbox(member("a"))
+    assert not world.agent.occupancy.seats
+
+
+class TestRestart:
+    """Nothing is kept that can't be rebuilt from the runtime's list and the cgroups."""
+
+    def test_members_that_are_pinned_right_are_left_alone(self, world: World) -> None:
+        made = {name: container(name) for name in "abc"}
+        for name, one in made.items():
+            world.create(member(name), one)
+        before = world.agent.occupancy
+        assert world.started().synchronize([member(name) for name in "abc"], list(made.values())) == []
+        assert world.agent.occupancy.seats == before.seats
+        assert world.agent.occupancy.holdings == before.holdings
+
+    def test_members_that_started_without_us_are_pinned_with_their_group(self, world: World) -> None:
+        world.create(member("a"), container("a"))
+        missed = container("b")
+        world.cgroups["/kubepods/b"] = (world.machine.cpus, world.machine.mems)
+        first = container("a")
+        first.annotations[MARK] = "x"
+        updates = world.started().synchronize([member("a"), member("b")], [first, missed])
+        assert [one.container_id for one in updates] == ["b"]
+        world.apply(updates)
+        assert (world.cpus("b"), world.mems("b")) == (world.cpus("a"), world.mems("a"))
+
+    def test_a_cpuset_that_is_not_ours_is_respected(self, world: World) -> None:
+        world.cgroups["/kubepods/a"] = (CpuSet.parse("2-3"), NumaSet.parse("0-1"))
+        assert world.started().synchronize([member("a")], [container("a")]) == []
+        assert world.agent.counts["stood aside"] == 1
+
+    def test_stopped_containers_hold_nothing(self, world: World) -> None:
+        ended = container("a")
+        ended.state = nri.CONTAINER_STOPPED
+        assert world.agent.synchronize([member("a")], [ended]) == []
+        assert not world.agent.occupancy.holdings
+
+
+class TestPromises:
+    """What the extender promised is honoured while it fits, and each outcome is told."""
+
+    def test_a_promise_that_fits_is_kept(self, world: World) -> None:
+        world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
+        world.create(member("a"), container("a"))
+        assert world.mems("a") == "1"
+        assert world.agent.records[-1].outcome == pb.KEPT
+
+    def test_a_promise_that_does_not_fit_any_more_is_declined_with_a_reason(self, world: World) -> None:
+        world.agent.expect(pb.Expect(pod="uid-full", numa_nodes="1"))
+        world.create(member("full"), container("full", cpus=8))
+        world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
+        world.create(member("a"), container("a", cpus=2))
+        assert world.mems("a") == "0"
+        assert world.agent.records[-1].outcome == pb.DECLINED
+        assert world.agent.records[-1].reasons
+
+    def test_a_promise_after_the_container_is_late(self, world: World) -> None:
+        world.create(member("a"), container("a"))
+        world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
+        assert world.agent.records[-1].outcome == pb.LATE
+        assert world.mems("a") == "0"
+
+    def test_true_requests_take_the_place_of_estimates(self, world: World) -> None:
+        told = pb.Expect(pod="uid-a", pod_demand=pb.Demand(cpu_milli=500, memory=GIB // 2, memory_limit=GIB))
+        told.containers.add(name="app", demand=told.pod_demand)
+        world.agent.expect(told)
+        world.create(member("a"), container("a", cpus=4))
+        assert world.agent.occupancy.seats["uid-a"].demand.cpu_milli == 500
+        assert "estimated" not in {one.what for one in world.agent.records[-1].reasons}
+
+    def test_without_them_the_reasons_say_that_numbers_are_estimates(self, world: World) -> None:
+        world.create(member("a"), container("a"))
+        assert "estimated" in {one.what for one in world.agent.records[-1].reasons}
+
+
+def test_a_bad_annotation_is_counted_and_the_pod_starts_as_if_without_it(world: World) -> None:
+    world.create(member("a", cpus="all-of-them"), container("a"))
+    assert world.cpus("a") == "0-3,8-11"
+    assert world.agent.counts["bad annotation"] == 1
