@@ -1,0 +1,165 @@
+"""The bpf(2) system call, without bcc: reading maps, attaching programs.
+
+Every attachment made here is a descriptor: closing it, or the death of the process, detaches. Nothing is ever pinned.
+Errors of the kernel are OSError with the command's name.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+
+SYSCALL = {"x86_64": 321, "aarch64": 280}
+"""__NR_bpf by machine."""
+
+CGROUP_INET_INGRESS = 0
+CGROUP_INET_EGRESS = 1
+
+BATCH_BYTES = 1 << 20
+"""Size of the buffer that values are read into; decides how many keys one call reads."""
+
+
+class Command(IntEnum):
+    """enum bpf_cmd of include/uapi/linux/bpf.h."""
+
+    MAP_LOOKUP_ELEM = 1
+    MAP_UPDATE_ELEM = 2
+    MAP_DELETE_ELEM = 3
+    OBJ_GET_INFO_BY_FD = 15
+    RAW_TRACEPOINT_OPEN = 17
+    MAP_LOOKUP_BATCH = 24
+    LINK_CREATE = 28
+    ENABLE_STATS = 32
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def call(command: Command, attributes: bytes) -> int:
+    """bpf(command, attributes), for commands that write nothing back into `attributes`."""
+    return _call(command, ctypes.create_string_buffer(attributes, len(attributes)))
+
+
+def _call(command: Command, buffer: "ctypes.Array[ctypes.c_char]") -> int:
+    number = SYSCALL[platform.machine()]
+    result: int = _libc.syscall(
+        ctypes.c_long(number), ctypes.c_long(command), ctypes.byref(buffer), ctypes.c_long(len(buffer))
+    )
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"bpf {command.name}: {os.strerror(error)}")
+    return result
+
+
+def attach_cgroup(program: int, cgroup: int, kind: int) -> int:
+    """A link that runs `program` beside whatever else is attached to the cgroup directory `cgroup`. Linux 5.7."""
+    return call(Command.LINK_CREATE, struct.pack("=IIII", program, cgroup, kind, 0) + bytes(48))
+
+
+def attach_raw_tracepoint(program: int, name: str | None) -> int:
+    """Attach to the raw tracepoint `name`; None for a program that knows its own target, as fexit does."""
+    text = ctypes.create_string_buffer(name.encode()) if name else None
+    return call(Command.RAW_TRACEPOINT_OPEN, struct.pack("=QII", ctypes.addressof(text) if text else 0, program, 0))
+
+
+def enable_stats() -> int:
+    """Have the kernel time every program until the returned descriptor is closed. Linux 5.8."""
+    return call(Command.ENABLE_STATS, struct.pack("=I", 0))
+
+
+def run_statistics(program: int) -> tuple[int, int]:
+    """(nanoseconds, runs) of a program while statistics were enabled: run_time_ns, run_cnt of struct bpf_prog_info."""
+    info = ctypes.create_string_buffer(232)
+    call(Command.OBJ_GET_INFO_BY_FD, struct.pack("=IIQ", program, len(info), ctypes.addressof(info)))
+    nanoseconds, runs = struct.unpack_from("=QQ", info, 192)
+    return nanoseconds, runs
+
+
+def possible_cpus() -> int:
+    """How many values a per-CPU element has: one for each CPU that could ever be plugged in."""
+    ranges = Path("/sys/devices/system/cpu/possible").read_text().strip().split(",")
+    return int(ranges[-1].split("-")[-1]) + 1
+
+
+class Map:
+    """A map with fixed key and value sizes. A value of a per-CPU map is those of all CPUs, one after another."""
+
+    def __init__(self, fd: int, key_size: int, value_size: int, *, cpus: int = 1) -> None:
+        self.fd = fd
+        self._key_size = key_size
+        self._value_size = (value_size + 7 & ~7) * cpus if cpus > 1 else value_size
+        self._chunk = max(64, BATCH_BYTES // self._value_size)
+
+    def lookup(self, key: bytes) -> bytes:
+        """KeyError if there is no such key."""
+        buffer = ctypes.create_string_buffer(self._value_size)
+        try:
+            self._element(Command.MAP_LOOKUP_ELEM, key, ctypes.addressof(buffer))
+        except FileNotFoundError as error:
+            raise KeyError(key) from error
+        return buffer.raw
+
+    def update(self, key: bytes, value: bytes) -> None:
+        buffer = ctypes.create_string_buffer(value, self._value_size)
+        self._element(Command.MAP_UPDATE_ELEM, key, ctypes.addressof(buffer))
+
+    def delete(self, key: bytes) -> None:
+        """A key that is gone already is no error."""
+        try:
+            self._element(Command.MAP_DELETE_ELEM, key, 0)
+        except FileNotFoundError:
+            return
+
+    def _element(self, command: Command, key: bytes, value: int) -> None:
+        buffer = ctypes.create_string_buffer(key, self._key_size)
+        call(command, struct.pack("=IxxxxQQQ", self.fd, ctypes.addressof(buffer), value, 0))
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """All keys and values of a hash map, read in batches. Linux 5.6.
+
+        A bucket fuller than the buffer is ENOSPC: the buffer is doubled and that bucket asked for again.
+        """
+        position = ctypes.create_string_buffer(max(8, self._key_size))
+        started = False
+        while True:
+            keys = ctypes.create_string_buffer(self._key_size * self._chunk)
+            values = ctypes.create_string_buffer(self._value_size * self._chunk)
+            following = ctypes.create_string_buffer(len(position))
+            attributes = ctypes.create_string_buffer(
+                struct.pack(
+                    "=QQQQIIQQ",
+                    ctypes.addressof(position) if started else 0,
+                    ctypes.addressof(following),
+                    ctypes.addressof(keys),
+                    ctypes.addressof(values),
+                    self._chunk,
+                    self.fd,
+                    0,
+                    0,
+                ),
+                56,
+            )
+            last = False
+            try:
+                _call(Command.MAP_LOOKUP_BATCH, attributes)
+            except FileNotFoundError:
+                last = True
+            except OSError as error:
+                if error.errno != 28:  # ENOSPC
+                    raise
+                self._chunk *= 2
+                continue
+            count = struct.unpack_from("=I", attributes, 32)[0]
+            yield from self._unpack(keys.raw, values.raw, count)
+            if last:
+                return
+            position, started = following, True
+
+    def _unpack(self, keys: bytes, values: bytes, count: int) -> Iterator[tuple[bytes, bytes]]:
+        key, value = self._key_size, self._value_size
+        for i in range(count):
+            yield keys[i * key : (i + 1) * key], values[i * value : (i + 1) * value]

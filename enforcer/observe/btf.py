@@ -1,0 +1,121 @@
+"""Where the kernel keeps what: byte offsets of structure members, from /sys/kernel/btf/vmlinux.
+
+Standard library alone and no type of this package: the loader's child runs it under whichever interpreter has bcc.
+The format is described in Documentation/bpf/btf.rst of the kernel.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+VMLINUX = Path("/sys/kernel/btf/vmlinux")
+MAGIC = 0xEB9F
+STRUCT, UNION = 4, 5
+HEADER = struct.Struct("=HBBIIIII")
+TYPE = struct.Struct("=III")
+MEMBER = struct.Struct("=III")
+
+# Bytes after the 12 of a type, by kind: (fixed, for each of vlen).
+EXTRA = {
+    1: (4, 0),  # INT
+    2: (0, 0),  # PTR
+    3: (12, 0),  # ARRAY
+    STRUCT: (0, 12),
+    UNION: (0, 12),
+    6: (0, 8),  # ENUM
+    7: (0, 0),  # FWD
+    8: (0, 0),  # TYPEDEF
+    9: (0, 0),  # VOLATILE
+    10: (0, 0),  # CONST
+    11: (0, 0),  # RESTRICT
+    12: (0, 0),  # FUNC
+    13: (0, 8),  # FUNC_PROTO
+    14: (4, 0),  # VAR
+    15: (0, 12),  # DATASEC
+    16: (0, 0),  # FLOAT
+    17: (4, 0),  # DECL_TAG
+    18: (0, 0),  # TYPE_TAG
+    19: (0, 12),  # ENUM64
+}
+
+
+class BadBTF(Exception):
+    """The bytes are not BTF as this reader knows it, or lack a structure or member that was asked for."""
+
+
+class Types:
+    """An index over BTF bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        try:
+            magic, _version, _flags, header, types, types_size, strings, _ = HEADER.unpack_from(data)
+        except struct.error as error:
+            raise BadBTF("shorter than a BTF header") from error
+        if magic != MAGIC:
+            raise BadBTF(f"magic {magic:#x} instead of {MAGIC:#x}")
+        self._data = data
+        self._strings = header + strings
+        self._positions = [0]
+        self._structs: dict[bytes, int] = {}
+        self._index(header + types, header + types + types_size)
+
+    def _index(self, position: int, end: int) -> None:
+        unpack, data, strings = TYPE.unpack_from, self._data, self._strings
+        while position < end:
+            name, info, _ = unpack(data, position)
+            self._positions.append(position)
+            kind, members = info >> 24 & 0x1F, info & 0xFFFF
+            if kind not in EXTRA:
+                raise BadBTF(f"unknown kind {kind}")
+            if kind == STRUCT and name:
+                start = strings + name
+                self._structs.setdefault(data[start : data.index(b"\0", start)], position)
+            fixed, each = EXTRA[kind]
+            position += TYPE.size + fixed + each * members
+
+    def offset(self, structure: str, member: str) -> int:
+        """Byte offset of `member` in `struct structure`, through anonymous structures and unions.
+
+        BadBTF names what is missing.
+        """
+        position = self._structs.get(structure.encode())
+        if position is None:
+            raise BadBTF(f"no struct {structure}")
+        found = self._find(position, member.encode())
+        if found is None:
+            raise BadBTF(f"no member {structure}.{member}")
+        return found
+
+    def _find(self, position: int, member: bytes) -> int | None:
+        _, info, _ = TYPE.unpack_from(self._data, position)
+        bitfields = info >> 31
+        for i in range(info & 0xFFFF):
+            name, type_id, bits = MEMBER.unpack_from(self._data, position + TYPE.size + MEMBER.size * i)
+            base: int = (bits & 0xFFFFFF if bitfields else bits) // 8
+            if name:
+                if self._name(name) == member:
+                    return base
+                continue
+            inner = self._positions[type_id]
+            if TYPE.unpack_from(self._data, inner)[1] >> 24 & 0x1F in (STRUCT, UNION):
+                found = self._find(inner, member)
+                if found is not None:
+                    return base + found
+        return None
+
+    def _name(self, offset: int) -> bytes:
+        start = self._strings + offset
+        return self._data[start : self._data.index(b"\0", start)]
+
+
+def offsets(wanted: list[str], path: Path = VMLINUX) -> dict[str, int]:
+    """{"struct.member": bytes} for each wanted "struct.member"."""
+    if not wanted:
+        return {}
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadBTF(f"{path}: {error.strerror}") from error
+    types = Types(data)
+    return {name: types.offset(*name.split(".")) for name in wanted}

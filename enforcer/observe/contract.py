@@ -1,0 +1,31 @@
+"""The Python half of contract.h: layouts of what the kernel's maps hold.
+
+A test compiles contract.h and compares sizes and offsets with these.
+"""
+
+import struct
+from enum import IntEnum
+
+EDGE_KEY = struct.Struct("=Q16sHBBI")
+"""cgroup, peer, port, server, protocol, unused."""
+
+EDGE_VALUE = struct.Struct("=4Q")
+"""tx_bytes, tx_messages, rx_bytes, rx_messages."""
+
+PAIR_KEY = struct.Struct("=QQII")
+"""from, to, pid, unused."""
+
+PAIR_VALUE = struct.Struct("=2Q")
+"""bytes, messages."""
+
+EPHEMERAL_FLOOR = 32768
+"""Ports from here on may be a client's own; the map `listening` has one byte for each."""
+
+
+class Missed(IntEnum):
+    """Slots of the array `missed`."""
+
+    FULL_BYTES = 0
+    FULL_MESSAGES = 1
+    OTHER_BYTES = 2
+    OTHER_MESSAGES = 3

@@ -1,0 +1,103 @@
+"""Cgroups, network namespaces and peers of the tests' own, taken down again whatever happens."""
+
+import itertools
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+PEER = Path(__file__).parent / "traffic_peer.py"
+DEADLINE_S = 60
+_numbers = itertools.count()
+
+
+def cgroup_root():
+    """The mount point of cgroup v2, or None."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, mount, kind, *_ = line.split()
+        if kind == "cgroup2":
+            return Path(mount)
+    return None
+
+
+def unique(name):
+    return f"nk{os.getpid()}{name}{next(_numbers)}"
+
+
+class Cgroup:
+    def __init__(self, path):
+        self.path = path
+        self.id = path.stat().st_ino
+
+
+class Lab:
+    """What one test builds. `addresses[name]` of a namespace is its IPv4 address."""
+
+    def __init__(self, stack):
+        self._stack = stack
+        self.root = Cgroup(self._make_cgroup(cgroup_root() / unique("lab")))
+
+    def _make_cgroup(self, path):
+        path.mkdir()
+        self._stack.callback(path.rmdir)
+        return path
+
+    def cgroup(self, name):
+        return Cgroup(self._make_cgroup(self.root.path / name))
+
+    def namespace(self):
+        name = unique("ns")
+        run("ip", "netns", "add", name)
+        self._stack.callback(run, "ip", "netns", "del", name)
+        run("ip", "-n", name, "link", "set", "lo", "up")
+        return name
+
+    def veth(self, left, right, left_addresses, right_addresses):
+        """One cable between two namespaces, with addresses such as 10.87.0.1/24 and fd87::1/64 at its ends."""
+        a, b = unique("v"), unique("v")
+        run("ip", "-n", left, "link", "add", a, "type", "veth", "peer", "name", b, "netns", right)
+        for name, end, addresses in ((left, a, left_addresses), (right, b, right_addresses)):
+            for address in addresses:
+                nodad = ["nodad"] if ":" in address else []
+                run("ip", "-n", name, "addr", "add", address, "dev", end, *nodad)
+            run("ip", "-n", name, "link", "set", end, "up")
+        return a, b
+
+    def start(self, *command, cgroup, namespace=None):
+        """A process inside `cgroup` and `namespace`, killed at the end of the test."""
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
+        shell = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(cgroup.path / "cgroup.procs"), *inside, *command]
+        process = subprocess.Popen(shell, stdout=subprocess.PIPE, text=True)
+        self._stack.callback(end, process)
+        return process
+
+    def serve(self, kind, address, port, request, reply, *, cgroup, namespace=None):
+        arguments = map(str, (kind, address, port, request, reply))
+        process = self.start(sys.executable, "-SE", str(PEER), "serve", *arguments, cgroup=cgroup, namespace=namespace)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    def ask(self, kind, address, port, request, reply, count, *extra, cgroup, namespace=None):
+        """Run a client to its end."""
+        arguments = map(str, (kind, address, port, request, reply, count, *extra))
+        process = self.start(sys.executable, "-SE", str(PEER), "ask", *arguments, cgroup=cgroup, namespace=namespace)
+        assert process.wait(DEADLINE_S) == 0
+
+
+def end(process):
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return done.stdout
+
+
+@contextmanager
+def lab():
+    with ExitStack() as stack:
+        yield Lab(stack)
