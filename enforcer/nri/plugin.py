@@ -56,6 +56,7 @@ class Plugin:
         self._timer: Timer | None = None
         self._delays: Iterator[float] = backoff()
         self._told = Stage.ENDED
+        self._reason = ""
 
     @property
     def stage(self) -> Stage:
@@ -147,6 +148,7 @@ class Plugin:
             self._timer = None
         if stage is Stage.SYNCHRONIZED:
             self._delays = backoff()
+            self._reason = ""
             log.info("synchronized as %s with %s", self._identity, self.runtime)
         if self._on_stage is not None:
             try:
@@ -168,7 +170,9 @@ class Plugin:
             self._loop.stop()
             return
         delay = next(self._delays)
-        log.warning("%s; dialing again in %.1f s", reason, delay)
+        # A runtime that is down for long is told of once.
+        log.log(logging.DEBUG if reason == self._reason else logging.WARNING, "%s; dialing again", reason)
+        self._reason = reason
         self._timer = self._loop.call_later(delay, self.start)
 
     def _drop(self, reason: str) -> None:

@@ -1,0 +1,271 @@
+"""An embedded NRI runtime: a container runtime that runs nothing, but speaks NRI over a real unix socket as containerd
+does, and keeps a record of where every container would be.
+
+It holds to the real one's rules: one lock around every event; a plugin that lets a deadline pass or breaks the wire is
+closed and the container starts without it; an error status fails the CRI call; no two plugins may set the same field
+of a container.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from google.protobuf.message import Message
+
+from proto import nri_pb2 as nri
+from standins.runtime import framing
+from standins.runtime.attached import Terms
+from standins.runtime.claims import Claims
+from standins.runtime.connection import UNKNOWN, StatusError
+from standins.runtime.plugins import Plugins
+from standins.runtime.records import Container, Pod, resources_of
+from standins.runtime.versions import VERSIONS
+
+
+class CriError(Exception):
+    """A CRI call failed, as the kubelet would see it."""
+
+
+class Runtime:
+    """Use as a context manager, or start() and stop(); pods and containers outlive a restart, as containerd's do.
+
+    `nri_version` is a key of VERSIONS, `version` what the runtime calls its own. Without a `socket_path` plugins can
+    only be launched. Methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        socket_path: str | Path | None = None,
+        *,
+        nri_version: str = "0.8.0",
+        name: str = "containerd",
+        version: str = "",
+        registration_timeout_s: float = 5.0,
+        request_timeout_s: float = 2.0,
+        max_message: int = framing.MAX_MESSAGE,
+        refuse_registration: str = "",
+    ) -> None:
+        played = VERSIONS[nri_version]
+        self._terms = Terms(
+            version=played,
+            name=name,
+            runtime_version=version or played.containerd,
+            registration_timeout_s=registration_timeout_s,
+            request_timeout_s=request_timeout_s,
+            max_message=max_message,
+            refuse_registration=refuse_registration,
+        )
+        self._path = str(socket_path) if socket_path else ""
+        self._lock = threading.RLock()
+        self._pods: dict[str, Pod] = {}
+        self._containers: dict[str, Container] = {}
+        self._next_pid = 1000
+        self.fail_updates = False  # as when runc can't write a cgroup
+        self.plugins = Plugins(self._terms, self._lock, self._snapshot, self._apply, self._unsolicited)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        if self._path:
+            self.plugins.listen(self._path)
+
+    def stop(self) -> None:
+        """Ends every connection without a word, as containerd does on SIGTERM."""
+        self.plugins.close()
+
+    def launch(self, program: str | Path, index: str, name: str, config: str = "") -> None:
+        """Starts a pre-installed plugin, and returns when it is synchronized or given up (see plugins.notes)."""
+        self.plugins.launch(Path(program), index, name, config)
+
+    def wait_for_plugin(self, timeout_s: float = 10.0) -> None:
+        """Returns when a plugin is synchronized. Raises TimeoutError."""
+        if not self.plugins.wait(1, timeout_s):
+            raise TimeoutError(f"no plugin within {timeout_s:g} s; notes: {self.plugins.notes}")
+
+    @property
+    def pods(self) -> dict[str, Pod]:
+        with self._lock:
+            return dict(self._pods)
+
+    @property
+    def containers(self) -> dict[str, Container]:
+        with self._lock:
+            return dict(self._containers)
+
+    def run_pod(
+        self,
+        name: str,
+        namespace: str = "default",
+        uid: str = "",
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        *,
+        qos: str = "burstable",
+        host_network: bool = False,
+    ) -> Pod:
+        """A running pod sandbox. Raises CriError."""
+        pod = Pod(name, namespace, uid or str(uuid4()), annotations or {}, labels or {}, qos, host_network)
+        with self._lock:
+            self._pods[pod.id] = pod
+            try:
+                self._pod_event("RunPodSandbox", nri.RunPodSandboxRequest(pod=pod.message()))
+            except CriError:
+                del self._pods[pod.id]
+                raise
+        return pod
+
+    def stop_pod(self, pod: Pod) -> None:
+        """Its containers must have been stopped."""
+        with self._lock:
+            self._pods[pod.id] = replace(pod, stopped=True)
+            self._pod_event("StopPodSandbox", nri.StopPodSandboxRequest(pod=pod.message()))
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Stopped first if it was not, its containers removed, as the kubelet does it."""
+        with self._lock:
+            for container in [each for each in self._containers.values() if each.pod.id == pod.id]:
+                self.remove_container(container)
+            if not self._pods[pod.id].stopped:
+                self.stop_pod(pod)
+            del self._pods[pod.id]
+            self._pod_event("RemovePodSandbox", nri.RemovePodSandboxRequest(pod=pod.stripped_message()))
+
+    def create_container(
+        self,
+        pod: Pod,
+        name: str,
+        *,
+        cpu_request: float = 0.0,
+        cpu_limit: float = 0.0,
+        memory_limit: int = 0,
+        cpus: str = "",
+        mems: str = "",
+        annotations: Mapping[str, str] | None = None,
+        env: Iterable[str] = (),
+    ) -> Container:
+        """A created container with what the plugins made of it. `cpus`, `mems`: what another owner of the cpuset
+        (the kubelet's static policy) gives it from the start. Raises CriError.
+        """
+        resources = resources_of(cpu_request, cpu_limit, memory_limit)
+        resources.cpu.cpus, resources.cpu.mems = cpus, mems
+        with self._lock:
+            container = self._create(Container(name, pod, resources, annotations or {}, tuple(env)))
+            self._containers[container.id] = container
+            self._container_event("PostCreateContainer", nri.PostCreateContainerRequest, container)
+        return container
+
+    def start_container(self, container: Container) -> Container:
+        """A running container, with a pid."""
+        with self._lock:
+            self._next_pid += 1
+            started = replace(self._containers[container.id], state=nri.CONTAINER_CREATED, pid=self._next_pid)
+            self._container_event("StartContainer", nri.StartContainerRequest, started)
+            started = replace(started, state=nri.CONTAINER_RUNNING)
+            self._containers[container.id] = started
+            self._container_event("PostStartContainer", nri.PostStartContainerRequest, started)
+        return started
+
+    def run_container(self, pod: Pod, name: str, **options: float | str) -> Container:
+        """create_container() and start_container()."""
+        return self.start_container(self.create_container(pod, name, **options))  # type: ignore[arg-type]
+
+    def update_container(self, container: Container, resources: nri.LinuxResources) -> Container:
+        """CRI's UpdateContainerResources. Raises CriError."""
+        with self._lock:
+            before = self._containers[container.id]
+            request = nri.UpdateContainerRequest(
+                pod=before.pod.message(), container=before.message(), linux_resources=resources
+            )
+            updates: list[nri.ContainerUpdate] = []
+            for _, answer in self._deliver("UpdateContainer", lambda: request):
+                updates += nri.UpdateContainerResponse.FromString(answer).update
+            self._containers[container.id] = before.with_resources(resources)
+            self._apply(updates)
+            after = self._containers[container.id]
+            self._container_event("PostUpdateContainer", nri.PostUpdateContainerRequest, after)
+        return after
+
+    def stop_container(self, container: Container) -> Container:
+        """A stopped container. A plugin's error does not keep it from stopping."""
+        with self._lock:
+            running = self._containers[container.id]
+            request = nri.StopContainerRequest(pod=running.pod.message(), container=running.message())
+            stopped = replace(running, state=nri.CONTAINER_STOPPED, pid=0)
+            self._containers[container.id] = stopped
+            try:
+                for _, answer in self._deliver("StopContainer", lambda: request):
+                    self._apply(nri.StopContainerResponse.FromString(answer).update)
+            except CriError as error:
+                self.plugins.notes.append(str(error))
+        return stopped
+
+    def remove_container(self, container: Container) -> None:
+        """Stopped first if it was not."""
+        with self._lock:
+            if self._containers[container.id].state != nri.CONTAINER_STOPPED:
+                self.stop_container(container)
+            self._container_event("RemoveContainer", nri.RemoveContainerRequest, self._containers.pop(container.id))
+
+    def _create(self, container: Container) -> Container:
+        claims, updates = Claims(), list[nri.ContainerUpdate]()
+
+        def request() -> nri.CreateContainerRequest:
+            return nri.CreateContainerRequest(pod=container.pod.message(), container=container.message())
+
+        for plugin, answer in self._deliver("CreateContainer", request):
+            response = nri.CreateContainerResponse.FromString(answer)
+            adjusted = response.adjust.linux.resources
+            try:
+                claims.claim(container.id, adjusted, str(plugin))
+                for update in response.update:
+                    claims.claim(update.container_id, update.linux.resources, str(plugin))
+            except StatusError as error:
+                raise CriError(f"failed to get NRI adjustment for container: {error}") from error
+            annotations = {**container.annotations, **response.adjust.annotations}
+            container = replace(container.with_resources(adjusted), annotations=annotations)
+            updates += response.update
+        self._apply(updates)
+        return container
+
+    def _pod_event(self, method: str, request: Message) -> None:
+        for _ in self._deliver(method, lambda: request):
+            pass
+
+    def _container_event(self, method: str, kind: Callable[..., Message], container: Container) -> None:
+        request = kind(pod=container.pod.message(), container=container.message())
+        for _ in self._deliver(method, lambda: request):
+            pass
+
+    def _deliver(self, method: str, request: Callable[[], Message]) -> Iterable[tuple[object, bytes]]:
+        try:
+            yield from self.plugins.deliver(method, request)
+        except StatusError as error:
+            raise CriError(f"failed to get NRI adjustment for container: {error}") from error
+
+    def _snapshot(self) -> tuple[list[nri.PodSandbox], list[nri.Container]]:
+        live = [each for each in self._containers.values() if each.state != nri.CONTAINER_STOPPED]
+        return [pod.message() for pod in self._pods.values()], [container.message() for container in live]
+
+    def _apply(self, updates: Iterable[nri.ContainerUpdate]) -> None:
+        """An update for a container that is not known is taken as done, as measured."""
+        for update in updates:
+            if known := self._containers.get(update.container_id):
+                self._containers[known.id] = known.with_resources(update.linux.resources)
+
+    def _unsolicited(self, request: nri.UpdateContainersRequest) -> nri.UpdateContainersResponse:
+        with self._lock:
+            if self.fail_updates:
+                raise StatusError(UNKNOWN, "NRI update of some containers failed")
+            self._apply(request.update)
+        return nri.UpdateContainersResponse()

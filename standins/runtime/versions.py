@@ -1,0 +1,48 @@
+"""How NRI's versions differ on the wire, and a runtime that carries each."""
+
+from dataclasses import dataclass
+
+FIRST_EVENTS = 0x7FF
+ALL_EVENTS = 0x3FFF
+
+# Events as NRI numbers them, with the names of their own calls.
+EVENTS = {
+    "RunPodSandbox": 1,
+    "StopPodSandbox": 2,
+    "RemovePodSandbox": 3,
+    "CreateContainer": 4,
+    "PostCreateContainer": 5,
+    "StartContainer": 6,
+    "PostStartContainer": 7,
+    "UpdateContainer": 8,
+    "PostUpdateContainer": 9,
+    "StopContainer": 10,
+    "RemoveContainer": 11,
+}
+
+# The events that have a call of their own in every version.
+ALWAYS_OWN_CALL = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One NRI version, and the containerd that a Runtime claims to be when it plays it."""
+
+    nri: str
+    containerd: str
+    valid_events: int = FIRST_EVENTS
+    splits_synchronize: bool = True
+    tells_timeouts: bool = True
+    tells_nri_version: bool = False
+    own_calls: frozenset[str] = ALWAYS_OWN_CALL
+
+
+VERSIONS = {
+    version.nri: version
+    for version in (
+        Version("0.6.1", "1.7.24", splits_synchronize=False, tells_timeouts=False),
+        Version("0.8.0", "v2.1.9"),
+        Version("0.10.0", "v2.2.0", ALL_EVENTS),
+        Version("0.12.0", "v2.3.0", ALL_EVENTS, tells_nri_version=True, own_calls=frozenset(EVENTS)),
+    )
+}
