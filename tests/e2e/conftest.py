@@ -1,0 +1,90 @@
+"""The lab as fixtures: real containerds, the enforcer beside them, and the emulated NUMA machine.
+
+Where the lab can't be had, its tests are skipped and say so; with NUMAKIN_REQUIRE_LAB=1 they fail instead.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.lab import containerd, place, vm
+from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.split_machine import SplitMachine, split
+
+
+def absent(reason: str) -> None:
+    """Ends the test for want of a lab."""
+    if os.environ.get("NUMAKIN_REQUIRE_LAB") == "1":
+        pytest.fail(f"NUMAKIN_REQUIRE_LAB=1, but the lab can't run: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", params=sorted(containerd.SUITES, reverse=True))
+def suite(request: pytest.FixtureRequest) -> str:
+    """A Debian release whose containerd is there to be started."""
+    name: str = request.param
+    if reason := place.lacking(place.CONTAINERD_TOOLS):
+        absent(f"a real containerd {reason}")
+    try:
+        containerd.root_folder(name)
+    except subprocess.CalledProcessError:
+        why = f"Debian {name}'s containerd ({containerd.SUITES[name]}) could not be had; see the messages above"
+        # sid is a moving target, and now and then can't be installed for days.
+        pytest.skip(why) if name == "sid" else absent(why)
+    return name
+
+
+@pytest.fixture(scope="session")
+def containerd_of_session(suite: str) -> Iterator[RealContainerd]:
+    running = RealContainerd(suite)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.destroy()
+
+
+@pytest.fixture
+def runtime(containerd_of_session: RealContainerd) -> Iterator[RealContainerd]:
+    """A running containerd without pods; each test is run with each version."""
+    yield containerd_of_session
+    containerd_of_session.kubelet.end_all_pods()
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> SplitMachine:
+    """This machine's CPUs as two NUMA nodes."""
+    try:
+        return split(tmp_path_factory.mktemp("sysfs"))
+    except ValueError as error:
+        absent(str(error))
+        raise
+
+
+@pytest.fixture
+def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+    """The enforcer, registered with `runtime`, on `machine`."""
+    running = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def numavm() -> Callable[..., vm.Result]:
+    """`vm.run`, the machine being built."""
+    if reason := place.lacking(place.NUMAVM_TOOLS):
+        absent(f"the emulated NUMA machine {reason}")
+    try:
+        vm.build()
+    except subprocess.CalledProcessError:
+        absent("the emulated NUMA machine could not be built; see the messages above")
+    return vm.run

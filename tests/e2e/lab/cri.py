@@ -1,0 +1,152 @@
+"""A small kubelet: pods and containers over CRI on a real runtime's socket."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from proto import cri_pb2 as cri
+from proto import cri_pb2_grpc
+from tests.e2e.lab import image
+
+SLEEP = ("/bin/busybox", "sleep", "2147483647")
+CALL_S = 120.0  # emulation is slow, and StopContainer waits
+
+# Pods live in the node's network: there is no CNI in the lab.
+NAMESPACES = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER, ipc=cri.POD)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod sandbox, with what made it: CreateContainer wants that again."""
+
+    id: str
+    config: cri.PodSandboxConfig
+
+    @property
+    def uid(self) -> str:
+        return self.config.metadata.uid
+
+
+class Kubelet:
+    """Plays the kubelet towards the runtime at `socket`; its pods' cgroups are below `cgroup_parent`."""
+
+    def __init__(self, socket: Path, cgroup_parent: str) -> None:
+        self.cgroup_parent = cgroup_parent
+        options = [("grpc.default_authority", "localhost"), ("grpc.enable_http_proxy", 0)]
+        self._channel = grpc.insecure_channel(f"unix://{socket.resolve()}", options=options)
+        self._runtime = cri_pb2_grpc.RuntimeServiceStub(self._channel)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def version(self) -> str:
+        """Such as "1.7.24"; also waits until the runtime answers."""
+        answer = self._runtime.Version(cri.VersionRequest(), timeout=CALL_S, wait_for_ready=True)
+        return str(answer.runtime_version)
+
+    def run_pod(self, name: str, *, namespace: str = "default", annotations: Mapping[str, str] | None = None) -> Pod:
+        """A pod sandbox without containers."""
+        uid = str(uuid.uuid4())
+        config = cri.PodSandboxConfig(
+            metadata=cri.PodSandboxMetadata(name=name, uid=uid, namespace=namespace),
+            log_directory=f"/var/log/pods/{namespace}_{name}_{uid}",
+            labels=_labels(name, namespace, uid),
+            annotations=annotations or {},
+            linux=cri.LinuxPodSandboxConfig(
+                cgroup_parent=f"{self.cgroup_parent}/pod{uid}",
+                security_context=cri.LinuxSandboxSecurityContext(namespace_options=NAMESPACES),
+            ),
+        )
+        answer = self._runtime.RunPodSandbox(cri.RunPodSandboxRequest(config=config), timeout=CALL_S)
+        return Pod(answer.pod_sandbox_id, config)
+
+    def create(
+        self,
+        pod: Pod,
+        name: str = "main",
+        command: Sequence[str] = SLEEP,
+        *,
+        resources: cri.LinuxContainerResources | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
+        """A container, not started; its id."""
+        meta = pod.config.metadata
+        config = cri.ContainerConfig(
+            metadata=cri.ContainerMetadata(name=name),
+            image=cri.ImageSpec(image=image.NAME),
+            command=command,
+            envs=[cri.KeyValue(key=key, value=value) for key, value in (environment or {}).items()],
+            labels=_labels(meta.name, meta.namespace, meta.uid) | {"io.kubernetes.container.name": name},
+            log_path=f"{name}.log",
+            linux=cri.LinuxContainerConfig(
+                resources=resources or cri.LinuxContainerResources(cpu_shares=102),
+                security_context=cri.LinuxContainerSecurityContext(namespace_options=NAMESPACES),
+            ),
+        )
+        request = cri.CreateContainerRequest(pod_sandbox_id=pod.id, config=config, sandbox_config=pod.config)
+        return str(self._runtime.CreateContainer(request, timeout=CALL_S).container_id)
+
+    def start(self, container: str) -> None:
+        self._runtime.StartContainer(cri.StartContainerRequest(container_id=container), timeout=CALL_S)
+
+    def run(
+        self,
+        pod: Pod,
+        name: str = "main",
+        command: Sequence[str] = SLEEP,
+        *,
+        resources: cri.LinuxContainerResources | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
+        """A container, started; its id."""
+        container = self.create(pod, name, command, resources=resources, environment=environment)
+        self.start(container)
+        return container
+
+    def stop(self, container: str) -> None:
+        self._runtime.StopContainer(cri.StopContainerRequest(container_id=container), timeout=CALL_S)
+
+    def remove(self, container: str) -> None:
+        self._runtime.RemoveContainer(cri.RemoveContainerRequest(container_id=container), timeout=CALL_S)
+
+    def end_pod(self, pod: str) -> None:
+        """Stops and removes a pod sandbox and its containers, by id."""
+        for container in self.containers():
+            if container.pod_sandbox_id == pod:
+                self.stop(container.id)
+                self.remove(container.id)
+        self._runtime.StopPodSandbox(cri.StopPodSandboxRequest(pod_sandbox_id=pod), timeout=CALL_S)
+        self._runtime.RemovePodSandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=pod), timeout=CALL_S)
+
+    def end_all_pods(self) -> None:
+        for pod in self._runtime.ListPodSandbox(cri.ListPodSandboxRequest(), timeout=CALL_S).items:
+            self.end_pod(pod.id)
+
+    def containers(self) -> Sequence[cri.Container]:
+        answer = self._runtime.ListContainers(cri.ListContainersRequest(), timeout=CALL_S)
+        return list(answer.containers)
+
+    def update(self, container: str, resources: cri.LinuxContainerResources) -> None:
+        """What the kubelet does when a pod is resized in place."""
+        request = cri.UpdateContainerResourcesRequest(container_id=container, linux=resources)
+        self._runtime.UpdateContainerResources(request, timeout=CALL_S)
+
+    def pid(self, container: str) -> int:
+        """The pid of a container's first process; 0 when it has none."""
+        request = cri.ContainerStatusRequest(container_id=container, verbose=True)
+        info = self._runtime.ContainerStatus(request, timeout=CALL_S).info["info"]
+        return int(json.loads(info).get("pid", 0))
+
+
+def _labels(pod: str, namespace: str, uid: str) -> dict[str, str]:
+    return {
+        "io.kubernetes.pod.name": pod,
+        "io.kubernetes.pod.namespace": namespace,
+        "io.kubernetes.pod.uid": uid,
+    }

@@ -1,0 +1,54 @@
+"""The emulated NUMA machine: boots it, runs one command there, gives back what it printed.
+
+The command runs as root in this repository's folder, with Debian's Python, in which the project's dependencies are
+installed. Whatever is not /tmp is lost or read-only. Emulation is slow: a boot takes half a minute, so one boot
+should do all that a topology is needed for, and print a line of JSON for each thing found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.lab.place import LAB, REPOSITORY
+
+NUMAVM = LAB / "numavm"
+TIMED_OUT, BROKEN = 124, 125
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """status: the command's own, or TIMED_OUT, BROKEN. output: its stdout and stderr. messages: the machine's."""
+
+    status: int
+    output: str
+    messages: str
+
+    def records(self) -> list[dict[str, Any]]:
+        """The lines of the output that are JSON objects."""
+        return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+
+
+def build() -> None:
+    """Makes the machine's disk if it is not up to date (a minute). Raises CalledProcessError."""
+    environment = {**os.environ, "NUMAKIN_PYTHON": sys.executable}
+    subprocess.run([NUMAVM / "build"], check=True, stdin=subprocess.DEVNULL, env=environment)
+
+
+def run(topology: str, command: Sequence[str], *, timeout_s: int = 600, options: Sequence[str] = ()) -> Result:
+    """One boot. topology: a name that `numavm/run --list` prints. options: more of `numavm/run`'s."""
+    words = ["--topology", topology, "--bare", "--timeout", str(timeout_s), "--dir", str(REPOSITORY), *options]
+    done = subprocess.run(
+        [NUMAVM / "run", *words, "--env", "PYTHONPYCACHEPREFIX=/tmp/pycache", "--", *command],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    return Result(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,21 @@
+"""Waiting for something to become true, with a deadline and a name for what was waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PAUSE_S = 0.05
+
+
+def until(check: Callable[[], T], what: str, seconds: float = 20.0) -> T:
+    """The first truthy value of `check()`. Raises TimeoutError naming `what`."""
+    deadline = time.monotonic() + seconds
+    while not (value := check()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what}")
+        time.sleep(PAUSE_S)
+    return value
