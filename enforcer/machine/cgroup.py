@@ -1,0 +1,148 @@
+"""The cgroups of containers, version 1 or 2 as mounted: their cpusets read and written, memory and pressure read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self, TypeVar
+
+from enforcer.machine import formats
+from enforcer.machine.cgroup_path import folder_below_mount
+from enforcer.machine.errors import CgroupRefused, NotThere
+from enforcer.machine.formats import Pressure
+from enforcer.machine.mounts import cgroup_mounts
+from enforcer.machine.sysfs import PROCFS
+from enforcer.machine.tree import Tree
+from placement.cpuset import CpuSet, IdSet, NumaSet
+
+CPUS = "cpuset.cpus"
+MEMS = "cpuset.mems"
+MEMORY_MIGRATE = "cpuset.memory_migrate"
+
+EFFECTIVE_V1 = {CPUS: "cpuset.effective_cpus", MEMS: "cpuset.effective_mems"}
+EFFECTIVE_V2 = {CPUS: "cpuset.cpus.effective", MEMS: "cpuset.mems.effective"}
+
+MEMORY_IN_USE_V1 = "memory.usage_in_bytes"
+MEMORY_IN_USE_V2 = "memory.current"
+
+S = TypeVar("S", bound=IdSet)
+
+
+@dataclass(frozen=True, slots=True)
+class Cpuset:
+    """What a cgroup is set to (empty: nothing of its own, on version 2), and what its tasks effectively get."""
+
+    cpus: CpuSet
+    mems: NumaSet
+    effective_cpus: CpuSet
+    effective_mems: NumaSet
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupTree:
+    """The mounted hierarchies: version 1 mount points by controller; what is not among them is looked for in `unified`."""
+
+    unified: Path | None = None
+    controllers: Mapping[str, Path] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def discover(cls, proc_root: Path = PROCFS) -> Self:
+        """As mounted, by `mounts` under proc_root. NotThere when no hierarchy holds the cpuset controller."""
+        proc = Path(proc_root)
+        mounts = cgroup_mounts(Tree(proc).needed("mounts", str))
+        if "cpuset" not in mounts.controllers and mounts.unified is None:
+            raise NotThere(f"{proc / 'mounts'}: no cgroup hierarchy with cpusets is mounted")
+        return cls(mounts.unified, mounts.controllers)
+
+    def version(self, controller: str = "cpuset") -> int:
+        """1 or 2: which one holds this controller."""
+        return 1 if controller in self.controllers else 2
+
+    def folder(self, cgroups_path: str, controller: str = "cpuset") -> Path | None:
+        """The cgroup's folder in the hierarchy of this controller; None when there is none (the container is gone)."""
+        found = self._place(cgroups_path, controller)
+        return found if found is not None and found.is_dir() else None
+
+    def cpuset(self, cgroups_path: str) -> Cpuset | None:
+        """The cgroup's cpuset; None when there is no such cgroup."""
+        folder = self.folder(cgroups_path)
+        if folder is None:
+            return None
+        return Cpuset(
+            cpus=Tree(folder).parsed(CPUS, CpuSet.parse) or CpuSet(),
+            mems=Tree(folder).parsed(MEMS, NumaSet.parse) or NumaSet(),
+            effective_cpus=self._effective(folder, CPUS, CpuSet),
+            effective_mems=self._effective(folder, MEMS, NumaSet),
+        )
+
+    def set_cpuset(self, cgroups_path: str, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet()) -> None:
+        """Sets what is not empty; leaves the other as it is.
+
+        CgroupRefused says which rule of the kernel was in the way; NotThere: no such cgroup, or no cpuset in it.
+
+        Version 2 moves the pages when mems change; version 1 only where `memory_migrates`.
+        """
+        folder = self.folder(cgroups_path)
+        if folder is None:
+            raise NotThere(f"{self._place(cgroups_path, 'cpuset')}: there is no such cgroup")
+        # Version 2 would take ids that its parent has not, and then grant the parent's whole set: a pin that is none.
+        self._check_within_parent(folder, CPUS, cpus)
+        self._check_within_parent(folder, MEMS, mems)
+        self._write(folder, MEMS, mems)
+        self._write(folder, CPUS, cpus)
+
+    def memory_migrates(self, cgroups_path: str) -> bool:
+        """Whether new mems move the pages that are there: always on version 2, by `cpuset.memory_migrate` on version 1."""
+        if self.version() == 2:
+            return True
+        folder = self.folder(cgroups_path)
+        return folder is not None and Tree(folder).parsed(MEMORY_MIGRATE, formats.number) == 1
+
+    def memory_in_use(self, cgroups_path: str) -> int | None:
+        """Bytes charged to the cgroup, page cache included; None when it is not known."""
+        folder = self.folder(cgroups_path, "memory")
+        file = MEMORY_IN_USE_V1 if self.version("memory") == 1 else MEMORY_IN_USE_V2
+        return Tree(folder).parsed(file, formats.count) if folder else None
+
+    def pressure(self, cgroups_path: str, resource: str) -> Pressure | None:
+        """The cgroup's own PSI for `cpu`, `memory` or `io`; None where there is none, as on version 1."""
+        if self.unified is None:
+            return None
+        folder = self.unified / folder_below_mount(cgroups_path)
+        return Tree(folder).parsed(f"{resource}.pressure", formats.pressure)
+
+    def _place(self, cgroups_path: str, controller: str) -> Path | None:
+        mount = self.controllers.get(controller, self.unified)
+        return mount / folder_below_mount(cgroups_path) if mount else None
+
+    def _effective(self, folder: Path, file: str, kind: type[S]) -> S:
+        """Of the cgroup, or of the nearest parent for which the controller is on."""
+        mount = self.controllers.get("cpuset", self.unified)
+        names = (EFFECTIVE_V1 if self.version() == 1 else EFFECTIVE_V2)[file], file
+        for above in (folder, *folder.parents):
+            for name in names:
+                found = Tree(above).parsed(name, kind.parse)
+                if found:
+                    return found
+            if above == mount:
+                break
+        return kind()
+
+    def _check_within_parent(self, folder: Path, file: str, ids: IdSet) -> None:
+        allowed = self._effective(folder.parent, file, type(ids))
+        if ids and not ids <= allowed:
+            raise CgroupRefused(
+                f"{folder / file}: {ids - allowed} of {ids} is not in {allowed}, all that its parent has"
+            )
+
+    def _write(self, folder: Path, file: str, ids: IdSet) -> None:
+        if not ids:
+            return
+        path = folder / file
+        try:
+            path.write_text(f"{ids}\n")
+        except FileNotFoundError as error:
+            raise NotThere(f"{path}: the cpuset controller is not on for this cgroup") from error
+        except OSError as error:
+            raise CgroupRefused(f"{path}: the kernel refuses {str(ids)!r}: {error.strerror}") from error

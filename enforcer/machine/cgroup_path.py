@@ -1,0 +1,57 @@
+"""From the `cgroups_path` that a runtime tells to the cgroup's folder below its mount point, as runc and crun place it.
+
+Two forms: the cgroupfs driver's is the path itself (`/kubepods/burstable/podUID/ID`); the systemd driver's is
+`SLICE:PREFIX:NAME`, where a slice's name spells its parents (`a-b.slice` lies in `a.slice`) and the container is the
+scope PREFIX-NAME.scope in it.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from enforcer.machine.errors import BadCgroupsPath
+
+SLICE = ".slice"
+ROOT_SLICE = "-.slice"
+DEFAULT_SLICE = "system.slice"
+"""Where runc and crun put a container whose path names no slice."""
+
+LONGEST_PATH = 4096
+"""PATH_MAX."""
+
+
+def folder_below_mount(cgroups_path: str) -> PurePosixPath:
+    """The cgroup's folder, relative to the mount point of its hierarchy. BadCgroupsPath names what is wrong."""
+    if not cgroups_path or len(cgroups_path) > LONGEST_PATH or "\0" in cgroups_path:
+        raise _bad(cgroups_path, f"not a path of 1..{LONGEST_PATH} characters")
+    parts = cgroups_path.split(":")
+    # A cgroupfs path may hold colons (a pod's static name can), but starts with a slash then.
+    if len(parts) == 3 and "/" not in cgroups_path:
+        return _of_systemd(cgroups_path, *parts)
+    path = PurePosixPath(cgroups_path.lstrip("/"))
+    if ".." in path.parts:
+        raise _bad(cgroups_path, "leads upwards")
+    return path
+
+
+def _of_systemd(whole: str, slice_name: str, prefix: str, name: str) -> PurePosixPath:
+    if not name:
+        raise _bad(whole, "names no unit")
+    # runc and crun: a name that is itself a slice is taken as it is; without a prefix there is no dash.
+    unit = name if name.endswith(SLICE) else f"{prefix}-{name}.scope" if prefix else f"{name}.scope"
+    return _slice_folder(whole, slice_name or DEFAULT_SLICE) / unit
+
+
+def _slice_folder(whole: str, name: str) -> PurePosixPath:
+    """`a-b-c.slice` is a.slice/a-b.slice/a-b-c.slice (systemd.slice(5))."""
+    if name == ROOT_SLICE:
+        return PurePosixPath()
+    steps = name.removesuffix(SLICE).split("-")
+    if not name.endswith(SLICE) or not all(steps):
+        raise _bad(whole, f"{name!r} is not a slice's name")
+    return PurePosixPath(*("-".join(steps[: depth + 1]) + SLICE for depth in range(len(steps))))
+
+
+def _bad(cgroups_path: str, why: str) -> BadCgroupsPath:
+    shown = cgroups_path if len(cgroups_path) <= 80 else cgroups_path[:77] + "..."
+    return BadCgroupsPath(f"cgroups path {shown!r}: {why}")

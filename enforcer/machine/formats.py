@@ -1,0 +1,132 @@
+"""The kernel's text formats, each a function from text to values; ValueError says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from placement.topology import UNREACHABLE
+
+KIB = 1024
+
+_MEMINFO_LINE = re.compile(r"(?:Node\s+\d+\s+)?(\S+):\s+(\d+)(?:\s+(kB))?")
+_ZONE_HEAD = re.compile(r"Node\s+(\d+),\s+zone\s+(\S+)")
+# The watermark is `high   75`; `high:  378` is the size of a per-CPU list.
+_HIGH_MARK = re.compile(r"\s+high\s+(\d+)")
+_HUGEPAGES = re.compile(r"hugepages-(\d+)kB")
+
+
+def number(text: str) -> int:
+    """One decimal number, which may be negative (`-1`: none)."""
+    stripped = text.strip()
+    if not re.fullmatch(r"-?[0-9]{1,20}", stripped):
+        raise ValueError("not a number")
+    return int(stripped)
+
+
+def count(text: str) -> int:
+    """One number that is not negative."""
+    found = number(text)
+    if found < 0:
+        raise ValueError("negative")
+    return found
+
+
+def distances(text: str) -> tuple[int, ...]:
+    """A row of the SLIT (`10 21`)."""
+    words = text.split()
+    if not words or any(not re.fullmatch(r"[0-9]{1,10}", word) for word in words):
+        raise ValueError("not a row of distances")
+    row = tuple(int(word) for word in words)
+    if any(not 0 < far <= UNREACHABLE for far in row):
+        raise ValueError(f"a distance is within 1..{UNREACHABLE}")
+    return row
+
+
+def meminfo(text: str) -> Mapping[str, int]:
+    """/proc/meminfo, or a NUMA node's: name to bytes (to a plain number where the kernel gives no unit)."""
+    found = {}
+    for line in text.splitlines():
+        match = _MEMINFO_LINE.fullmatch(line.strip())
+        if match is not None:
+            found[match[1]] = int(match[2]) * (KIB if match[3] else 1)
+    if "MemTotal" not in found:
+        raise ValueError("holds no MemTotal")
+    return found
+
+
+def hugepage_size(folder: str) -> int | None:
+    """Bytes of the pages that a folder named `hugepages-2048kB` is about; None for another name."""
+    match = _HUGEPAGES.fullmatch(folder)
+    return int(match[1]) * KIB if match else None
+
+
+def high_watermarks(text: str, page_size: int) -> Mapping[int, int]:
+    """/proc/zoneinfo: bytes below each NUMA node's `high` watermarks, the sum of its zones."""
+    found: dict[int, int] = {}
+    node = None
+    for line in text.splitlines():
+        if head := _ZONE_HEAD.match(line):
+            node = int(head[1])
+            found.setdefault(node, 0)
+        elif node is not None and (mark := _HIGH_MARK.fullmatch(line.rstrip())):
+            found[node] += int(mark[1]) * page_size
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """Ticks since boot of one CPU. `busy` counts time stolen by a hypervisor too: it is not ours to use."""
+
+    busy: int
+    total: int
+
+
+def cpu_times(text: str) -> Mapping[int, CpuTime]:
+    """/proc/stat: each online CPU's time."""
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r"cpu(\d+)((?: \d+){4,})", line)
+        if match is None:
+            continue
+        # user nice system idle iowait irq softirq steal; guest time after these is counted in user already.
+        ticks = [int(word) for word in match[2].split()][:8]
+        idle = sum(ticks[3:5])
+        found[int(match[1])] = CpuTime(busy=sum(ticks) - idle, total=sum(ticks))
+    if not found:
+        raise ValueError("holds no CPU's time")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Percent of time that tasks were stalled, over the last 10, 60 and 300 seconds; `total` in microseconds."""
+
+    avg10: float
+    avg60: float
+    avg300: float
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """PSI of one resource: `some` task stalled, and all of them (`full`; older kernels do not tell it for CPU)."""
+
+    some: Stall
+    full: Stall | None = None
+
+
+_STALL = re.compile(r"(some|full) avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)")
+
+
+def pressure(text: str) -> Pressure:
+    """A PSI file."""
+    lines = {
+        match[1]: Stall(float(match[2]), float(match[3]), float(match[4]), int(match[5]))
+        for match in map(_STALL.fullmatch, text.strip().splitlines())
+        if match
+    }
+    if "some" not in lines:
+        raise ValueError("not a pressure stall record")
+    return Pressure(lines["some"], lines.get("full"))

@@ -1,0 +1,39 @@
+"""How busy the machine is: the CPUs used on each NUMA node, and the kernel's pressure stall information."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from enforcer.machine import formats
+from enforcer.machine.formats import CpuTime, Pressure
+from enforcer.machine.sysfs import PROCFS
+from enforcer.machine.tree import Tree
+from placement.topology import Machine
+
+
+def cpu_times(proc_root: Path = PROCFS) -> Mapping[int, CpuTime]:
+    """Each online CPU's time since boot: one end of a measurement."""
+    return Tree(Path(proc_root)).needed("stat", formats.cpu_times)
+
+
+def used_cpus(machine: Machine, before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> dict[int, float]:
+    """CPUs in use on each NUMA node between two readings: 2.5 is two and a half CPUs' worth.
+
+    A CPU that is not in both readings, or whose clock ran backwards (it went offline between), counts as idle.
+    """
+    return {
+        node.id: sum(_share(before[cpu], after[cpu]) for cpu in node.cpus if cpu in before and cpu in after)
+        for node in machine.numa_nodes
+    }
+
+
+def _share(before: CpuTime, after: CpuTime) -> float:
+    busy, total = after.busy - before.busy, after.total - before.total
+    # The kernel's idle counters may step back a little, so that busy exceeds total.
+    return min(1.0, max(0.0, busy / total)) if total > 0 else 0.0
+
+
+def machine_pressure(resource: str, proc_root: Path = PROCFS) -> Pressure | None:
+    """PSI of the whole machine for `cpu`, `memory` or `io`; None where the kernel keeps none (before 4.20, psi=0)."""
+    return Tree(Path(proc_root) / "pressure").parsed(resource, formats.pressure)

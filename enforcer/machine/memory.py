@@ -1,0 +1,49 @@
+"""Memory that is free on each NUMA node now, as much as can be bound to without making the kernel swap or kill."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from enforcer.machine import formats
+from enforcer.machine.sysfs import PROCFS, SYSFS, hugepages, numa_node_ids
+from enforcer.machine.tree import Tree
+
+PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+# What the kernel gives back under pressure. Of the page cache only its inactive half, as the active one is somebody's
+# working set; of the slabs with a shrinker half, since the kernel's own estimate (MemAvailable) trusts them no further.
+FREE = "MemFree"
+INACTIVE_CACHE = "Inactive(file)"
+RECLAIMABLE_SLABS = "SReclaimable"
+
+
+def free_memory(sysfs_root: Path = SYSFS, proc_root: Path = PROCFS) -> dict[int, int]:
+    """Bytes that can still be had on each online NUMA node: free or reclaimable, above its zones' `high` marks.
+
+    At the `high` watermark kswapd is at rest; below it every allocation pays. Never negative.
+    """
+    proc = Tree(Path(proc_root))
+    node = Tree(Path(sysfs_root) / "devices/system/node")
+    marks = proc.parsed("zoneinfo", lambda text: formats.high_watermarks(text, PAGE_SIZE)) or {}
+    if not node.root.is_dir():
+        return {0: available(proc.needed("meminfo", formats.meminfo), sum(marks.values()))}
+    return {
+        one: available(node.needed(f"node{one}/meminfo", formats.meminfo), marks.get(one, 0))
+        for one in numa_node_ids(node)
+    }
+
+
+def available(info: Mapping[str, int], watermark: int) -> int:
+    """Bytes available by one NUMA node's meminfo, `watermark` bytes kept."""
+    reclaimable = info.get(INACTIVE_CACHE, 0) + info.get(RECLAIMABLE_SLABS, 0) // 2
+    return max(0, info.get(FREE, 0) + reclaimable - watermark)
+
+
+def free_hugepages(sysfs_root: Path = SYSFS) -> dict[int, Mapping[int, int]]:
+    """Each online NUMA node's free reserved pages: page size to bytes."""
+    node = Tree(Path(sysfs_root) / "devices/system/node")
+    if not node.root.is_dir():
+        return {}
+    return {one: hugepages(node.at(f"node{one}"), "free_hugepages") for one in numa_node_ids(node)}
