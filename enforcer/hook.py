@@ -257,7 +257,11 @@ def _cpuset_reader(procfs: str) -> Callable[[str], tuple[CpuSet, NumaSet] | None
     tree = CgroupTree.discover(Path(procfs))
 
     def read(cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
-        cpuset = tree.cpuset(cgroups_path)
+        try:
+            cpuset = tree.cpuset(cgroups_path)
+        except (OSError, MachineError) as error:
+            logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
+            return None
         return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
 
     return read

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from enforcer import control, log, web
+from enforcer import control, log, supervisor, web
 from enforcer.config import Config
 from enforcer.log import Log
 from enforcer.report.mirror import Mirror
@@ -157,6 +157,7 @@ class Observer:
 
 
 def main(arguments: list[str]) -> int:
+    supervisor.die_with_parent()
     log.set_up("info", "text")
     observer = Observer(Path(arguments[0]))
     for one in (signal.SIGTERM, signal.SIGINT):

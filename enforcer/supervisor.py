@@ -30,6 +30,11 @@ GRACE_S = 5.0
 LEAVE = 3
 """A process ends with this status when starting it again would be no use (a bad configuration); it has said why."""
 
+TICK_S = 0.5
+"""A process that waits for its next start is looked at this often."""
+
+WAITED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -66,34 +71,33 @@ def supervise(arguments: Sequence[str], run_dir: Path, lock: int, environment: M
         (lock, int(launched)) if launched else (lock,),
     )
     observer = Child("observer", [sys.executable, "-m", "enforcer.observer", str(run_dir)], ())
-    stopping: list[int] = []
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda number, _: stopping.append(number))
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    status = 0
-    while not stopping:
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAITED)
+    status = None
+    while status is None:
         for child in (hook, observer):
             if child.process is None and time.monotonic() >= child.due:
                 child.start(environment)
-        _pause(0.2)
-        for child in (hook, observer):
-            ended = child.process.poll() if child.process is not None else None
-            if ended is None:
-                continue
-            if child is hook and (launched or ended == LEAVE):
-                status = ended if ended in (0, LEAVE) else 1
-                child.process = None
-                stopping.append(0)
-            else:
-                child.died(ended)
+        told = signal.sigtimedwait(WAITED, TICK_S)
+        if told is not None and told.si_signo != signal.SIGCHLD:
+            log.info("asked to end", signal=signal.Signals(told.si_signo).name)
+            status = 0
+        status = _reaped(hook, observer, launched=launched is not None) if status is None else status
     _end(hook)
     _end(observer)
     return status
 
 
-def _pause(seconds: float) -> None:
-    """Sleeps; a signal, a child's end among them, cuts it short."""
-    signal.sigtimedwait({signal.SIGUSR2}, seconds)
+def _reaped(hook: Child, observer: Child, *, launched: bool) -> int | None:
+    """Notes who died; an exit status when that is the end of it all."""
+    for child in (hook, observer):
+        ended = child.process.poll() if child.process is not None else None
+        if ended is None:
+            continue
+        if child is hook and (launched or ended == LEAVE):
+            child.process = None
+            return ended if ended in (0, LEAVE) else 1
+        child.died(ended)
+    return None
 
 
 def _end(child: Child) -> None:
@@ -109,7 +113,8 @@ def _end(child: Child) -> None:
 
 
 def die_with_parent() -> None:
-    """Called first by each process: it must not outlive a supervisor that was killed."""
+    """Called first by each process: it must not outlive a supervisor that was killed, and gets its signals itself."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() == 1:
         sys.exit("the supervisor has gone already")
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED)

@@ -1,0 +1,93 @@
+"""`make demo`: some shops rolled out at the same time over a few well-known machines, with numakin and without."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from demo import show, without
+from demo.cluster import Cluster, NotReadyError, manifest
+from demo.locality import Place, locality
+from demo.shop import SHOPS, Pod, arrivals
+from standins.scheduler.extender_client import ExtenderClient
+from standins.scheduler.scheduler import Scheduler
+
+MACHINES = {"xeon": "xeon-8380", "epyc": "epyc-7763-nps4", "kunpeng": "kunpeng-920-4s"}
+
+
+def main() -> int:
+    options = _options()
+    console = Console(stderr=options.json)
+    with tempfile.TemporaryDirectory(prefix="numakin-demo.") as folder:
+        try:
+            with Cluster(Path(folder), MACHINES) as cluster:
+                return _played(console, cluster, options)
+        except NotReadyError as error:
+            console.print(f"numakin demo: {error}")
+            for log in sorted(Path(folder).glob("*.log")):
+                console.print(f"--- {log.name}", *log.read_text().splitlines()[-10:], sep="\n", markup=False)
+            return 1
+
+
+def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> int:
+    show.machines(console, cluster, MACHINES)
+    pods = arrivals(options.seed)
+    places = _rolled_out(console, cluster, pods)
+    machines = {name: node.machine for name, node in cluster.nodes.items()}
+    ways = {
+        "numakin": places,
+        "kubelet: lowest NUMA node first": without.placed(machines, pods, without.lowest_first),
+        "spread over NUMA nodes": without.placed(machines, pods, without.spread),
+    }
+    show.landed(console, places)
+    show.compared(console, ways)
+    if options.json:
+        print(json.dumps({way: locality(found, SHOPS).numa for way, found in ways.items()}))
+    if options.keep:
+        _kept(console, cluster, pods[0])
+    return 0
+
+
+def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod]) -> dict[Pod, Place]:
+    """Scheduled, bound, created, one after the other."""
+    client = ExtenderClient(cluster.extender)
+    scheduler = Scheduler({name: 1000 * len(node.machine.cpus) for name, node in cluster.nodes.items()}, client)
+    places = {}
+    for number, pod in enumerate(pods, start=1):
+        body = manifest(pod)
+        cluster.api.create_pod(body)
+        node = scheduler.schedule(body, pod.workload, pod.service.cpu_milli).node
+        cluster.api.bind(pod.shop, pod.name, node)
+        container = cluster.run(pod, node)
+        places[pod] = Place(node, cluster.where(node, container))
+        show.landing(console, number, pod, places[pod], "")
+    client.close()
+    return places
+
+
+def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
+    """Until someone has seen enough."""
+    example = f"http://{cluster.extender}/api/v1/explain?namespace={pod.shop}&pod={pod.name}"
+    console.print("\nleft running; Ctrl-C ends it", f"extender   http://{cluster.extender}", sep="\n")
+    console.print(f"why there  curl '{example}'", soft_wrap=True)
+    for name, node in cluster.nodes.items():
+        console.print(f"{name:10} numakin-enforcer status --run-dir {node.run_dir}", soft_wrap=True)
+    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make demo ARGS=...", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave everything running and print the addresses")
+    parser.add_argument("--json", action="store_true", help="print the localities as JSON on stdout")
+    parser.add_argument("--seed", type=int, default=1, help="another order of arrivals (default: 1)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

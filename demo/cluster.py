@@ -1,0 +1,200 @@
+"""A small cluster of real processes: one extender, an enforcer for each machine, and what stands in for the rest of
+Kubernetes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from demo.shop import Pod
+from enforcer.machine.sysfs import read_machine
+from placement.cpuset import CpuSet, NumaSet
+from placement.topology import Machine
+from standins.apiserver import ApiServer
+from standins.machines import MACHINES, write_sysfs
+from standins.runtime.records import Container
+from standins.runtime.runtime import Runtime
+
+PATIENCE_S = 60.0
+"""How long the processes may take to find each other; a loaded machine needs a tenth of that."""
+
+
+class NotReadyError(RuntimeError):
+    """Something of the cluster did not come up."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One machine of the cluster: its hardware's sysfs tree, its container runtime, its enforcer's process."""
+
+    name: str
+    machine: Machine
+    runtime: Runtime
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def run_dir(self) -> Path:
+        return self.folder / "run"
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Use as a context manager. machines: node name -> a name of standins.machines."""
+
+    folder: Path
+    machines: Mapping[str, str]
+    nodes: dict[str, Node] = field(default_factory=dict)
+    extender: str = ""
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _api: ApiServer | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def api(self) -> ApiServer:
+        if self._api is None:
+            raise NotReadyError("the cluster is not up")
+        return self._api
+
+    def explain(self, pod: Pod) -> dict[str, Any]:
+        """The extender's answer to "why is this pod here?"."""
+        return self._get(f"/api/v1/explain?namespace={pod.shop}&pod={pod.name}")
+
+    def run(self, pod: Pod, node: str) -> Container:
+        """What the kubelet does with a pod that is bound to its node."""
+        runtime = self.nodes[node].runtime
+        sandbox = runtime.run_pod(pod.name, pod.shop, pod.uid, annotations=annotations(pod))
+        return runtime.run_container(
+            sandbox, pod.service.name, cpu_request=pod.service.cpu_milli / 1000, memory_limit=pod.service.memory
+        )
+
+    def where(self, node: str, container: Container) -> NumaSet:
+        """The NUMA nodes on which the container may run, by its runtime's record."""
+        machine = self.nodes[node].machine
+        now = self.nodes[node].runtime.containers[container.id]
+        return machine.nodes_of(CpuSet.parse(now.resources.cpu.cpus) or machine.cpus)
+
+    def _start(self) -> None:
+        self._api = self._stack.enter_context(ApiServer())
+        kubeconfig = self.folder / "kubeconfig"
+        self._api.kubeconfig(kubeconfig)
+        grpc = self._start_extender(kubeconfig)
+        for name, kind in self.machines.items():
+            self._start_node(name, kind, grpc)
+        for node in self.nodes.values():
+            node.runtime.wait_for_plugin(PATIENCE_S)
+        _until(self._all_live, "the extender does not hear every enforcer")
+
+    def _start_extender(self, kubeconfig: Path) -> str:
+        ready = self.folder / "extender.json"
+        self._process(
+            "extender",
+            "extender.main",
+            *("--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"),
+            *("--kubeconfig", str(kubeconfig), "--ready-file", str(ready)),
+        )
+        _until(ready.exists, f"the extender does not start (see {self.folder}/extender.log)")
+        addresses = json.loads(ready.read_text())
+        self.extender = addresses["http"]
+        return str(addresses["grpc"])
+
+    def _start_node(self, name: str, kind: str, extender: str) -> None:
+        folder = self.folder / name
+        folder.mkdir()
+        write_sysfs(MACHINES[kind], folder / "sys")
+        runtime = self._stack.enter_context(Runtime(folder / "nri.sock"))
+        node = Node(name, read_machine(folder / "sys", name=name), runtime, folder)
+        node.process = self._process(
+            name,
+            "enforcer.main",
+            "run",
+            *("--node-name", name, "--nri-socket", str(folder / "nri.sock"), "--run-dir", str(node.run_dir)),
+            *("--sysfs", str(folder / "sys"), "--extender", extender, "--metrics-listen", ""),
+        )
+        self.nodes[name] = node
+
+    def _process(self, name: str, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        log = self._stack.enter_context((self.folder / f"{name}.log").open("wb"))
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
+        process = subprocess.Popen([sys.executable, "-m", module, *arguments], stderr=log, stdout=log, env=environment)
+        self._stack.callback(_ended, process)
+        return process
+
+    def _all_live(self) -> bool:
+        nodes = self._get("/api/v1/nodes")["nodes"]
+        return sum(1 for one in nodes if one["live"] and one["registered"]) == len(self.nodes)
+
+    def _get(self, path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://{self.extender}{path}", timeout=10) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def annotations(pod: Pod) -> dict[str, str]:
+    """All that a user writes: the group's name. The shop's namespace makes it unlike the other shops'."""
+    return {"group.numakin.io": "boutique"}
+
+
+def manifest(pod: Pod) -> dict[str, Any]:
+    """The pod as the API server has it, before it is bound."""
+    requests = {"cpu": f"{pod.service.cpu_milli}m", "memory": str(pod.service.memory)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod.name,
+            "namespace": pod.shop,
+            "uid": pod.uid,
+            "annotations": annotations(pod),
+            "labels": {"app": pod.service.name},
+        },
+        "spec": {
+            "containers": [
+                {
+                    "name": pod.service.name,
+                    "image": "boutique",
+                    "resources": {"requests": requests, "limits": {"memory": str(pod.service.memory)}},
+                }
+            ]
+        },
+    }
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _until(done: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise NotReadyError(otherwise)
+        time.sleep(0.05)

@@ -1,0 +1,42 @@
+"""The same shops without numakin: kube-scheduler alone, and what the kubelet or nobody does on the node.
+
+Both are kind to the other side: every container counts as if it were Guaranteed with whole CPUs, so that the kubelet
+aligns it at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from demo.locality import Place
+from demo.shop import Pod
+from placement.cpuset import NumaSet
+from placement.topology import Machine
+from standins.scheduler.scheduler import Scheduler
+
+Chooser = Callable[[dict[int, float], int], int]
+
+
+def lowest_first(free: dict[int, float], cpu_milli: int) -> int:
+    """The kubelet's topology manager: the lowest-numbered NUMA node that fits."""
+    return next((one for one in sorted(free) if free[one] >= cpu_milli), max(free, key=lambda one: free[one]))
+
+
+def spread(free: dict[int, float], _cpu_milli: int) -> int:
+    """The emptiest NUMA node, as the kernel's load balancing or a spreading policy would."""
+    return max(sorted(free), key=lambda one: free[one])
+
+
+def placed(machines: Mapping[str, Machine], pods: Sequence[Pod], choose: Chooser) -> dict[Pod, Place]:
+    scheduler = Scheduler({name: 1000 * len(machine.cpus) for name, machine in machines.items()})
+    free = {
+        name: {one: 1000.0 * len(machine.node(one).cpus) for one in machine.cpu_nodes}
+        for name, machine in machines.items()
+    }
+    places = {}
+    for pod in pods:
+        node = scheduler.schedule({}, pod.workload, pod.service.cpu_milli).node
+        numa_node = choose(free[node], pod.service.cpu_milli)
+        free[node][numa_node] -= pod.service.cpu_milli
+        places[pod] = Place(node, NumaSet.of((numa_node,)))
+    return places

@@ -1,0 +1,149 @@
+"""The stream to the extender, over real gRPC: told once, resumed after a break, promises handed on."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+
+import grpc
+import pytest
+
+from enforcer import journal
+from enforcer.report.mirror import Mirror
+from enforcer.report.stream import Endpoint, Stream
+from placement.cpuset import NumaSet
+from placement.demand import Demand
+from placement.occupancy import Occupancy, Seat
+from proto import local_pb2 as local
+from proto import report_pb2 as pb
+from proto import report_pb2_grpc
+
+PATIENCE_S = 20.0
+
+
+class Extender(report_pb2_grpc.ReportsServicer):
+    """The least that speaks the extender's side; remembers what it heard."""
+
+    def __init__(self, *, resume: bool = False) -> None:
+        self.heard: list[pb.FromEnforcer] = []
+        self.news = threading.Condition()
+        self.resume = resume
+        self.to_send: list[pb.ToEnforcer] = []
+        self.cut = threading.Event()
+
+    def Stream(self, request_iterator, context) -> Iterator[pb.ToEnforcer]:  # noqa: N802 - the RPC's name
+        for message in request_iterator:
+            with self.news:
+                self.heard.append(message)
+                self.news.notify_all()
+            if message.HasField("hello"):
+                yield pb.ToEnforcer(welcome=pb.Welcome(resume=self.resume and message.hello.acked_generation > 0))
+                yield from self.to_send
+            if message.HasField("report"):
+                yield pb.ToEnforcer(ack=pb.Ack(generation=message.report.generation))
+            if self.cut.is_set():
+                self.cut.clear()
+                return
+
+    def wait_for(self, enough: Callable[[list[str]], bool]) -> list[str]:
+        with self.news:
+            assert self.news.wait_for(lambda: enough(self.kinds()), PATIENCE_S), self.kinds()
+            return self.kinds()
+
+    def kinds(self) -> list[str]:
+        return [one.WhichOneof("message") or "" for one in self.heard]
+
+
+class Running:
+    """A real server, and a stream to it in its thread."""
+
+    def __init__(self, extender: Extender, heartbeat_s: float = 0.2) -> None:
+        self.extender = extender
+        self.server = grpc.server(futures.ThreadPoolExecutor(4))
+        report_pb2_grpc.add_ReportsServicer_to_server(extender, self.server)
+        port = self.server.add_insecure_port("127.0.0.1:0")
+        self.server.start()
+        self.mirror = Mirror()
+        self.mirror.started(local.Start(node="n1", session="s", machine=pb.Machine(name="m")))
+        self.occupancy = Occupancy(generation=1)
+        self.mirror.reported(journal.whole(self.occupancy, (), registered=True))
+        self.lock = threading.Lock()
+        self.expected: list[pb.Expect] = []
+        self.got = threading.Event()
+        self.stream = Stream(
+            Endpoint(f"127.0.0.1:{port}"), self.mirror, self.lock, self._expect, version="1", heartbeat_s=heartbeat_s
+        )
+        self.thread = threading.Thread(target=self.stream.run)
+        self.thread.start()
+
+    def _expect(self, expect: pb.Expect) -> None:
+        self.expected.append(expect)
+        self.got.set()
+
+    def seat(self, pod: str) -> None:
+        before = self.occupancy
+        self.occupancy = before.seated(Seat(pod, pod, "ns/g", NumaSet.parse("0"), Demand(1000)))
+        with self.lock:
+            self.mirror.reported(journal.difference(before, self.occupancy, (), registered=None, free={}))
+        self.stream.changed()
+
+    def close(self) -> None:
+        self.stream.stop()
+        self.server.stop(None)
+        self.thread.join(PATIENCE_S)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def running() -> Iterator[Callable[..., Running]]:
+    made: list[Running] = []
+
+    def run(extender: Extender, **options: float) -> Running:
+        made.append(Running(extender, **options))
+        return made[-1]
+
+    yield run
+    for one in made:
+        one.close()
+
+
+def test_hello_then_the_machine_then_everything(running: Callable[..., Running]) -> None:
+    extender = Extender()
+    running(extender)
+    assert extender.wait_for(lambda kinds: len(kinds) >= 3)[:3] == ["hello", "machine", "report"]
+    assert extender.heard[2].report.base_generation == 0
+
+
+def test_a_change_is_told_at_once_and_an_unchanged_node_only_shows_that_it_lives(
+    running: Callable[..., Running],
+) -> None:
+    extender = Extender()
+    one = running(extender)
+    extender.wait_for(lambda kinds: "report" in kinds)
+    one.seat("a")
+    extender.wait_for(lambda kinds: kinds.count("report") == 2)
+    extender.wait_for(lambda kinds: kinds.count("heartbeat") >= 3)
+    assert extender.kinds().count("report") == 2
+    assert all(message.ByteSize() <= 10 for message in extender.heard if message.HasField("heartbeat"))
+
+
+def test_a_broken_stream_is_opened_anew_and_goes_on_with_what_is_new(running: Callable[..., Running]) -> None:
+    extender = Extender(resume=True)
+    one = running(extender)
+    one.seat("a")
+    extender.wait_for(lambda kinds: any(m.report.generation == 2 for m in extender.heard if m.HasField("report")))
+    extender.wait_for(lambda kinds: "heartbeat" in kinds)
+    extender.cut.set()
+    extender.wait_for(lambda kinds: kinds.count("hello") == 2)
+    one.seat("b")
+    extender.wait_for(lambda kinds: any(m.report.generation == 3 for m in extender.heard if m.HasField("report")))
+    assert extender.kinds().count("machine") == 1
+    last = next(m.report for m in extender.heard if m.HasField("report") and m.report.generation == 3)
+    assert [seat.key for seat in last.seats] == ["b"]
+
+
+def test_a_promise_is_handed_on(running: Callable[..., Running]) -> None:
+    extender = Extender()
+    extender.to_send.append(pb.ToEnforcer(expect=pb.Expect(pod="p", numa_nodes="1")))
+    one = running(extender)
+    assert one.got.wait(PATIENCE_S)
+    assert one.expected[0].numa_nodes == "1"
