@@ -1,4 +1,4 @@
-"""Pods and nodes as the API server tells them, reduced to what placement needs: the rows that `extender.kube` hands over.
+"""Pods and nodes as the API server tells them, reduced to what placement needs: the rows that `extender.kube` hands in.
 
 Nothing here knows the API server; `extender.scheduler.wire` builds the same rows from what kube-scheduler sends.
 """
@@ -17,7 +17,10 @@ ENDED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class ContainerRow:
-    """One container. requests, limits: resource name -> quantity as written. init: runs before the others; restartable: a sidecar."""
+    """One container. requests, limits: resource name -> quantity as written.
+
+    init: runs before the others; restartable: and stays, a sidecar.
+    """
 
     name: str
     requests: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -44,7 +47,7 @@ class OwnerRow:
 class PodRow:
     """One pod. containers: init containers first, in the order of the spec. node: empty until bound.
 
-    template_hash: the label pod-template-hash, by which a ReplicaSet's name leads to its Deployment without reading ReplicaSets.
+    template_hash: the label pod-template-hash, by which a ReplicaSet's name leads to its Deployment.
     """
 
     uid: str
@@ -90,7 +93,10 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class PodChanges:
-    """What a list or a watch told. whole: `rows` is all there is, so that a pod not among them is gone. gone: uids of deleted pods."""
+    """What a list or a watch told. gone: uids of deleted pods.
+
+    whole: `rows` is all there is, so that a pod not among them is gone.
+    """
 
     rows: tuple[PodRow, ...] = ()
     gone: tuple[str, ...] = ()

@@ -1,0 +1,125 @@
+"""Why a pod is, or would be, where it is: JSON-ready answers for people and tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from extender.cluster.history import History, Offer, Row
+from extender.cluster.predict import Prediction, Wanted, predict
+from extender.cluster.view import Assumption, DecisionRow, NodeView
+
+NO_ENFORCER = "no enforcer has reported this node"
+NOT_REGISTERED = "its enforcer is not registered with the container runtime"
+
+
+def explained(uid: str, history: History, held: Assumption | None, now: float) -> dict[str, Any] | None:
+    """Node by node what was weighed for the pod, then what happened; None when nothing is known of it."""
+    offer, decisions = history.offer(uid), history.decisions(uid)
+    if offer is None and not decisions:
+        return None
+    return {
+        "uid": uid,
+        "pod": f"{offer.want.pod.namespace}/{offer.want.pod.name}" if offer else _named(decisions),
+        "group": offer.want.group if offer else None,
+        "scored": _scored(offer, now) if offer else None,
+        "expected": _expected(held, now) if held else None,
+        "happened": [_happened(row) for row in decisions],
+    }
+
+
+def _named(decisions: tuple[DecisionRow, ...]) -> str:
+    return f"{decisions[-1].namespace}/{decisions[-1].name}"
+
+
+def _scored(offer: Offer, now: float) -> dict[str, Any]:
+    rows = sorted(offer.rows, key=lambda row: (-row.score, row.node))
+    return {
+        "seconds_ago": round(now - offer.at, 3),
+        "nodes": [_node(row, offer.want) for row in rows],
+    }
+
+
+def _node(row: Row, want: Wanted) -> dict[str, Any]:
+    """The decisions are made anew on the very values that were scored, so they are the same."""
+    found: dict[str, Any] = {"node": row.node, "score": row.score}
+    if row.view is None:
+        return {**found, "reasons": [NO_ENFORCER]}
+    prediction = predict(row.view.machine, row.view.occupancy, want, row.kin)
+    reasons = [] if row.view.registered else [NOT_REGISTERED]
+    return {
+        **found,
+        "numa_nodes": str(prediction.numa_nodes),
+        "fits": prediction.fits,
+        "decision_score": round(prediction.score, 6),
+        "containers": _containers(want, prediction),
+        "reasons": reasons + [str(reason) for reason in prediction.decisions[0].reasons],
+        "kin_elsewhere": row.kin.elsewhere,
+        "data_age_seconds": round(row.age, 3),
+        "generation": row.view.reported.generation,
+    }
+
+
+def _containers(want: Wanted, prediction: Prediction) -> list[dict[str, Any]]:
+    return [
+        {"name": request.name, "numa_nodes": str(one.numa_nodes), "cpus": str(one.cpus), "mems": str(one.mems)}
+        for request, one in zip(want.requests, prediction.decisions, strict=False)
+    ]
+
+
+def _expected(held: Assumption, now: float) -> dict[str, Any]:
+    return {
+        "node": held.node,
+        "numa_nodes": str(held.numa_nodes),
+        "bound": held.bound,
+        "expires_in_seconds": round(held.until - now, 3),
+    }
+
+
+def _happened(row: DecisionRow) -> dict[str, Any]:
+    return {
+        "container": row.container,
+        "event": row.event,
+        "numa_nodes": row.numa_nodes,
+        "cpus": row.cpus,
+        "mems": row.mems,
+        "score": row.score,
+        "reasons": [
+            f"{what} {number}: {effect}" if number else f"{what}: {effect}" for what, number, effect in row.reasons
+        ],
+        "promise": row.outcome,
+        "promised": row.promised,
+        "generation": row.generation,
+    }
+
+
+def node_row(view: NodeView, age: float, *, live: bool, connected: bool) -> dict[str, Any]:
+    """One node for the node list."""
+    machine, occupancy = view.machine, view.occupancy
+    cpu, memory = occupancy.cpu_load(machine), occupancy.memory_load(machine)
+    return {
+        "node": view.name,
+        "machine": machine.name,
+        "live": live,
+        "connected": connected,
+        "registered": view.registered,
+        "age_seconds": round(age, 3),
+        "version": view.version,
+        "session": view.session,
+        "generation": view.reported.generation,
+        "fingerprint": f"{view.fingerprint:016x}",
+        "pods": len(view.pods),
+        "containers": len(view.reported.holdings),
+        "assumed": sorted(view.assumed),
+        "numa_nodes": [
+            {
+                "id": node.id,
+                "cpus": str(node.cpus),
+                "memory": node.memory,
+                "distances": [node.distances[other.id] for other in machine.numa_nodes],
+                "requested_cpu_milli": round(cpu[node.id]),
+                "requested_memory": round(memory[node.id]),
+                "free_memory": occupancy.free_memory.get(node.id),
+            }
+            for node in machine.numa_nodes
+        ],
+    }

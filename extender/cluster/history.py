@@ -1,0 +1,81 @@
+"""What was scored and what then happened, for explain: bounded, the oldest forgotten first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from extender.cluster.predict import Wanted
+from extender.cluster.view import DecisionRow, NodeView
+from placement.decide import Kin
+
+OFFERS = 256
+"""Scored pods remembered; each keeps alive the views it was scored on, so that explain repeats the same decisions."""
+
+DECIDED_PODS = 20_000
+DECISIONS_OF_POD = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One offered node as it was scored. view None: no enforcer known. age: of its data, in seconds."""
+
+    node: str
+    view: NodeView | None
+    kin: Kin
+    score: int
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One answer to /prioritize. at: on the cluster's clock."""
+
+    want: Wanted
+    at: float
+    rows: tuple[Row, ...]
+
+
+class History:
+    """Not thread-safe: the cluster's lock is around it."""
+
+    def __init__(self) -> None:
+        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._decisions: OrderedDict[str, tuple[DecisionRow, ...]] = OrderedDict()
+        self._uids: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def offered(self, offer: Offer) -> None:
+        pod = offer.want.pod
+        self._offers[pod.uid] = offer
+        self._offers.move_to_end(pod.uid)
+        self._name(pod.namespace, pod.name, pod.uid)
+        if len(self._offers) > OFFERS:
+            self._offers.popitem(last=False)
+
+    def decided(self, rows: Iterable[DecisionRow]) -> None:
+        for row in rows:
+            self._decisions[row.pod] = (*self._decisions.get(row.pod, ()), row)[-DECISIONS_OF_POD:]
+            self._decisions.move_to_end(row.pod)
+            self._name(row.namespace, row.name, row.pod)
+        while len(self._decisions) > DECIDED_PODS:
+            self._decisions.popitem(last=False)
+
+    def uid(self, namespace: str, name: str) -> str | None:
+        return self._uids.get((namespace, name))
+
+    def offer(self, uid: str) -> Offer | None:
+        return self._offers.get(uid)
+
+    def decisions(self, uid: str) -> tuple[DecisionRow, ...]:
+        return self._decisions.get(uid, ())
+
+    def names(self) -> dict[str, str]:
+        """uid -> NAMESPACE/NAME of every pod that was scored or decided lately."""
+        return {uid: f"{namespace}/{name}" for (namespace, name), uid in self._uids.items()}
+
+    def _name(self, namespace: str, name: str, uid: str) -> None:
+        self._uids[namespace, name] = uid
+        self._uids.move_to_end((namespace, name))
+        while len(self._uids) > DECIDED_PODS:
+            self._uids.popitem(last=False)

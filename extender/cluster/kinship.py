@@ -1,0 +1,57 @@
+"""Who a pod's kin are on each node: for now every member of its group alike, counted by seats wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from extender.cluster.predict import Wanted
+from extender.cluster.view import NodeView
+from placement.decide import Kin
+
+
+class Groups:
+    """group -> node -> seats there, kept up to date as views change. Under the cluster's lock."""
+
+    def __init__(self) -> None:
+        self._seats: dict[str, dict[str, int]] = {}
+        self._totals: dict[str, int] = {}
+
+    def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
+        old: Mapping[str, int] = before.group_seats if before else {}
+        new: Mapping[str, int] = after.group_seats if after else {}
+        for group in old.keys() | new.keys():
+            difference = new.get(group, 0) - old.get(group, 0)
+            if difference:
+                self._add(group, node, new.get(group, 0), difference)
+
+    def total(self, group: str) -> int:
+        return self._totals.get(group, 0)
+
+    def nodes(self, group: str) -> Mapping[str, int]:
+        """Where the group's seats are: node -> how many."""
+        return self._seats.get(group, {})
+
+    def names(self) -> list[str]:
+        return sorted(self._seats)
+
+    def _add(self, group: str, node: str, seats: int, difference: int) -> None:
+        nodes = self._seats.setdefault(group, {})
+        if seats:
+            nodes[node] = seats
+        else:
+            nodes.pop(node, None)
+        self._totals[group] = self._totals.get(group, 0) + difference
+        if not nodes:
+            del self._seats[group], self._totals[group]
+
+
+def kin_on(node: str, want: Wanted, groups: Groups) -> Kin:
+    """The kin as this node's enforcer should weigh them, with the members on other nodes as `elsewhere`."""
+    total = groups.total(want.group) if want.group else 0
+    here = groups.nodes(want.group).get(node, 0) if total else 0
+    return Kin(elsewhere=float(total - here), room_milli=room(want, total))
+
+
+def room(want: Wanted, members: int) -> int:
+    """CPU that the group's members still to come will ask for, each as much as this one, in thousandths of a CPU."""
+    return max(0, want.opt_in.size - members - 1) * want.pod.demand.cpu_milli

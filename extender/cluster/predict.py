@@ -1,0 +1,115 @@
+"""What a node's enforcer would decide for a pod: decide(), folded over its containers as the kubelet creates them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from extender.cluster.pods import PodRow
+from extender.cluster.view import Assumption
+from placement.cpuset import NumaSet
+from placement.decide import Decision, Kin, Request, decide
+from placement.errors import AlreadyHeld
+from placement.occupancy import Holding, Occupancy, Seat
+from placement.optin import Cpus, OptIn, Policy, Scope, parse
+from placement.topology import Machine
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An opted-in pod, ready to be predicted. requests: of its opted-in containers, in the order of their creation.
+
+    lasting: the names of those that run as long as the pod; the others give their CPUs back before the pod is up.
+    """
+
+    pod: PodRow
+    requests: tuple[Request, ...]
+    lasting: frozenset[str]
+
+    @property
+    def opt_in(self) -> OptIn:
+        return self.requests[0].opt_in
+
+    @property
+    def group(self) -> str:
+        return self.opt_in.group
+
+    @property
+    def strict(self) -> bool:
+        """Whether a node that can't align the pod may be refused to it."""
+        return any(one.opt_in.policy in (Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE) for one in self.requests)
+
+    @property
+    def alone_decides(self) -> bool:
+        """Whether the first container's decision settles the place of all others."""
+        return all(one.opt_in.scope is Scope.POD and one.opt_in.cpus is Cpus.SHARED for one in self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The decisions for a pod's containers in order, and what they would occupy."""
+
+    decisions: tuple[Decision, ...]
+    seats: tuple[Seat, ...]
+    holdings: tuple[Holding, ...]
+
+    @property
+    def fits(self) -> bool:
+        return all(one.fits for one in self.decisions)
+
+    @property
+    def score(self) -> float:
+        """The mean over the seats that were decided: one in pod scope, one for each container in container scope."""
+        return sum(one.score for one in self.decisions) / len(self.decisions)
+
+    @property
+    def numa_nodes(self) -> NumaSet:
+        mask = 0
+        for one in self.decisions:
+            mask |= one.numa_nodes.mask
+        return NumaSet(mask)
+
+    def assumed(self, pod: str, node: str, until: float, *, bound: bool) -> Assumption:
+        return Assumption(pod, node, self.numa_nodes, self.seats, self.holdings, until, bound)
+
+
+def wanted(pod: PodRow) -> Wanted | None:
+    """None when no container of the pod has opted in; BadQuantity when a demand can't be read."""
+    asked = ((one, parse(pod.namespace, pod.annotations, one.name)[0]) for one in pod.containers)
+    requests = tuple(
+        Request(pod.uid, f"{pod.uid}/{one.name}", one.name, opt_in, one.demand, pod.demand)
+        for one, opt_in in asked
+        if opt_in is not None and opt_in.policy is not Policy.NONE
+    )
+    return Wanted(pod, requests, frozenset(one.name for one in pod.lasting)) if requests else None
+
+
+def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:
+    """The same answers, in the same order, as the node's enforcer would give on the same occupancy."""
+    if want.alone_decides:
+        only = want.requests[0]
+        decision = decide(machine, occupancy, only, kin)
+        return Prediction((decision,), (decision.seat(only),), ())
+    decisions, seats, holdings = [], {}, []
+    for request in want.requests:
+        decision = decide(machine, occupancy, request, kin)
+        decisions.append(decision)
+        seat = decision.seat(request)
+        seats[seat.key] = seat
+        occupancy = occupancy.seated(seat)
+        if request.name in want.lasting and decision.exclusive:
+            holdings.append(decision.holding(request))
+            occupancy = _held(occupancy, holdings[-1], decision)
+    return Prediction(tuple(decisions), tuple(seats.values()), tuple(holdings))
+
+
+def _held(occupancy: Occupancy, holding: Holding, decision: Decision) -> Occupancy:
+    """With the holding, and the shared pools around it shrunk as the enforcer would shrink them."""
+    for container, cpus in decision.updates:
+        other = occupancy.holdings[container]
+        shrunk = Holding(container, other.name, other.pod, other.seat, cpus, other.mems, other.exclusive)
+        occupancy = occupancy.held(shrunk)
+    try:
+        return occupancy.held(holding)
+    except AlreadyHeld:
+        # The report contradicts itself; the prediction goes on without this holding rather than fail the scheduler.
+        return occupancy

@@ -1,0 +1,152 @@
+"""One node as the extender knows it: its machine, what its enforcer reported, and the pods assumed to come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+
+from placement.cpuset import NumaSet
+from placement.occupancy import Holding, Occupancy, Seat, fingerprint
+from placement.topology import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Room that a pod is expected to take, held until its enforcer reports the pod.
+
+    until: on the clock of the cluster. bound: the pod is bound to the node; else it was only scored best there.
+    """
+
+    pod: str
+    node: str
+    numa_nodes: NumaSet
+    seats: tuple[Seat, ...]
+    holdings: tuple[Holding, ...]
+    until: float
+    bound: bool = False
+
+    def unreported(self, reported: Occupancy) -> Assumption | None:
+        """What of it the enforcer has not shown yet; None when nothing is left."""
+        seats = tuple(seat for seat in self.seats if seat.key not in reported.seats)
+        live = {(one.pod, one.name) for one in reported.holdings.values()} if self.holdings else set()
+        holdings = tuple(one for one in self.holdings if (one.pod, one.name) not in live)
+        return replace(self, seats=seats, holdings=holdings) if seats or holdings else None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """What an enforcer decided for one container. outcome: unpromised, kept, declined or late."""
+
+    pod: str
+    namespace: str
+    name: str
+    container: str
+    event: str
+    numa_nodes: str
+    cpus: str
+    mems: str
+    score: float
+    reasons: tuple[tuple[str, str, str], ...]
+    outcome: str
+    promised: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One report of an enforcer. base: the generation that it is a difference against; 0: it is everything."""
+
+    generation: int
+    base: int
+    fingerprint: int
+    seats: tuple[Seat, ...] = ()
+    gone_seats: tuple[str, ...] = ()
+    holdings: tuple[Holding, ...] = ()
+    gone_holdings: tuple[str, ...] = ()
+    free_memory: Mapping[int, int] = field(default_factory=dict)
+    decisions: tuple[DecisionRow, ...] = ()
+    registered: bool | None = None
+
+
+class Refused(Enum):
+    """Why a report can't be applied: the enforcer is asked for everything."""
+
+    UNKNOWN_BASE = "it is a difference against a generation that is not held here"
+    FINGERPRINT = "its fingerprint differs from what it gives here"
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """Immutable: every change gives a new one, so that what was once scored can be explained from the same values."""
+
+    name: str
+    session: str
+    version: str
+    machine: Machine
+    reported: Occupancy = field(default_factory=Occupancy)
+    fingerprint: int = 0
+    registered: bool = True
+    assumed: Mapping[str, Assumption] = field(default_factory=dict)
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """What was reported, with the assumed pods in their expected places."""
+        if not self.assumed:
+            return self.reported
+        seats, holdings = dict(self.reported.seats), dict(self.reported.holdings)
+        for one in self.assumed.values():
+            seats.update((seat.key, seat) for seat in one.seats)
+            holdings.update((holding.container, holding) for holding in one.holdings)
+        return replace(self.reported, seats=seats, holdings=holdings)
+
+    @cached_property
+    def group_seats(self) -> Mapping[str, int]:
+        """How many seats each group has here, the assumed ones too."""
+        found: dict[str, int] = {}
+        for seat in self.occupancy.seats.values():
+            if seat.group:
+                found[seat.group] = found.get(seat.group, 0) + 1
+        return found
+
+    @cached_property
+    def pods(self) -> frozenset[str]:
+        """The uids of the pods that the enforcer reported."""
+        return frozenset(seat.pod for seat in self.reported.seats.values())
+
+    def applied(self, report: Report) -> NodeView | Refused:
+        """With the report in; pods that it shows are assumed no longer."""
+        if report.base and report.base != self.reported.generation:
+            return Refused.UNKNOWN_BASE
+        before = self.reported if report.base else Occupancy(reserved=self.reported.reserved)
+        gone_seats, gone_holdings = set(report.gone_seats), set(report.gone_holdings)
+        seats = {key: seat for key, seat in before.seats.items() if key not in gone_seats}
+        seats.update((seat.key, seat) for seat in report.seats)
+        holdings = {key: one for key, one in before.holdings.items() if key not in gone_holdings}
+        holdings.update((one.container, one) for one in report.holdings)
+        if fingerprint(seats.values(), holdings.values()) != report.fingerprint:
+            return Refused.FINGERPRINT
+        reported = replace(
+            before,
+            seats=seats,
+            holdings=holdings,
+            free_memory={**before.free_memory, **report.free_memory},
+            generation=report.generation,
+        )
+        return replace(
+            self,
+            reported=reported,
+            fingerprint=report.fingerprint,
+            registered=self.registered if report.registered is None else report.registered,
+            assumed={pod: left for pod, one in self.assumed.items() if (left := one.unreported(reported))},
+        )
+
+    def assuming(self, one: Assumption) -> NodeView:
+        return replace(self, assumed={**self.assumed, one.pod: one})
+
+    def without_assumed(self, pod: str) -> NodeView:
+        """As if the pod had not been assumed here."""
+        if pod not in self.assumed:
+            return self
+        return replace(self, assumed={key: one for key, one in self.assumed.items() if key != pod})

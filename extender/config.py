@@ -1,0 +1,168 @@
+"""The extender's options: one frozen value, built once from flags over environment over file.
+
+A file is TOML with the options' own names as keys (`listen = "0.0.0.0:8080"`); the environment has
+them as NUMAKIN_LISTEN. An unknown key or a value of the wrong type is an error that names it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+import msgspec
+
+PREFIX = "NUMAKIN_"
+
+
+class BadConfig(ValueError):
+    """An option that is not taken, worded for the person who wrote it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything that can be set. Times in seconds; addresses HOST:PORT; an empty path means not set."""
+
+    listen: str = "0.0.0.0:8080"
+    grpc_listen: str = "0.0.0.0:8081"
+    threads: int = 8
+    kubeconfig: str = ""
+    kube: bool = True
+    report_timeout: float = 60.0
+    hold: float = 30.0
+    elsewhere_closeness: float = 0.0
+    refuse: bool = False
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+    grpc_tls_cert: str = ""
+    grpc_tls_key: str = ""
+    grpc_tls_client_ca: str = ""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    ready_file: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("listen", "grpc_listen"):
+            host_and_port(name, getattr(self, name))
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise BadConfig(f"{_flag(name)} must be within {low:g}..{high:g}, not {value:g}")
+        for prefix in ("tls", "grpc_tls"):
+            cert, key, ca = (getattr(self, f"{prefix}_{part}") for part in ("cert", "key", "client_ca"))
+            if bool(cert) != bool(key) or (ca and not cert):
+                raise BadConfig(f"{_flag(prefix)}-cert and {_flag(prefix)}-key belong together")
+
+
+_RANGES = (
+    ("threads", 1, 256),
+    ("report_timeout", 1, 3600),
+    ("hold", 1, 3600),
+    ("elsewhere_closeness", 0, 1),
+)
+
+_HELP: Mapping[str, tuple[str, str]] = {
+    "listen": ("HOST:PORT", "where kube-scheduler, people and Prometheus call, over HTTP; port 0 takes a free one"),
+    "grpc_listen": ("HOST:PORT", "where enforcers stream their reports; port 0 takes a free one"),
+    "threads": ("N", "HTTP requests answered at once"),
+    "kubeconfig": ("FILE", "how to reach the API server; without it the pod's own service account is used, if any"),
+    "kube": ("", "watch pods and nodes at the API server (--no-kube: know pods from the enforcers' reports alone)"),
+    "report_timeout": ("SECONDS", "a node that was silent for so long counts as without an enforcer and scores 0"),
+    "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
+    "elsewhere_closeness": (
+        "0..1",
+        "how near kin on another machine count; 1 would be as near as on the same NUMA node",
+    ),
+    "refuse": (
+        "",
+        "let /filter refuse nodes for pods of policy restricted and single-numa-node; needs the preempt verb",
+    ),
+    "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP port; without it the port speaks plain HTTP"),
+    "tls_key": ("FILE", "its private key"),
+    "tls_client_ca": ("FILE", "demand client certificates signed by this CA on the HTTP port"),
+    "grpc_tls_cert": ("FILE", "certificate chain (PEM) of the gRPC port"),
+    "grpc_tls_key": ("FILE", "its private key"),
+    "grpc_tls_client_ca": ("FILE", "demand client certificates signed by this CA from enforcers"),
+    "log_level": ("LEVEL", "the least severe level logged"),
+    "log_format": ("FORMAT", "text for people, json for machines"),
+    "ready_file": ("FILE", "written when both ports answer: their addresses, as JSON"),
+}
+
+_EXAMPLES = """\
+examples:
+  numakin-extender                                    as in the Deployment: everything from the pod's service account
+  numakin-extender --no-kube --listen 127.0.0.1:8080  no API server: pods are known from their enforcers' reports
+  numakin-extender --config extender.toml             a file; flags and NUMAKIN_* variables win over it
+
+The scheduler's side is scheduler-config/kube-scheduler-config.yaml.
+"""
+
+
+def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
+    """BadConfig says which option is wrong and what is allowed; argparse's own errors exit as usual."""
+    flags = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
+    path = flags.pop("config", None) or environment.get(f"{PREFIX}CONFIG")
+    merged = {**(_file(Path(path)) if path else {}), **_environment(environment), **flags}
+    try:
+        return msgspec.convert(merged, Config, strict=False)
+    except msgspec.ValidationError as bad:
+        raise BadConfig(str(bad).replace("`$.", "`")) from bad
+
+
+def host_and_port(name: str, address: str) -> tuple[str, int]:
+    """The two halves of HOST:PORT; an IPv6 host is in brackets."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise BadConfig(f"{_flag(name)} must be HOST:PORT, not {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _file(path: Path) -> dict[str, Any]:
+    """Strict types: in a file a number is written as a number."""
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as bad:
+        raise BadConfig(f"{path}: {bad}") from bad
+    options = {key.replace("-", "_"): value for key, value in found.items()}
+    unknown = sorted(options.keys() - _HELP.keys())
+    if unknown:
+        raise BadConfig(f"{path}: unknown option {unknown[0]!r}; known: {', '.join(_HELP)}")
+    try:
+        msgspec.convert(options, Config, strict=True)
+    except msgspec.ValidationError as bad:
+        raise BadConfig(f"{path}: {str(bad).replace('`$.', '`')}") from bad
+    return options
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: environment[variable] for name in _HELP if (variable := PREFIX + name.upper()) in environment}
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="numakin-extender",
+        description="Scores nodes for kube-scheduler by what each node's enforcer would decide for the pod.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", metavar="FILE", help="options as TOML, by their names below")
+    kinds = get_type_hints(Config)
+    for one in fields(Config):
+        metavar, text = _HELP[one.name]
+        if kinds[one.name] is bool:
+            action = argparse.BooleanOptionalAction
+            parser.add_argument(_flag(one.name), action=action, default=None, help=text)
+            continue
+        choices = get_args(kinds[one.name]) or None
+        shown = f"{text} (default: {one.default})" if one.default != "" else text
+        parser.add_argument(_flag(one.name), metavar=None if choices else metavar, choices=choices, help=shown)
+    return parser

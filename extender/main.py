@@ -1,0 +1,97 @@
+"""numakin-extender: the program. Everything is wired here, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import structlog
+from flask import Flask
+
+from extender import log
+from extender.cluster.pods import PodChanges
+from extender.cluster.state import Cluster, Settings
+from extender.cluster.view import DecisionRow
+from extender.config import BadConfig, Config, host_and_port, load
+from extender.reports.session import Taps
+from extender.scheduler.metrics import Metrics
+from extender.scheduler.routes import create_app
+from extender.serving import Application
+
+_log = structlog.get_logger("extender")
+
+
+class Program(Taps):
+    """One extender in one process: the cluster, the two servers, the watch."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.metrics = Metrics()
+        self.cluster = Cluster(
+            Settings(config.report_timeout, config.hold, config.elsewhere_closeness),
+        )
+        self.metrics.gauges(self.cluster.gauges)
+        self._missing = "the gRPC port is not open yet"
+
+    def app(self) -> Flask:
+        return create_app(self.cluster, self.metrics, lambda: self._missing)
+
+    def begin(self, http: str) -> None:
+        """In the worker: opens the gRPC port, then says where everything is."""
+        # Imported here since the import itself starts threads, and the arbiter forks.
+        from extender.reports.server import Server, Tls  # noqa: PLC0415
+
+        config = self.config
+        tls = (
+            Tls(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca) if config.grpc_tls_cert else None
+        )
+        self._server = Server(self.cluster, self, config.grpc_listen, tls)
+        self._server.start()
+        self._missing = ""
+        host, _ = host_and_port("grpc_listen", config.grpc_listen)
+        addresses = {"http": http, "grpc": f"{host}:{self._server.port}", "pid": os.getpid()}
+        _log.info("ready", **addresses)
+        if config.ready_file:
+            _written(Path(config.ready_file), msgspec.json.encode(addresses))
+
+    def end(self) -> None:
+        self._missing = "shutting down"
+        self._server.stop()
+
+    def pods_changed(self, changes: PodChanges) -> None:
+        """What the watch calls, on its own thread."""
+        self._server.promise(self.cluster.apply_pods(changes))
+
+    def decided(self, node: str, row: DecisionRow) -> None:
+        self.metrics.predictions.labels(row.outcome).inc()
+        _log.info(
+            "decided", node=node, pod=f"{row.namespace}/{row.name}", container=row.container, event_kind=row.event,
+            numa_nodes=row.numa_nodes, promise=row.outcome,
+        )  # fmt: skip
+
+    def counted(self, result: str) -> None:
+        self.metrics.reports.labels(result).inc()
+
+
+def _written(path: Path, content: bytes) -> None:
+    """Whole or not at all: whoever waits for the file may read it the moment it is there."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_bytes(content)
+    draft.rename(path)
+
+
+def main() -> None:
+    try:
+        config = load(sys.argv[1:], os.environ)
+    except BadConfig as bad:
+        sys.exit(f"numakin-extender: {bad}")
+    log.configure(config.log_level, config.log_format)
+    _log.debug("options", **msgspec.to_builtins(config))
+    program = Program(config)
+    Application(config, program.app, program.begin, program.end).run()
+
+
+if __name__ == "__main__":
+    main()

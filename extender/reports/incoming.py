@@ -1,0 +1,157 @@
+"""Messages of the report stream, checked against the written bounds and turned into the cluster's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+from extender.cluster.view import DecisionRow, Report
+from placement.cpuset import CpuSet
+from placement.errors import PlacementError
+from placement.occupancy import Holding, Seat
+from placement.topology import Machine
+from proto import bounds, convert
+from proto import report_pb2 as pb
+
+OUTCOMES = {pb.UNPROMISED: "unpromised", pb.KEPT: "kept", pb.DECLINED: "declined", pb.LATE: "late"}
+
+
+class OutOfBounds(ValueError):
+    """A message over one of the written bounds; the text names the bound."""
+
+
+class BadMessage(ValueError):
+    """A message that contradicts itself or the machine it is about."""
+
+
+def hello(message: pb.Hello) -> None:
+    """Checks the first message of a stream."""
+    _text("Hello.node", message.node, bounds.NAME_LENGTH)
+    _text("Hello.session", message.session, bounds.ID_LENGTH)
+    _text("Hello.version", message.version, bounds.TEXT_LENGTH)
+    if not message.node or not message.session:
+        raise BadMessage("Hello names no " + ("session" if message.node else "node"))
+
+
+def machine(message: pb.Machine) -> tuple[Machine, CpuSet]:
+    """The machine and its reserved CPUs."""
+    _text("Machine.name", message.name, bounds.TEXT_LENGTH)
+    _count("Machine.numa_nodes", message.numa_nodes, bounds.NUMA_NODES)
+    for node in message.numa_nodes:
+        _text("NumaNode.cpus", node.cpus, bounds.ID_LIST_LENGTH)
+        _count("NumaNode.distances", node.distances, bounds.NUMA_NODES)
+        _count("NumaNode.hugepages", node.hugepages, bounds.HUGEPAGE_SIZES)
+    for kind in ("cores", "caches", "sockets"):
+        groups = getattr(message, kind)
+        _count(f"Machine.{kind}", groups, bounds.CPU_GROUPS)
+        for cpus in groups:
+            _text(f"Machine.{kind}", cpus, bounds.ID_LIST_LENGTH)
+    _text("Machine.reserved_cpus", message.reserved_cpus, bounds.ID_LIST_LENGTH)
+    try:
+        return convert.machine_from(message), CpuSet.parse(message.reserved_cpus)
+    except PlacementError as bad:
+        raise BadMessage(f"Machine: {bad}") from bad
+
+
+def report(message: pb.Report, of: Machine) -> Report:
+    """The report of a node with this machine."""
+    for kind, most in _COUNTS.items():
+        _count(f"Report.{kind}", getattr(message, kind), most)
+    for kind in ("gone_seats", "gone_holdings"):
+        for key in getattr(message, kind):
+            _text(f"Report.{kind}", key, bounds.ID_LENGTH)
+    known = {node.id for node in of.numa_nodes}
+    for numa_node in message.free_memory:
+        if numa_node not in known:
+            raise BadMessage(f"Report.free_memory names NUMA node {numa_node}, which the machine does not have")
+    try:
+        return Report(
+            generation=message.generation,
+            base=message.base_generation,
+            fingerprint=message.fingerprint,
+            seats=tuple(_seat(one, of) for one in message.seats),
+            gone_seats=tuple(message.gone_seats),
+            holdings=tuple(_holding(one, of) for one in message.holdings),
+            gone_holdings=tuple(message.gone_holdings),
+            free_memory=dict(message.free_memory),
+            decisions=tuple(_decision(one) for one in message.decisions),
+            registered=message.registered if message.HasField("registered") else None,
+        )
+    except PlacementError as bad:
+        raise BadMessage(f"Report: {bad}") from bad
+
+
+_COUNTS = {
+    "seats": bounds.SEATS,
+    "gone_seats": bounds.SEATS,
+    "holdings": bounds.HOLDINGS,
+    "gone_holdings": bounds.HOLDINGS,
+    "free_memory": bounds.NUMA_NODES,
+    "decisions": bounds.DECISIONS,
+}
+
+
+def _seat(message: pb.Seat, of: Machine) -> Seat:
+    _text("Seat.key", message.key, bounds.ID_LENGTH)
+    _text("Seat.pod", message.pod, bounds.ID_LENGTH)
+    _text("Seat.group", message.group, bounds.GROUP_LENGTH)
+    _text("Seat.numa_nodes", message.numa_nodes, bounds.ID_LIST_LENGTH)
+    _count("Seat.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
+    seat = convert.seat_from(message)
+    _on_machine(f"seat {seat.key}", seat.numa_nodes, of)
+    return seat
+
+
+def _holding(message: pb.Holding, of: Machine) -> Holding:
+    for name in ("container", "pod", "seat"):
+        _text(f"Holding.{name}", getattr(message, name), bounds.ID_LENGTH)
+    _text("Holding.name", message.name, bounds.NAME_LENGTH)
+    for name in ("cpus", "mems", "exclusive"):
+        _text(f"Holding.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
+    holding = convert.holding_from(message)
+    _on_machine(f"container {holding.container[:12]}", holding.mems, of)
+    return holding
+
+
+def _decision(message: pb.DecisionRecord) -> DecisionRow:
+    _count("DecisionRecord.reasons", message.reasons, bounds.REASONS)
+    for reason in message.reasons:
+        for name in ("what", "number", "effect"):
+            _text(f"Reason.{name}", getattr(reason, name), bounds.TEXT_LENGTH)
+    for name in ("pod", "container"):
+        _text(f"DecisionRecord.{name}", getattr(message, name), bounds.ID_LENGTH)
+    for name in ("namespace", "pod_name", "container_name", "event"):
+        _text(f"DecisionRecord.{name}", getattr(message, name), bounds.NAME_LENGTH)
+    for name in ("numa_nodes", "cpus", "mems", "promised"):
+        _text(f"DecisionRecord.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
+    return DecisionRow(
+        pod=message.pod,
+        namespace=message.namespace,
+        name=message.pod_name,
+        container=message.container_name,
+        event=message.event,
+        numa_nodes=message.numa_nodes,
+        cpus=message.cpus,
+        mems=message.mems,
+        score=message.score,
+        reasons=tuple((one.what, one.number, one.effect) for one in message.reasons),
+        outcome=OUTCOMES.get(message.outcome, "unpromised"),
+        promised=message.promised,
+        generation=message.generation,
+    )
+
+
+def _on_machine(what: str, numa_nodes: Any, of: Machine) -> None:
+    unknown = [one for one in numa_nodes if not any(node.id == one for node in of.numa_nodes)]
+    if unknown:
+        raise BadMessage(f"Report: {what} is on NUMA node {unknown[0]}, which the machine does not have")
+
+
+def _text(what: str, text: str, most: int) -> None:
+    if len(text) > most:
+        raise OutOfBounds(f"{what} has {len(text)} characters; the bound is {most}")
+
+
+def _count(what: str, items: Sized, most: int) -> None:
+    if len(items) > most:
+        raise OutOfBounds(f"{what} has {len(items)} entries; the bound is {most}")

@@ -1,0 +1,146 @@
+"""One enforcer's stream, without its socket: messages in, answers out.
+
+    awaiting Hello --Hello, held here--> in step        (Welcome resume: true)
+    awaiting Hello --Hello, not held---> out of step    (Welcome resume: false)
+    out of step ----Machine, then a whole Report------> in step (Ack)
+    in step --------Report that fits------------------> in step (Ack)
+    in step --------Report that does not fit----------> out of step (Welcome resume: false)
+
+While out of step, differences that are already under way are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from extender.cluster.state import Cluster
+from extender.cluster.view import DecisionRow, NodeView, Refused
+from extender.reports import incoming
+from extender.reports.incoming import BadMessage, OutOfBounds
+from placement.occupancy import Occupancy
+from proto import bounds
+from proto import report_pb2 as pb
+
+
+class Taps:
+    """Who listens in: each is called on the stream's thread and must be quick."""
+
+    def decided(self, node: str, row: DecisionRow) -> None: ...
+
+    def traffic(self, node: str, message: pb.Traffic) -> None: ...
+
+    def counted(self, result: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Rate:
+    """A token bucket. at: seconds, monotonic."""
+
+    tokens: float
+    at: float
+
+    def take(self, now: float) -> bool:
+        self.tokens = min(bounds.MESSAGE_BURST, self.tokens + (now - self.at) * bounds.MESSAGES_PER_SECOND)
+        self.at = now
+        self.tokens -= 1
+        return self.tokens >= 0
+
+
+class Session:
+    """BadMessage and OutOfBounds from `receive` end the stream; their text is for the enforcer's log."""
+
+    def __init__(self, cluster: Cluster, taps: Taps, clock: Callable[[], float]) -> None:
+        self.node = ""
+        self._cluster = cluster
+        self._taps = taps
+        self._clock = clock
+        self._rate = Rate(bounds.MESSAGE_BURST, clock())
+        self._view: NodeView | None = None
+        self._session = self._version = ""
+        self._in_step = False
+        self._steps: dict[str, Callable[[Any], list[pb.ToEnforcer]]] = {
+            "machine": self._machine,
+            "report": self._report,
+            "heartbeat": self._heartbeat,
+            "traffic": self._traffic,
+        }
+
+    @property
+    def in_step(self) -> bool:
+        """Whether both ends hold the same placements."""
+        return self._in_step
+
+    def receive(self, message: pb.FromEnforcer) -> list[pb.ToEnforcer]:
+        """The answers, in order."""
+        if not self._rate.take(self._clock()):
+            raise OutOfBounds(f"more than {bounds.MESSAGES_PER_SECOND} messages a second")
+        kind = message.WhichOneof("message")
+        if kind == "hello":
+            return self._hello(message.hello)
+        if not self.node:
+            raise BadMessage(f"the first message must be Hello, not {kind}")
+        if kind is None:
+            raise BadMessage("the message is empty or of a kind that this version does not know")
+        return self._steps[kind](getattr(message, kind))
+
+    def _hello(self, message: pb.Hello) -> list[pb.ToEnforcer]:
+        if self.node:
+            raise BadMessage("Hello comes once, first")
+        incoming.hello(message)
+        self.node, self._session, self._version = message.node, message.session, message.version
+        held = self._cluster.view(self.node)
+        self._in_step = (
+            held is not None
+            and held.session == message.session
+            and held.reported.generation == message.acked_generation
+            and held.fingerprint == message.acked_fingerprint
+        )
+        self._view = held if self._in_step else None
+        self._cluster.connected(self.node)
+        self._taps.counted("resumed" if self._in_step else "anew")
+        return [_welcome(resume=self._in_step)]
+
+    def _machine(self, message: pb.Machine) -> list[pb.ToEnforcer]:
+        machine, reserved = incoming.machine(message)
+        self._view = NodeView(self.node, self._session, self._version, machine, Occupancy(reserved=reserved))
+        self._in_step = False
+        return []
+
+    def _report(self, message: pb.Report) -> list[pb.ToEnforcer]:
+        if message.base_generation and not self._in_step:
+            return []
+        if self._view is None:
+            raise BadMessage("a whole Report comes after Machine")
+        report = incoming.report(message, self._view.machine)
+        after = self._cluster.reported(self._view, report)
+        for row in report.decisions:
+            self._taps.decided(self.node, row)
+        if isinstance(after, Refused):
+            self._in_step = False
+            self._taps.counted(after.name.lower())
+            return [_welcome(resume=False)]
+        self._view, self._in_step = after, True
+        self._taps.counted("difference" if report.base else "whole")
+        return [pb.ToEnforcer(ack=pb.Ack(generation=report.generation))]
+
+    def _heartbeat(self, message: pb.Heartbeat) -> list[pb.ToEnforcer]:
+        """One of another generation than is held means that a report was lost."""
+        self._cluster.heard(self.node)
+        self._taps.counted("heartbeat")
+        if self._in_step and self._view and message.generation != self._view.reported.generation:
+            self._in_step = False
+            return [_welcome(resume=False)]
+        return []
+
+    def _traffic(self, message: pb.Traffic) -> list[pb.ToEnforcer]:
+        if len(message.flows) > bounds.FLOWS:
+            raise OutOfBounds(f"Traffic.flows has {len(message.flows)} entries; the bound is {bounds.FLOWS}")
+        self._cluster.heard(self.node)
+        self._taps.traffic(self.node, message)
+        return []
+
+
+def _welcome(*, resume: bool) -> pb.ToEnforcer:
+    return pb.ToEnforcer(welcome=pb.Welcome(resume=resume))

@@ -1,0 +1,263 @@
+"""The extender/v1 wire: bytes to values and back, without a socket.
+
+kube-scheduler's structs carry no JSON tags, so their keys are Go's field names (`Pod`, `NodeNames`). Go reads them in
+any case, and so do we; what we write is CamelCase. The Pod inside is an ordinary v1.Pod. Only the fields that placement
+needs are decoded; the rest, managedFields above all, is skipped unread. Scores are JSON integers: kube-scheduler drops
+a whole list for one float in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from extender.cluster.pods import ContainerRow, OwnerRow, PodRow
+
+BODY_BYTES = 64 << 20
+"""The largest request body: 5,000 Node objects with 50 images each are 58 MB."""
+
+NODES = 20_000
+"""The most nodes in one request; Kubernetes supports 5,000 in a cluster."""
+
+NAME_LENGTH = 253
+CONTAINERS = 1_000
+
+
+class BadRequest(ValueError):
+    """A body that is not what kube-scheduler sends; the text names the path and what is wrong there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What /filter and /prioritize get. names: the offered nodes in their order.
+
+    items: their Node objects as received, when nodeCacheCapable is false; None when only names were sent.
+    """
+
+    pod: PodRow
+    names: tuple[str, ...]
+    items: tuple[msgspec.Raw, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Who would be evicted from one node: pod uids, and how many disruption budgets that breaks."""
+
+    pods: tuple[str, ...]
+    budgets_broken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptArguments:
+    pod: PodRow
+    victims: Mapping[str, Victims]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Node name -> reason. hopeless: those that evicting nobody could help."""
+
+    failed: Mapping[str, str] = field(default_factory=dict)
+    hopeless: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Resources(msgspec.Struct):
+    requests: dict[str, str | int | float] | None = None
+    limits: dict[str, str | int | float] | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resources: _Resources | None = None
+    restart_policy: str | None = None
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    node_name: str | None = None
+    host_network: bool | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Node(msgspec.Struct):
+    metadata: _Named
+
+
+def arguments(body: bytes) -> Arguments:
+    """The body of /filter and /prioritize; BadRequest when it is not one."""
+    keys = _top(body)
+    pod = _pod(keys)
+    names = _typed(keys.get("nodenames"), list[str] | None, "NodeNames")
+    if names is not None:
+        return Arguments(pod, _named(names, "NodeNames"))
+    nodes = keys.get("nodes")
+    if nodes is None or _typed(nodes, object, "Nodes") is None:
+        raise BadRequest("the request has neither NodeNames nor Nodes")
+    listed = {key.lower(): value for key, value in _typed(nodes, dict[str, msgspec.Raw], "Nodes").items()}
+    items = _typed(listed.get("items"), list[msgspec.Raw] | None, "Nodes.items") or []
+    found = [_typed(item, _Node, f"Nodes.items[{at}]").metadata.name for at, item in enumerate(items)]
+    return Arguments(pod, _named(found, "Nodes.items"), tuple(items))
+
+
+def preempt_arguments(body: bytes) -> PreemptArguments:
+    """The body of /preempt, with whole pods or with their uids alone."""
+    keys = _top(body)
+    pod = _pod(keys)
+    for key in ("NodeNameToMetaVictims", "NodeNameToVictims"):
+        nodes = _typed(keys.get(key.lower()), dict[str, msgspec.Raw] | None, key)
+        if nodes is not None:
+            _named(list(nodes), key)
+            return PreemptArguments(pod, {node: _victims(raw, f"{key}.{node}") for node, raw in nodes.items()})
+    raise BadRequest("the request has neither NodeNameToMetaVictims nor NodeNameToVictims")
+
+
+def filter_answer(asked: Arguments, refusals: Refusals) -> bytes:
+    """All nodes but the refused, in the form of the request: names, or the same Node objects byte for byte."""
+    kept = [name not in refusals.failed and name not in refusals.hopeless for name in asked.names]
+    nodes = names = None
+    if asked.items is None:
+        names = [name for name, keep in zip(asked.names, kept, strict=True) if keep]
+    else:
+        items = [item for item, keep in zip(asked.items, kept, strict=True) if keep]
+        nodes = {"metadata": {}, "items": items}
+    return msgspec.json.encode(
+        {
+            "Nodes": nodes,
+            "NodeNames": names,
+            "FailedNodes": dict(refusals.failed),
+            "FailedAndUnresolvableNodes": dict(refusals.hopeless),
+            "Error": "",
+        }
+    )
+
+
+def prioritize_answer(names: Iterable[str], scores: Iterable[int]) -> bytes:
+    """The bare list of HostPriority; scores 0..10."""
+    return msgspec.json.encode([{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)])
+
+
+def preempt_answer(victims: Mapping[str, Victims]) -> bytes:
+    """Always by uid: that is the only form kube-scheduler reads."""
+    return msgspec.json.encode(
+        {
+            "NodeNameToMetaVictims": {
+                node: {"Pods": [{"UID": uid} for uid in one.pods], "NumPDBViolations": one.budgets_broken}
+                for node, one in victims.items()
+            }
+        }
+    )
+
+
+def _top(body: bytes) -> dict[str, msgspec.Raw]:
+    """The top-level keys in lower case; where a key comes twice, the last one counts, as in Go."""
+    try:
+        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError as bad:
+        raise BadRequest(f"the request is not a JSON object: {bad}") from bad
+    except msgspec.DecodeError as bad:
+        raise BadRequest(f"the request is not JSON: {bad}") from bad
+    return {key.lower(): value for key, value in found.items()}
+
+
+def _typed(raw: msgspec.Raw | None, kind: Any, path: str) -> Any:
+    """The value at a path of the request; a key that is absent counts as null."""
+    try:
+        return msgspec.json.decode(raw if raw is not None else b"null", type=kind)
+    except msgspec.DecodeError as bad:
+        text, _, inner = str(bad).partition(" - at `$")
+        raise BadRequest(f"{path}{inner.removesuffix('`')}: {text}") from bad
+
+
+def _named(names: Sequence[str], path: str) -> tuple[str, ...]:
+    if len(names) > NODES:
+        raise BadRequest(f"{path}: {len(names)} nodes are over the bound of {NODES}")
+    for at, name in enumerate(names):
+        if not 0 < len(name) <= NAME_LENGTH:
+            raise BadRequest(f"{path}[{at}]: a node's name has 1 to {NAME_LENGTH} characters, not {len(name)}")
+    return tuple(names)
+
+
+def _pod(keys: Mapping[str, msgspec.Raw]) -> PodRow:
+    if "pod" not in keys:
+        raise BadRequest("the request has no Pod")
+    return _row(_typed(keys["pod"], _Pod, "Pod"))
+
+
+def _row(pod: _Pod) -> PodRow:
+    meta, spec = pod.metadata, pod.spec
+    if not meta.name or len(meta.name) > NAME_LENGTH or len(meta.namespace) > NAME_LENGTH:
+        raise BadRequest(f"Pod.metadata: name and namespace have 1 to {NAME_LENGTH} characters")
+    if len(spec.containers or ()) + len(spec.init_containers or ()) > CONTAINERS:
+        raise BadRequest(f"Pod.spec: more than {CONTAINERS} containers")
+    owner = next((one for one in meta.owner_references or () if one.controller), None)
+    return PodRow(
+        uid=meta.uid or f"{meta.namespace}/{meta.name}",
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        node=spec.node_name or "",
+        annotations=meta.annotations or {},
+        containers=(
+            *(_container(one, init=True) for one in spec.init_containers or ()),
+            *(_container(one, init=False) for one in spec.containers or ()),
+        ),
+        owner=OwnerRow(owner.kind, owner.name, owner.uid) if owner else None,
+        host_network=bool(spec.host_network),
+        template_hash=(meta.labels or {}).get("pod-template-hash", ""),
+    )
+
+
+def _container(one: _Container, *, init: bool) -> ContainerRow:
+    resources = one.resources or _Resources()
+    return ContainerRow(
+        name=one.name,
+        requests={name: str(amount) for name, amount in (resources.requests or {}).items()},
+        limits={name: str(amount) for name, amount in (resources.limits or {}).items()},
+        init=init,
+        restartable=init and one.restart_policy == "Always",
+    )
+
+
+def _victims(raw: msgspec.Raw, path: str) -> Victims:
+    """`{"Pods": [{"UID"}], "NumPDBViolations"}`, or with whole pods: `{"pods": [Pod], "numPDBViolations"}`."""
+    keys = {key.lower(): value for key, value in (_typed(raw, dict[str, msgspec.Raw] | None, path) or {}).items()}
+    uids = []
+    for at, pod in enumerate(_typed(keys.get("pods"), list[dict[str, msgspec.Raw]] | None, f"{path}.Pods") or []):
+        where = f"{path}.Pods[{at}]"
+        fields = {key.lower(): value for key, value in pod.items()}
+        if "uid" in fields:
+            uids.append(_typed(fields["uid"], str, f"{where}.UID"))
+        else:
+            uids.append(_typed(fields.get("metadata"), _Uid, f"{where}.metadata").uid)
+    return Victims(tuple(uids), _typed(keys.get("numpdbviolations"), int | None, f"{path}.NumPDBViolations") or 0)
+
+
+class _Uid(msgspec.Struct):
+    uid: str

@@ -1,0 +1,80 @@
+"""gunicorn, embedded: one worker of threads, which holds the whole state of the program.
+
+kube-scheduler's client keeps idle connections for 90 s. A server that closes them earlier loses calls that cross the close
+on their way, and lost prioritize calls are lost silently; hence a keep-alive longer than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+
+from extender.config import Config
+
+KEEPALIVE = 120
+"""Seconds; over the 90 s of Go's http.DefaultTransport."""
+
+CONNECTIONS = 1_000
+"""Open HTTP connections. kube-scheduler has a few; the rest are people and Prometheus."""
+
+DRAIN = 10
+"""Seconds for requests under way at shutdown; kube-scheduler's own httpTimeout is 5 s unless set."""
+
+
+class Application(BaseApplication):  # type: ignore[misc]
+    """begin and end run in the worker: threads and gRPC don't survive a fork. begin gets the bound HTTP address."""
+
+    def __init__(
+        self, config: Config, load: Callable[[], Flask], begin: Callable[[str], None], end: Callable[[], None]
+    ) -> None:
+        self._config = config
+        self._load = load
+        self._begin = begin
+        self._end = end
+        super().__init__()
+
+    def load_config(self) -> None:
+        settings: dict[str, Any] = {
+            "bind": [self._config.listen],
+            "workers": 1,
+            "worker_class": "gthread",
+            "threads": self._config.threads,
+            "worker_connections": CONNECTIONS,
+            "keepalive": KEEPALIVE,
+            "graceful_timeout": DRAIN,
+            # A worker that waits for a slow caller is not a dead one, and its state must not be thrown away.
+            "timeout": 120,
+            "control_socket_disable": True,
+            "proc_name": "numakin-extender",
+            "logger_class": _Logger,
+            "loglevel": self._config.log_level,
+            "post_worker_init": lambda worker: self._begin(_address(worker.sockets[0].getsockname())),
+            "worker_exit": lambda _server, _worker: self._end(),
+        }
+        if self._config.tls_cert:
+            settings |= {"certfile": self._config.tls_cert, "keyfile": self._config.tls_key}
+        if self._config.tls_client_ca:
+            settings |= {"ca_certs": self._config.tls_client_ca, "cert_reqs": 2}
+        for name, value in settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        return self._load()
+
+
+class _Logger(Logger):  # type: ignore[misc]
+    """gunicorn's lines go where all others go."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
+
+
+def _address(name: tuple[Any, ...]) -> str:
+    host, port = name[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,49 @@
+"""The written bounds of the report stream: what is over one is refused by its name, never cut off silently."""
+
+from __future__ import annotations
+
+MESSAGE_BYTES = 8 << 20
+"""The largest message either way: a report of 500 pods is below 300 KiB, a Machine of 1,024 CPUs below 32 KiB."""
+
+NAME_LENGTH = 253
+"""Names of nodes, pods and containers (a DNS-1123 subdomain), and every other name on the stream."""
+
+GROUP_LENGTH = 63 + 1 + 63
+"""NAMESPACE/name."""
+
+ID_LENGTH = 512
+"""Pod uids, container ids, seat keys (a uid, a slash and a container's name)."""
+
+ID_LIST_LENGTH = 32_768
+"""A set of ids in the kernel's list format; alternating ids up to 8,191 stay below it."""
+
+TEXT_LENGTH = 1_024
+"""Each part of a reason; versions."""
+
+NUMA_NODES = 1_024
+"""MAX_NUMNODES of every distribution's kernel."""
+
+CPU_GROUPS = 8_192
+"""Cores, caches or sockets of one machine: CONFIG_NR_CPUS is not above it."""
+
+SEATS = 10_000
+"""Seats of one node. The kubelet's largest supported number of pods is 110; clusters in the wild go up to 1,000."""
+
+HOLDINGS = 20_000
+DECISIONS = 2_000
+REASONS = 64
+HUGEPAGE_SIZES = 16
+FLOWS = 100_000
+
+CONTAINERS = 1_000
+"""Containers of one promised pod."""
+
+KIN = 10_000
+"""Peers that one promise may name: placement.optin.LARGEST_SIZE members."""
+
+MESSAGES_PER_SECOND = 50
+MESSAGE_BURST = 500
+"""A stream's rate and its burst. An enforcer sends some ten messages a second at its busiest."""
+
+UNREAD_MESSAGES = 10_000
+"""Messages that wait for an enforcer which does not read its stream; one that is further behind is cut off."""
