@@ -1,17 +1,6 @@
 /* Counting into the maps, shared by all programs that count IP traffic. EDGES: how many keys there may be. */
 BPF_TABLE("percpu_hash", struct edge_key, struct edge_value, edges, EDGES);
-BPF_PERCPU_ARRAY(missed, u64, MISSED_SLOTS);
 BPF_ARRAY(listening, u8, 65536 - EPHEMERAL_FLOOR);
-
-static __always_inline void miss(u32 slot, u64 bytes) {
-    u64 *count = missed.lookup(&slot);
-    if (count)
-        *count += bytes;
-    slot += 1;
-    count = missed.lookup(&slot);
-    if (count)
-        *count += 1;
-}
 
 static __always_inline void count(struct edge_key *key, u64 bytes, int received) {
     struct edge_value *value = edges.lookup(key);
@@ -46,6 +35,15 @@ static __always_inline void learn_listening(u32 port) {
     u8 *known = listening.lookup(&slot);
     if (known && !*known)
         *known = 1;
+}
+
+/* 1 if local < remote as 16 bytes in network order. */
+static __always_inline int address_below(const u32 *local, const u32 *remote) {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (local[i] != remote[i])
+            return __builtin_bswap32(local[i]) < __builtin_bswap32(remote[i]);
+    return 0;
 }
 
 /*

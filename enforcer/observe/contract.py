@@ -18,11 +18,8 @@ PAIR_KEY = struct.Struct("=QQII")
 PAIR_VALUE = struct.Struct("=2Q")
 """bytes, messages."""
 
-EPHEMERAL_FLOOR = 32768
-"""Ports from here on may be a client's own; the map `listening` has one byte for each."""
 
-
-class Missed(IntEnum):
+class MissedSlot(IntEnum):
     """Slots of the array `missed`."""
 
     FULL_BYTES = 0

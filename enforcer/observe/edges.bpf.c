@@ -62,15 +62,6 @@ static __always_inline void skip_extensions(struct __sk_buff *skb, struct transp
     }
 }
 
-/* 1 if local < remote as 16 bytes in network order. */
-static __always_inline int address_below(const u32 *local, const u32 *remote) {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (local[i] != remote[i])
-            return __builtin_bswap32(local[i]) < __builtin_bswap32(remote[i]);
-    return 0;
-}
-
 static __always_inline void account(struct __sk_buff *skb, int received) {
     void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
     struct ipv4_header *v4 = data;

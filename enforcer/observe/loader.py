@@ -118,5 +118,6 @@ def _ask(python: str, request: Request) -> tuple[dict[str, str], list[int]]:
         if "error" in answer:
             stderr.seek(0)
             said = stderr.read().decode(errors="replace").strip()[-STDERR_KEPT:]
-            answer["error"] += f" ({said})" if said else ""
+            # bcc says "Need super-user privileges" to every EPERM; what libbpf and the verifier print is truer.
+            answer["error"] = said or answer["error"]
         return answer, descriptors

@@ -1,0 +1,23 @@
+"""Last in the chain: a node whose traffic can't be seen. Its pods are placed by groups and by other nodes' knowledge."""
+
+from enforcer.observe.counters import Snapshot
+
+NAME = "none"
+
+
+class Nothing:
+    """Counts nothing."""
+
+    name = NAME
+
+    def attach(self) -> None:
+        return
+
+    def detach(self) -> None:
+        return
+
+    def drain(self) -> Snapshot:
+        return Snapshot()
+
+    def close(self) -> None:
+        return
