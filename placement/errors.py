@@ -10,7 +10,7 @@ class BadIdList(PlacementError):
 
 
 class BadTopology(PlacementError):
-    """A machine that contradicts itself, such as a CPU on two NUMA nodes."""
+    """A machine that contradicts itself, such as a CPU on two NUMA nodes, or a setting that does not suit it."""
 
 
 class BadQuantity(PlacementError):
@@ -19,3 +19,7 @@ class BadQuantity(PlacementError):
 
 class AlreadyHeld(PlacementError):
     """A placement that would share CPUs which another container holds exclusively."""
+
+
+class BadTraffic(PlacementError):
+    """Flows, costs or bounds of the graph that make no sense, such as a negative count."""
