@@ -1,0 +1,49 @@
+"""Who may do what: RBAC rules, as in a Role or ClusterRole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from standins.apiserver import refusals
+from standins.apiserver.requests import Request
+
+
+class Access:
+    """The rules granted to each user. Members of system:masters may do everything."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+
+    def grant(self, user: str, rules: Iterable[Mapping[str, Any]], namespace: str = "") -> None:
+        self._rules.setdefault(user, []).extend((namespace, rule) for rule in rules)
+
+    def check(self, request: Request) -> None:
+        """Refused with 403 when no rule allows the request."""
+        if "system:masters" in request.user.groups:
+            return
+        granted = self._rules.get(request.user.name, ())
+        if not any(namespace in ("", request.namespace) and _allows(rule, request) for namespace, rule in granted):
+            raise refusals.forbidden(
+                request.user.name,
+                request.verb,
+                request.kind,
+                subresource=request.subresource,
+                namespace=request.namespace,
+                name=request.name,
+            )
+
+
+def _allows(rule: Mapping[str, Any], request: Request) -> bool:
+    resource = request.kind.plural + (f"/{request.subresource}" if request.subresource else "")
+    names = rule.get("resourceNames")
+    return (
+        _holds(rule.get("apiGroups", ()), request.kind.group)
+        and _holds(rule.get("resources", ()), resource)
+        and _holds(rule.get("verbs", ()), request.verb)
+        and (not names or request.name in names)
+    )
+
+
+def _holds(allowed: Iterable[str], one: str) -> bool:
+    return one in allowed or "*" in allowed

@@ -1,0 +1,154 @@
+"""What the API server knows of pods in particular: binding, graceful deletion, fields that can't change; and of the
+other built-in kinds' rules, events'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from standins.apiserver import refusals
+from standins.apiserver.kinds import BUILT_IN, Kind
+from standins.apiserver.requests import Request
+from standins.apiserver.schema import Cause
+from standins.apiserver.store import Store, Stored
+
+KIND = next(one for one in BUILT_IN if one.kind == "Pod")
+NAMESPACE = next(one for one in BUILT_IN if one.kind == "Namespace")
+
+GRACE_S = 30
+_QUANTITY = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
+_IMMUTABLE = (
+    "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def filled_in(body: dict[str, Any]) -> dict[str, Any]:
+    """A new object of a built-in kind with the defaults that matter to its readers."""
+    if body["kind"] == "Event":
+        return {"eventTime": None, "reportingComponent": "", "reportingInstance": "", **body}
+    return _pod_filled_in(body) if body["kind"] == "Pod" else body
+
+
+def _pod_filled_in(pod: dict[str, Any]) -> dict[str, Any]:
+    spec = {"restartPolicy": "Always", "schedulerName": "default-scheduler", **pod.get("spec", {})}
+    spec.setdefault("terminationGracePeriodSeconds", GRACE_S)
+    return {**pod, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort", **pod.get("status", {})}}
+
+
+def bound(kind: Kind, old: Stored, binding: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod with its node, and with the Binding's annotations; refused when it cannot be bound."""
+    pod, name = old.object, old.object["metadata"]["name"]
+    target = (binding.get("target") or {}).get("name")
+    if not target:
+        raise refusals.Refused(500, "target.name: Required value")
+    uid, told = pod["metadata"]["uid"], binding.get("metadata", {}).get("uid")
+    if told and told != uid:
+        key = f"/registry/pods/{pod['metadata']['namespace']}/{name}"
+        raise refusals.conflict(kind, name, _precondition(key, told, uid))
+    for stands, why in (
+        (pod["metadata"].get("deletionTimestamp"), f"pod {name} is being deleted, cannot be assigned to a host"),
+        (pod["spec"].get("nodeName"), f'pod {name} is already assigned to node "{pod["spec"].get("nodeName")}"'),
+        (pod["spec"].get("schedulingGates"), f"pod {name} has non-empty .spec.schedulingGates"),
+    ):
+        if stands:
+            raise refusals.conflict(kind, name, why, "binding")
+    annotations = {**(pod["metadata"].get("annotations") or {}), **(binding["metadata"].get("annotations") or {})}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now_text()}
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], **({"annotations": annotations} if annotations else {})},
+        "spec": {**pod["spec"], "nodeName": target},
+        "status": {**pod["status"], "conditions": [*pod["status"].get("conditions", ()), scheduled]},
+    }
+
+
+def delete(store: Store, request: Request, old: Stored, options: Mapping[str, Any]) -> bytes:
+    """Grace and all: first only marked, then, with grace 0 or without a node, gone at once, which is two changes."""
+    asked = request.query.get("gracePeriodSeconds", options.get("gracePeriodSeconds"))
+    grace = old.object["spec"].get("terminationGracePeriodSeconds", GRACE_S) if asked is None else int(asked)
+    if not old.object["spec"].get("nodeName") or old.object.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        grace = 0
+    key = (request.namespace, request.name)
+    with store.changed:
+        if old.object["metadata"].get("deletionTimestamp") and grace:
+            return old.text + b"\n"
+        marked = store.put(request.kind, key, _marked(old.object, grace))
+        if grace or marked.object["metadata"].get("finalizers"):
+            return marked.text + b"\n"
+        return store.delete(request.kind, key).text + b"\n"
+
+
+def check_immutable(kind: Kind, old: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    if _frozen_part(old["spec"]) == _frozen_part(now["spec"]):
+        return
+    name = old["metadata"]["name"]
+    raise refusals.invalid(kind.kind, kind.group, name, [("FieldValueForbidden", _IMMUTABLE, "spec")])
+
+
+def violations(kind: Kind, body: Mapping[str, Any], namespace: str) -> list[Cause]:
+    """What is wrong with a built-in object, as far as it is checked."""
+    if kind.kind == "Pod":
+        return _pod_violations(kind, body)
+    if kind.kind == "Event":
+        told = body.get("involvedObject", {}).get("namespace", "")
+        if told != namespace and (told or namespace != "default"):
+            message = f'Invalid value: "{told}": does not match event.namespace'
+            return [("FieldValueInvalid", message, "involvedObject.namespace")]
+    return []
+
+
+def _pod_violations(kind: Kind, body: Mapping[str, Any]) -> list[Cause]:
+    containers = body["spec"].get("containers")
+    if not containers:
+        return [("FieldValueRequired", "Required value", "spec.containers")]
+    for one in containers:
+        for amounts in (one.get("resources") or {}).values():
+            wrong = [text for text in amounts.values() if not _QUANTITY.fullmatch(str(text))]
+            if wrong:
+                raise refusals.bad_request(
+                    f'{kind.kind} in version "v1" cannot be handled as a {kind.kind}: '
+                    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+                )
+    return []
+
+
+def uid_precondition(kind: Kind, request: Request, told: str, uid: str) -> str:
+    return _precondition(f"/registry/{kind.plural}/{request.namespace}/{request.name}", told, uid)
+
+
+def now_text(later: timedelta = timedelta()) -> str:
+    return (datetime.now(UTC) + later).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _precondition(key: str, told: str, uid: str) -> str:
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {told}, UID in object meta: {uid}"
+    )
+
+
+def _marked(pod: Mapping[str, Any], grace: int) -> dict[str, Any]:
+    metadata = {
+        **pod["metadata"],
+        "deletionTimestamp": now_text(timedelta(seconds=grace)),
+        "deletionGracePeriodSeconds": grace,
+    }
+    if "deletionTimestamp" not in pod["metadata"]:
+        metadata["generation"] = metadata.get("generation", 1) + 1
+    return {**pod, "metadata": metadata}
+
+
+def _frozen_part(spec: Mapping[str, Any]) -> dict[str, Any]:
+    part = {
+        name: one
+        for name, one in spec.items()
+        if name not in ("tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds")
+    }
+    for name in ("containers", "initContainers"):
+        part[name] = [{key: value for key, value in one.items() if key != "image"} for one in spec.get(name) or ()]
+    return part

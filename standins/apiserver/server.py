@@ -1,0 +1,345 @@
+"""The stand-in API server: start it, fill it, break it, ask what was asked of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from standins.apiserver import faults, kinds, pods, reading, refusals, requests, writing
+from standins.apiserver.access import Access
+from standins.apiserver.faults import Order, Orders
+from standins.apiserver.http import Listener
+from standins.apiserver.requests import ANONYMOUS, Request, User
+from standins.apiserver.store import Store
+from standins.apiserver.tokens import Tokens
+from standins.apiserver.watching import Watch
+
+ADMIN_TOKEN = "admin-token"
+NAMESPACES = ("default", "kube-system", "numakin-system")
+
+_ADMIN = User("admin", ("system:masters", "system:authenticated"))
+_PLAIN = "text/plain; charset=utf-8"
+_VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.9", "platform": "linux/amd64"}
+
+
+class ApiServer:
+    """A context manager: listening inside, closed after. `url` is where; `kubeconfig(path)` writes how.
+
+    Objects live in `store`; `create`, `create_pod`, `create_node`, `bind` and `delete` change them without HTTP, with
+    the same rules and the same events. `order` and `break_watches` bring faults. `asked` is every request so far.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, *, bookmark_every_s: float = 60.0) -> None:
+        self.store = Store()
+        self.faults = Orders()
+        self.tokens = Tokens(self.store)
+        self.access = Access()
+        self.asked: list[Request] = []
+        self.bookmark_every_s = bookmark_every_s
+        self._kinds = {(one.group, one.version, one.plural): one for one in kinds.BUILT_IN}
+        self._watches: set[Watch] = set()
+        self._happened = threading.Condition()
+        self._closing = threading.Event()
+        self._listener = Listener((host, port), self)
+        self._thread = threading.Thread(
+            target=self._listener.serve_forever, args=(0.05,), name="apiserver", daemon=True
+        )
+        self.tokens.static[ADMIN_TOKEN] = _ADMIN
+        for namespace in NAMESPACES:
+            self.create("v1", "namespaces", {"metadata": {"name": namespace}})
+
+    @property
+    def url(self) -> str:
+        host, port = self._listener.server_address[:2]
+        return f"http://{host!s}:{port}"
+
+    def start(self) -> Self:
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Stops listening and ends every watch and connection."""
+        self._closing.set()
+        for watch in list(self._watches):
+            watch.end()
+        self._listener.shutdown()
+        self._listener.server_close()
+        self._listener.cut_all()
+        self._thread.join(10)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def kubeconfig(self, path: Path, token: str = ADMIN_TOKEN, namespace: str = "default") -> Path:
+        """Writes a kubeconfig for this server; returns its path."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "standin", "cluster": {"server": self.url}}],
+            "users": [{"name": "standin", "user": {"token": token}}],
+            "contexts": [
+                {"name": "standin", "context": {"cluster": "standin", "user": "standin", "namespace": namespace}}
+            ],
+            "current-context": "standin",
+        }
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def define(self, definition: Mapping[str, Any]) -> None:
+        """Serves the kinds of a CustomResourceDefinition."""
+        for one in kinds.from_definition(definition):
+            self._kinds[(one.group, one.version, one.plural)] = one
+
+    def grant(self, user: str, rules: Iterable[Mapping[str, Any]], namespace: str = "") -> str:
+        """Lets a user do what these RBAC rules allow (in one namespace, when given); returns a token of that user."""
+        self.access.grant(user, rules, namespace)
+        token = f"{user}-token"
+        self.tokens.static[token] = User(user)
+        return token
+
+    def order(self, fault: faults.Fault, verb: str = "", resource: str = "", *, times: int = 1, after: int = 0) -> None:
+        """A fault for the next requests of that kind; see faults.Order."""
+        self.faults.add(Order(fault, verb, resource, times, after))
+
+    def break_watches(self, fault: faults.Fault, resource: str = "") -> int:
+        """Breaks the open watches (of that resource); returns how many."""
+        broken = [one for one in list(self._watches) if resource in ("", one.request.kind.plural)]
+        for watch in broken:
+            watch.break_with(fault)
+        return len(broken)
+
+    def bookmark(self) -> None:
+        """A bookmark now, to each open watch that asked for bookmarks."""
+        for watch in list(self._watches):
+            if watch.request.flag("allowWatchBookmarks"):
+                watch.push(watch.bookmark())
+
+    def wait_for(self, holds: Callable[[], bool], timeout_s: float = 10.0) -> bool:
+        """Waits until the predicate over `asked` or `watches` holds."""
+        with self._happened:
+            return self._happened.wait_for(holds, timeout_s)
+
+    def watches(self, resource: str = "") -> int:
+        """How many watches are open."""
+        return sum(resource in ("", one.request.kind.plural) for one in list(self._watches))
+
+    def count(self, verb: str, resource: str = "") -> int:
+        """How many such requests have come."""
+        return sum(one.verb == verb and resource in ("", one.kind.plural) for one in list(self.asked))
+
+    def create(self, api_version: str, plural: str, body: dict[str, Any], namespace: str = "") -> dict[str, Any]:
+        return self._local("POST", api_version, plural, namespace=namespace, body=body)
+
+    def delete(
+        self, api_version: str, plural: str, name: str, namespace: str = "", *, grace_s: int | None = None
+    ) -> dict[str, Any]:
+        options = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
+        return self._local("DELETE", api_version, plural, namespace=namespace, name=name, body=options)
+
+    def patch(
+        self,
+        api_version: str,
+        plural: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> dict[str, Any]:
+        """A merge patch."""
+        return self._local(
+            "PATCH", api_version, plural, namespace=namespace, name=name, subresource=subresource, body=patch
+        )
+
+    def get(self, api_version: str, plural: str, name: str, namespace: str = "") -> dict[str, Any]:
+        return self._local("GET", api_version, plural, namespace=namespace, name=name)
+
+    def create_node(self, name: str, **body: Any) -> dict[str, Any]:
+        return self.create("v1", "nodes", {"metadata": {"name": name}, **body})
+
+    def create_pod(
+        self,
+        name: str,
+        namespace: str = "default",
+        *,
+        annotations: Mapping[str, str] | None = None,
+        containers: list[dict[str, Any]] | None = None,
+        owner: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> dict[str, Any]:
+        """A pod; its namespace is made when it is not there."""
+        if self.store.get(pods.NAMESPACE, ("", namespace)) is None:
+            self.create("v1", "namespaces", {"metadata": {"name": namespace}})
+        metadata: dict[str, Any] = {"name": name, "annotations": dict(annotations or {}), "labels": dict(labels or {})}
+        if owner:
+            metadata["ownerReferences"] = [{"controller": True, **owner}]
+        containers = containers or [{"name": "main", "image": "example.invalid/app:1"}]
+        return self.create("v1", "pods", {"metadata": metadata, "spec": {"containers": containers, **spec}}, namespace)
+
+    def bind(self, name: str, node: str, namespace: str = "default") -> None:
+        body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+        self._local("POST", "v1", "pods", namespace=namespace, name=name, subresource="binding", body=body)
+
+    def set_phase(self, name: str, phase: str, namespace: str = "default", **status: Any) -> None:
+        self.patch(
+            "v1", "pods", name, {"status": {"phase": phase, **status}}, namespace=namespace, subresource="status"
+        )
+
+    def token_for(self, namespace: str, account: str, audience: str, pod: str) -> str:
+        """A service account's token, for that audience, bound to a pod of the namespace."""
+        stored = self.store.get(pods.KIND, (namespace, pod))
+        if stored is None:
+            raise refusals.not_found(pods.KIND, pod)
+        return self.tokens.make(namespace, account, (audience,), bound=(pods.KIND, stored))
+
+    # What the HTTP side asks.
+
+    def plain(self, method: str, path: str) -> tuple[int, bytes, str] | None:
+        """Health, version, and everything that is no API path."""
+        where = path.partition("?")[0].rstrip("/")
+        if where in ("/readyz", "/livez", "/healthz"):
+            return 200, b"ok", _PLAIN
+        if where == "/version":
+            return 200, json.dumps(_VERSION, indent=2).encode(), "application/json"
+        if requests.target(path) is None:
+            raise refusals.page_not_found()
+        if method == "HEAD":
+            raise refusals.method_not_allowed()
+        return None
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes, at: float) -> Request:
+        target = requests.target(path)
+        assert target is not None
+        kind = self._kinds.get((target.group, target.version, target.plural))
+        if kind is None:
+            known = any(group == target.group and version == target.version for group, version, _ in self._kinds)
+            raise refusals.no_such_resource() if known else refusals.page_not_found()
+        user = self._user(headers.get("authorization", ""))
+        if target.subresource and target.subresource not in kind.subresources:
+            raise refusals.no_such_resource()
+        request = Request(
+            method=method,
+            path=path,
+            query=requests.query(path),
+            headers=headers,
+            body=body,
+            kind=kind,
+            namespace=target.namespace,
+            name=target.name,
+            subresource=target.subresource,
+            user=user,
+            at=at,
+        )
+        with self._happened:
+            self.asked.append(request)
+            self._happened.notify_all()
+        return request
+
+    def authorise(self, request: Request) -> None:
+        self.access.check(request)
+        if request.headers.get("accept", "*/*").partition("/")[0] not in ("application", "*"):
+            accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            message = f"only the following media types are accepted: {accepted}"
+            raise refusals.Refused(406, message, "NotAcceptable")
+
+    def watch(self, request: Request) -> Watch:
+        watch = Watch(self.store, request, self.bookmark_every_s)
+        with self._happened:
+            self._watches.add(watch)
+            self._happened.notify_all()
+        return watch
+
+    def watch_over(self, watch: Watch) -> None:
+        with self._happened:
+            self._watches.discard(watch)
+            self._happened.notify_all()
+
+    def stalled(self) -> None:
+        """Holds a stalled connection until the server closes."""
+        self._closing.wait()
+
+    def answer(self, request: Request) -> writing.Result:
+        """Everything but watches."""
+        if request.kind.plural == "tokenreviews" and request.method == "POST":
+            return 201, _line(self.tokens.review(request)), {}
+        if request.subresource == "token" and request.method == "POST":
+            return 201, _line(self.tokens.request(request)), {}
+        if request.method == "POST" and (request.subresource == "binding" or request.kind.plural == "bindings"):
+            return writing.bind(self.store, request)
+        if request.method == "GET" and request.kind.plural not in kinds.UNSTORED:
+            text = (
+                reading.get(self.store, request).text + b"\n"
+                if request.name
+                else reading.list_text(self.store, request)
+            )
+            return 200, text, {}
+        write = _WRITES.get((request.method, bool(request.name)))
+        if write is None or request.kind.plural in kinds.UNSTORED or request.subresource not in ("", "status"):
+            raise refusals.method_not_allowed()
+        with self.store.changed:
+            result = write(self.store, request)
+            if request.kind.plural == "customresourcedefinitions" and request.method == "POST":
+                self.define(request.json())
+            return result
+
+    def _user(self, authorization: str) -> User:
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return ANONYMOUS
+        user = self.tokens.user(token.strip())
+        if user is None:
+            raise refusals.unauthorized()
+        return user
+
+    def _local(
+        self,
+        method: str,
+        api_version: str,
+        plural: str,
+        *,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+        body: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        group, _, version = api_version.rpartition("/")
+        request = Request(
+            method=method,
+            path="",
+            query={},
+            headers={"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json"},
+            body=json.dumps(body).encode() if body else b"",
+            kind=self._kinds[(group, version, plural)],
+            namespace=namespace,
+            name=name,
+            subresource=subresource,
+            user=_ADMIN,
+            at=time.monotonic(),
+        )
+        result: dict[str, Any] = json.loads(self.answer(request)[1])
+        return result
+
+
+_WRITES: Mapping[tuple[str, bool], Callable[[Store, Request], writing.Result]] = {
+    ("POST", False): writing.create,
+    ("PUT", True): writing.update,
+    ("PATCH", True): writing.patch,
+    ("DELETE", True): writing.delete,
+}
+
+
+def _line(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
