@@ -217,6 +217,10 @@ def _chosen(
         offered = by_set.get(kin.expected)
         if offered is not None and offered.fits:
             return offered, Reason("promised to the scheduler", "", f"NUMA node {offered.numa_nodes}")
+    if kin.planned:
+        kept = by_set.get(kin.planned)
+        if kept is not None and kept.fits:
+            return kept, Reason("planned for its workload", "", f"NUMA node {kept.numa_nodes}")
     if best.kin > 0:
         return best, Reason("its kin are near", f"{best.kin:.2f}", f"NUMA node {best.numa_nodes}")
     return best, Reason("no kin here", "", f"the emptiest that fits is NUMA node {best.numa_nodes}")
