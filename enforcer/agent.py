@@ -57,6 +57,7 @@ class Agent:
         self.records: list[pb.DecisionRecord] = []
         self.latest: dict[str, pb.DecisionRecord] = {}
         self.counts: Counter[str] = Counter()
+        self._released = False
 
     # The runtime's events
 
@@ -95,7 +96,7 @@ class Agent:
         self._know(pod, container)
         request, problems = self._request(pod, container)
         self._complain(pod, problems)
-        if request is None:
+        if request is None or self._released:
             self._note_foreign(pod, container)
             return None, []
         claim = pods.claim_of(container)
@@ -181,6 +182,19 @@ class Agent:
     def learn(self, table: Iterable[tuple[str, Kin]]) -> None:
         """Kin weights from traffic, by pod uid; replaces what was known."""
         self._kin = dict(table)
+
+    def release(self) -> list[nri.ContainerUpdate]:
+        """Gives every pinned container the whole machine back, and pins no more: what comes before an uninstall.
+
+        An empty set would mean "as it is" to the runtime, so the full one is named.
+        """
+        self._released = True
+        machine = self._node.machine
+        pinned = [one for one in self.occupancy.holdings.values() if one.cpus or one.mems]
+        for one in pinned:
+            self.occupancy = self.occupancy.without_pod(one.pod)
+        log.warning("released: every container has the whole machine again", containers=len(pinned))
+        return [pods.update(one.container, machine.cpus, machine.mems) for one in pinned]
 
     def refresh_memory(self) -> None:
         self.occupancy = self.occupancy.with_free_memory(self._node.free_memory())

@@ -1,4 +1,4 @@
-"""`numakin-enforcer status`: what the running enforcer says of its node."""
+"""`numakin-enforcer status` and `release`: what people ask of the running enforcer."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class NobodyAnswersError(RuntimeError):
     """No enforcer runs here, or it does not answer."""
 
 
-def ask(run_dir: Path) -> dict[str, Any]:
-    """The hook's status; NobodyAnswersError when there is none."""
+def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
+    """The hook's answer; NobodyAnswersError when there is none."""
     path = run_dir / "hook.sock"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(PATIENCE_S)
             sock.connect(str(path))
-            sock.sendall(control.framed(local.ToHook(who=local.Who(role="ask"))))
+            sock.sendall(control.framed(local.ToHook(who=local.Who(role=role))))
             buffer = bytearray()
             while data := sock.recv(1 << 18):
                 buffer += data
@@ -56,6 +56,21 @@ def status(run_dir: Path, *, as_json: bool) -> int:
     for line in _why(answer):
         console.print(line, highlight=False, soft_wrap=True)
     return 0
+
+
+def release(run_dir: Path) -> int:
+    """Gives every pinned container the whole machine back; 1 when some could not be."""
+    try:
+        answer = ask(run_dir, "release")
+    except NobodyAnswersError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    print(f"released {answer['released']} containers; nothing more is pinned until the enforcer starts again")
+    for container in answer["failed"]:
+        print(f"not released: {container}", file=sys.stderr)
+    if answer["error"]:
+        print(f"numakin-enforcer: the runtime did not carry it out: {answer['error']}", file=sys.stderr)
+    return 1 if answer["failed"] or answer["error"] else 0
 
 
 def _table(answer: dict[str, Any]) -> Table:

@@ -26,9 +26,10 @@ from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.machine.memory import free_memory
 from enforcer.machine.sysfs import read_machine
+from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.errors import UsageError
 from enforcer.nri.events import Runtime
-from enforcer.nri.handlers import Handlers
+from enforcer.nri.handlers import Handlers, Updates
 from enforcer.nri.identity import Identity
 from enforcer.nri.plugin import Plugin
 from enforcer.nri.session import Stage
@@ -86,6 +87,7 @@ class Hook:
         self._outbox: Outbox | None = None
         self._control: Control | None = None
         self._publishing = False
+        self.unsolicited: Callable[[Updates, OnAnswer], None] | None = None
 
     def set_up(self, config: Config) -> None:
         """Reads the machine and opens the control socket. MachineError, OSError when either can't be."""
@@ -199,8 +201,11 @@ class Hook:
             self.agent.learn((row.pod, _kin(row)) for row in message.kin.rows)
 
     def _greet(self, connection: Connection, role: str) -> None:
+        if role == "release":
+            self._release(connection)
+            return
         if role != "observer":
-            connection.send(local.FromHook(status=local.Status(json=json.dumps(self._status()))))
+            self._answer(connection, self._status())
             return
         assert self._outbox is not None
         for late in self._outbox.news():
@@ -210,6 +215,26 @@ class Hook:
         connection.send(local.FromHook(start=self._start))
         for whole in self._outbox.whole():
             connection.send(whole)
+
+    def _release(self, connection: Connection) -> None:
+        """Answered once the runtime has carried it out."""
+        updates = self.agent.release()
+        self._publish_soon()
+
+        def carried_out(answer: UpdateAnswer) -> None:
+            failed = [one.container_id for one in answer.failed]
+            self._answer(connection, {"released": len(updates), "failed": failed, "error": answer.error})
+
+        if not updates or self.unsolicited is None:
+            carried_out(UpdateAnswer())
+            return
+        try:
+            self.unsolicited(updates, carried_out)
+        except UsageError as error:
+            carried_out(UpdateAnswer(error=str(error)))
+
+    def _answer(self, connection: Connection, answer: dict[str, object]) -> None:
+        connection.send(local.FromHook(status=local.Status(json=json.dumps(answer))))
 
     def _status(self) -> dict[str, object]:
         agent, outbox = self.agent, self._outbox
@@ -301,6 +326,7 @@ def main(words: Sequence[str]) -> int:
         logger.error("can't start", error=error)  # noqa: TRY400 - the message says all
         return supervisor.LEAVE
     plugin = Plugin(loop, identity, hook.handlers(), transport, on_stage=hook.staged)
+    hook.unsolicited = plugin.update_containers
     wake_up = _stop_on_signals(loop)
     gc.freeze()
     loop.call_later(0, plugin.start)

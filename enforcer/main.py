@@ -16,6 +16,7 @@ EPILOG = """examples:
   numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
   numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
   numakin-enforcer status                       what is pinned where on this node, and why
+  numakin-enforcer release                      un-pin everything, before an uninstall
 
 The container runtime can launch the program too: install it as /opt/nri/plugins/10-numakin and put options
 into /etc/nri/conf.d/10-numakin.conf (TOML, the flags' names without the leading dashes).
@@ -37,6 +38,10 @@ def parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="ask the running enforcer what is pinned where, and why")
     status.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
     status.add_argument("--json", action="store_true", help="for machines")
+    release = commands.add_parser(
+        "release", help="give every pinned container its full cpuset back, before an uninstall"
+    )
+    release.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
     return top
 
 
@@ -47,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(words)
     if given.command == "status":
         return ask.status(Path(given.run_dir), as_json=given.json)
+    if given.command == "release":
+        return ask.release(Path(given.run_dir))
     return _run(words[1:], given)
 
 

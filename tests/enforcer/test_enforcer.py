@@ -184,6 +184,22 @@ def test_ready_means_registered_with_the_runtime(enforcer: Enforcer) -> None:
     until(lambda: enforcer.get("/readyz")[0] == 503, "not ready any more")
 
 
+def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer, runtime: Runtime) -> None:
+    enforcer.start()
+    runtime.wait_for_plugin(PATIENCE_S)
+    made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
+    said = subprocess.run(
+        [sys.executable, "-m", "enforcer.main", "release", "--run-dir", str(enforcer.run_dir)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "released 1 containers; nothing more is pinned until the enforcer starts again\n"
+    assert str(cpus(runtime, made)) == "0-159"
+    later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
+    assert not cpus(runtime, later)
+
+
 def test_a_second_enforcer_says_so_and_leaves(enforcer: Enforcer, runtime: Runtime) -> None:
     first = enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
