@@ -151,7 +151,8 @@ def applied(
     others = [_less(one, taken) for one in owners if one.identity != mine.identity]
     others_own: frozenset[Path] = frozenset().union(*(one.fields for one in others))
     result = merged(schema, current, config)
-    for path in sorted(before - mine.fields - others_own, key=len, reverse=True):
+    # Whole items first: an item that has lost its key can't be found any more.
+    for path in sorted(before - mine.fields - others_own, key=lambda path: (path[-1] != ".", path)):
         result = without(result, path)
     kept = next((one for one in owners if one.identity == mine.identity and one.fields == mine.fields), mine)
     now = kept if result == current else mine

@@ -80,6 +80,13 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED, subresource: str = "") 
     return Refused(409, f'Operation cannot be fulfilled on {what} "{name}": {why}', "Conflict", details)
 
 
+def precondition(kind: Kind, name: str, why: str) -> Refused:
+    """A DELETE whose precondition fails: told with the kind, where all else is told with the resource."""
+    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
+    return Refused(409, message, "Conflict", _named(kind, name) | {"kind": kind.kind})
+
+
 def bad_request(message: str) -> Refused:
     return Refused(400, message, "BadRequest")
 

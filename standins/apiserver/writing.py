@@ -268,7 +268,11 @@ def _check_times(kind: Kind, body: Mapping[str, Any], *, patching: bool) -> None
     """MicroTime fields have exactly six digits after the point: all else is refused."""
     for name in _MICRO_TIMES.get(kind.kind, ()):
         text = body.get("spec", {}).get(name)
-        if text is None or _MICRO_TIME.fullmatch(text):
+        if text is None:
+            continue
+        if _MICRO_TIME.fullmatch(text):
+            utc = datetime.fromisoformat(text).astimezone(UTC)
+            body["spec"][name] = utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             continue
         why = f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{text}"'
         if patching:
@@ -335,7 +339,7 @@ def _check_preconditions(request: Request, old: Stored, told: Mapping[str, str])
                 f"the {words} in the precondition ({told[field]}) does not match the {words} in record ({now}). "
                 f"The object might have been {after}"
             )
-            raise refusals.conflict(request.kind, request.name, why)
+            raise refusals.precondition(request.kind, request.name, why)
 
 
 def _fresh(request: Request, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,10 @@ class Replay:
         if "frames" in recorded:
             frames = [json.loads(line) for line in text.splitlines()]
             wanted = [one["data"] for one in recorded["frames"]]
-            return (answer.status, [_frame(one) for one in frames]), (recorded["status"], [_frame(one) for one in wanted])
+            return (answer.status, [_frame(one) for one in frames]), (
+                recorded["status"],
+                [_frame(one) for one in wanted],
+            )
         got = json.loads(text) if answer.getheader("Content-Type") == "application/json" else text.decode()
         self._learn(recorded["body"], got)
         return (answer.status, plain(got)), (recorded["status"], plain(recorded["body"]))
@@ -89,11 +92,13 @@ def plain(body: Any) -> Any:
     if isinstance(body, str):
         text = _PARSER.sub(r"\1...", _UID.sub("UID", _TIME.sub("TIME", body)))
         text = re.sub(r"\[(.*)\]$", lambda all_: "[" + ", ".join(sorted(all_[1].split(", "))) + "]", text)
-        return re.sub(r"\b\d{3,}\b", "N", re.sub(r"^(web-1\.)[a-z0-9]{5}$", r"\1XXXXX", text))
+        return re.sub(r"\b\d{2,}\b", "N", re.sub(r"^(web-1\.)[a-z0-9]{5}$", r"\1XXXXX", text))
     return body
 
 
-_VARYING = frozenset({"resourceVersion", "uid", "continue", "time", "token", "expirationTimestamp", "creationTimestamp"})
+_VARYING = frozenset(
+    {"resourceVersion", "uid", "continue", "time", "token", "expirationTimestamp", "creationTimestamp"}
+)
 _BUILT_IN = ("v1", "coordination.k8s.io", "authentication.k8s.io")
 _PARSER = re.compile(r"(json parse error: |JSON: yaml: |cannot parse |handled as a Pod: ).*")
 
