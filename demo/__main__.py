@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from demo import show, without
-from demo.cluster import Cluster, NotReadyError, manifest
+from demo.cluster import Cluster, NotReadyError
 from demo.locality import Place, locality
 from demo.shop import SHOPS, Pod, arrivals
 from standins.scheduler.extender_client import ExtenderClient
@@ -60,11 +60,10 @@ def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod]) -> dict[Pod
     scheduler = Scheduler({name: 1000 * len(node.machine.cpus) for name, node in cluster.nodes.items()}, client)
     places = {}
     for number, pod in enumerate(pods, start=1):
-        body = manifest(pod)
-        cluster.api.create_pod(body)
+        body = cluster.created(pod)
         node = scheduler.schedule(body, pod.workload, pod.service.cpu_milli).node
-        cluster.api.bind(pod.shop, pod.name, node)
-        container = cluster.run(pod, node)
+        cluster.api.bind(pod.name, node, pod.shop)
+        container = cluster.run(pod, body["metadata"]["uid"], node)
         places[pod] = Place(node, cluster.where(node, container))
         show.landing(console, number, pod, places[pod], "")
     client.close()

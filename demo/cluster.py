@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from demo.shop import Pod
+from demo.shop import TEMPLATE, Pod
 from enforcer.machine.sysfs import read_machine
 from placement.cpuset import CpuSet, NumaSet
 from placement.topology import Machine
@@ -28,6 +28,10 @@ from standins.runtime.runtime import Runtime
 
 PATIENCE_S = 60.0
 """How long the processes may take to find each other; a loaded machine needs a tenth of that."""
+
+
+OPT_IN = {"group.numakin.io": "boutique"}
+"""All that a pod's user writes; the shops' namespaces make it one group for each."""
 
 
 class NotReadyError(RuntimeError):
@@ -83,10 +87,23 @@ class Cluster:
         """The extender's answer to "why is this pod here?"."""
         return self._get(f"/api/v1/explain?namespace={pod.shop}&pod={pod.name}")
 
-    def run(self, pod: Pod, node: str) -> Container:
+    def created(self, pod: Pod) -> dict[str, Any]:
+        """The pod as the API server has it, not bound yet. All that its user writes for numakin is the group's name."""
+        requests = {"cpu": f"{pod.service.cpu_milli}m", "memory": str(pod.service.memory)}
+        resources = {"requests": requests, "limits": {"memory": str(pod.service.memory)}}
+        return self.api.create_pod(
+            pod.name,
+            pod.shop,
+            annotations=OPT_IN,
+            containers=[{"name": pod.service.name, "image": "boutique:1", "resources": resources}],
+            labels={"pod-template-hash": TEMPLATE},
+            owner={"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": pod.replica_set, "uid": pod.replica_set},
+        )
+
+    def run(self, pod: Pod, uid: str, node: str) -> Container:
         """What the kubelet does with a pod that is bound to its node."""
         runtime = self.nodes[node].runtime
-        sandbox = runtime.run_pod(pod.name, pod.shop, pod.uid, annotations=annotations(pod))
+        sandbox = runtime.run_pod(pod.name, pod.shop, uid, OPT_IN, {"pod-template-hash": TEMPLATE})
         return runtime.run_container(
             sandbox, pod.service.name, cpu_request=pod.service.cpu_milli / 1000, memory_limit=pod.service.memory
         )
@@ -101,6 +118,8 @@ class Cluster:
         self._api = self._stack.enter_context(ApiServer())
         kubeconfig = self.folder / "kubeconfig"
         self._api.kubeconfig(kubeconfig)
+        for name in self.machines:
+            self._api.create_node(name)
         grpc = self._start_extender(kubeconfig)
         for name, kind in self.machines.items():
             self._start_node(name, kind, grpc)
@@ -151,36 +170,6 @@ class Cluster:
         with urllib.request.urlopen(f"http://{self.extender}{path}", timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
-
-
-def annotations(pod: Pod) -> dict[str, str]:
-    """All that a user writes: the group's name. The shop's namespace makes it unlike the other shops'."""
-    return {"group.numakin.io": "boutique"}
-
-
-def manifest(pod: Pod) -> dict[str, Any]:
-    """The pod as the API server has it, before it is bound."""
-    requests = {"cpu": f"{pod.service.cpu_milli}m", "memory": str(pod.service.memory)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": pod.name,
-            "namespace": pod.shop,
-            "uid": pod.uid,
-            "annotations": annotations(pod),
-            "labels": {"app": pod.service.name},
-        },
-        "spec": {
-            "containers": [
-                {
-                    "name": pod.service.name,
-                    "image": "boutique",
-                    "resources": {"requests": requests, "limits": {"memory": str(pod.service.memory)}},
-                }
-            ]
-        },
-    }
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:

@@ -57,6 +57,9 @@ CALLS = {
     ("checkout", "email"): 1.0,
 }
 
+TEMPLATE = "5f8b6"
+"""The hash that a Deployment's controller puts into the names of its pods."""
+
 SHOPS = ("berlin", "lagos", "lima", "osaka")
 
 
@@ -69,12 +72,12 @@ class Pod:
     index: int
 
     @property
-    def name(self) -> str:
-        return f"{self.service.name}-{self.index}"
+    def replica_set(self) -> str:
+        return f"{self.service.name}-{TEMPLATE}"
 
     @property
-    def uid(self) -> str:
-        return f"{self.shop}-{self.name}"
+    def name(self) -> str:
+        return f"{self.replica_set}-{self.index}"
 
     @property
     def workload(self) -> str:

@@ -34,7 +34,7 @@ def landing(console: Console, number: int, pod: Pod, place: Place, why: str) -> 
     console.print(
         Text.assemble(
             (f"{number:3} ", "dim"),
-            (f"{pod.shop}/{pod.name}".ljust(24), "bold"),
+            (f"{pod.shop}/{pod.service.name}".ljust(24), "bold"),
             ("-> ", "dim"),
             (f"{place.node} NUMA node {place.numa_nodes}".ljust(26), "green"),
             (why, "dim"),
