@@ -12,6 +12,7 @@ from flask import Flask
 
 from extender import log
 from extender.cluster.pods import PodChanges
+from extender.cluster.readout import gauges
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
@@ -32,11 +33,11 @@ class Program(Taps):
         self.cluster = Cluster(
             Settings(config.report_timeout, config.hold, config.elsewhere_closeness),
         )
-        self.metrics.gauges(self.cluster.gauges)
+        self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self._missing = "the gRPC port is not open yet"
 
     def app(self) -> Flask:
-        return create_app(self.cluster, self.metrics, lambda: self._missing)
+        return create_app(self.cluster, self.metrics, lambda: self._missing, refuse=self.config.refuse)
 
     def begin(self, http: str) -> None:
         """In the worker: opens the gRPC port, then says where everything is."""

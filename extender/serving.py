@@ -1,7 +1,7 @@
 """gunicorn, embedded: one worker of threads, which holds the whole state of the program.
 
-kube-scheduler's client keeps idle connections for 90 s. A server that closes them earlier loses calls that cross the close
-on their way, and lost prioritize calls are lost silently; hence a keep-alive longer than that.
+kube-scheduler's client keeps idle connections for 90 s. A server that closes them earlier loses calls that cross the
+close on their way, and lost prioritize calls are lost silently; hence a keep-alive longer than that.
 """
 
 from __future__ import annotations

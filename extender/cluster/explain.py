@@ -6,7 +6,7 @@ from typing import Any
 
 from extender.cluster.history import History, Offer, Row
 from extender.cluster.predict import Prediction, Wanted, predict
-from extender.cluster.view import Assumption, DecisionRow, NodeView
+from extender.cluster.view import Assumption, DecisionRow
 
 NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"
@@ -55,14 +55,14 @@ def _node(row: Row, want: Wanted) -> dict[str, Any]:
         "reasons": reasons + [str(reason) for reason in prediction.decisions[0].reasons],
         "kin_elsewhere": row.kin.elsewhere,
         "data_age_seconds": round(row.age, 3),
-        "generation": row.view.reported.generation,
+        "generation": row.view.generation,
     }
 
 
 def _containers(want: Wanted, prediction: Prediction) -> list[dict[str, Any]]:
     return [
         {"name": request.name, "numa_nodes": str(one.numa_nodes), "cpus": str(one.cpus), "mems": str(one.mems)}
-        for request, one in zip(want.requests, prediction.decisions, strict=False)
+        for request, one in zip(want.requests, prediction.decisions, strict=True)
     ]
 
 
@@ -89,37 +89,4 @@ def _happened(row: DecisionRow) -> dict[str, Any]:
         "promise": row.outcome,
         "promised": row.promised,
         "generation": row.generation,
-    }
-
-
-def node_row(view: NodeView, age: float, *, live: bool, connected: bool) -> dict[str, Any]:
-    """One node for the node list."""
-    machine, occupancy = view.machine, view.occupancy
-    cpu, memory = occupancy.cpu_load(machine), occupancy.memory_load(machine)
-    return {
-        "node": view.name,
-        "machine": machine.name,
-        "live": live,
-        "connected": connected,
-        "registered": view.registered,
-        "age_seconds": round(age, 3),
-        "version": view.version,
-        "session": view.session,
-        "generation": view.reported.generation,
-        "fingerprint": f"{view.fingerprint:016x}",
-        "pods": len(view.pods),
-        "containers": len(view.reported.holdings),
-        "assumed": sorted(view.assumed),
-        "numa_nodes": [
-            {
-                "id": node.id,
-                "cpus": str(node.cpus),
-                "memory": node.memory,
-                "distances": [node.distances[other.id] for other in machine.numa_nodes],
-                "requested_cpu_milli": round(cpu[node.id]),
-                "requested_memory": round(memory[node.id]),
-                "free_memory": occupancy.free_memory.get(node.id),
-            }
-            for node in machine.numa_nodes
-        ],
     }

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from extender.cluster.pods import PodRow
-from extender.cluster.view import Assumption
 from placement.cpuset import NumaSet
 from placement.decide import Decision, Kin, Request, decide
 from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Cpus, OptIn, Policy, Scope, parse
 from placement.topology import Machine
+
+STRICT = frozenset({Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE})
+"""The policies by which a node may be refused."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Wanted:
     @property
     def strict(self) -> bool:
         """Whether a node that can't align the pod may be refused to it."""
-        return any(one.opt_in.policy in (Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE) for one in self.requests)
+        return any(one.opt_in.policy in STRICT for one in self.requests)
 
     @property
     def alone_decides(self) -> bool:
@@ -46,7 +48,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The decisions for a pod's containers in order, and what they would occupy."""
+    """The decision for each opted-in container of a pod in order, and what they would occupy."""
 
     decisions: tuple[Decision, ...]
     seats: tuple[Seat, ...]
@@ -58,7 +60,7 @@ class Prediction:
 
     @property
     def score(self) -> float:
-        """The mean over the seats that were decided: one in pod scope, one for each container in container scope."""
+        """The mean over the containers, which in pod scope have all the same."""
         return sum(one.score for one in self.decisions) / len(self.decisions)
 
     @property
@@ -67,9 +69,6 @@ class Prediction:
         for one in self.decisions:
             mask |= one.numa_nodes.mask
         return NumaSet(mask)
-
-    def assumed(self, pod: str, node: str, until: float, *, bound: bool) -> Assumption:
-        return Assumption(pod, node, self.numa_nodes, self.seats, self.holdings, until, bound)
 
 
 def wanted(pod: PodRow) -> Wanted | None:
@@ -88,7 +87,7 @@ def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> P
     if want.alone_decides:
         only = want.requests[0]
         decision = decide(machine, occupancy, only, kin)
-        return Prediction((decision,), (decision.seat(only),), ())
+        return Prediction((decision,) * len(want.requests), (decision.seat(only),), ())
     decisions, seats, holdings = [], {}, []
     for request in want.requests:
         decision = decide(machine, occupancy, request, kin)

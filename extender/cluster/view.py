@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
 
 from placement.cpuset import NumaSet
+from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
 from placement.topology import Machine
+
+_Held = TypeVar("_Held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class NodeView:
     version: str
     machine: Machine
     reported: Occupancy = field(default_factory=Occupancy)
+    generation: int = 0
     fingerprint: int = 0
     registered: bool = True
     assumed: Mapping[str, Assumption] = field(default_factory=dict)
@@ -95,11 +100,13 @@ class NodeView:
         """What was reported, with the assumed pods in their expected places."""
         if not self.assumed:
             return self.reported
-        seats, holdings = dict(self.reported.seats), dict(self.reported.holdings)
-        for one in self.assumed.values():
-            seats.update((seat.key, seat) for seat in one.seats)
-            holdings.update((holding.container, holding) for holding in one.holdings)
-        return replace(self.reported, seats=seats, holdings=holdings)
+        seats = {seat.key: seat for one in self.assumed.values() for seat in one.seats}
+        holdings = {holding.container: holding for one in self.assumed.values() for holding in one.holdings}
+        try:
+            return self.reported.changed(seats=seats, holdings=holdings)
+        except AlreadyHeld:
+            # The enforcer gave these CPUs to somebody else; the seats still count, and the promise will be declined.
+            return self.reported.changed(seats=seats)
 
     @cached_property
     def group_seats(self) -> Mapping[str, int]:
@@ -117,30 +124,23 @@ class NodeView:
 
     def applied(self, report: Report) -> NodeView | Refused:
         """With the report in; pods that it shows are assumed no longer."""
-        if report.base and report.base != self.reported.generation:
+        if report.base and report.base != self.generation:
             return Refused.UNKNOWN_BASE
-        before = self.reported if report.base else Occupancy(reserved=self.reported.reserved)
-        gone_seats, gone_holdings = set(report.gone_seats), set(report.gone_holdings)
-        seats = {key: seat for key, seat in before.seats.items() if key not in gone_seats}
-        seats.update((seat.key, seat) for seat in report.seats)
-        holdings = {key: one for key, one in before.holdings.items() if key not in gone_holdings}
-        holdings.update((one.container, one) for one in report.holdings)
-        if fingerprint(seats.values(), holdings.values()) != report.fingerprint:
+        reported = _after(self.reported if report.base else Occupancy(reserved=self.reported.reserved), report)
+        if fingerprint(reported.seats.values(), reported.holdings.values()) != report.fingerprint:
             return Refused.FINGERPRINT
-        reported = replace(
-            before,
-            seats=seats,
-            holdings=holdings,
-            free_memory={**before.free_memory, **report.free_memory},
-            generation=report.generation,
-        )
         return replace(
             self,
             reported=reported,
+            generation=report.generation,
             fingerprint=report.fingerprint,
             registered=self.registered if report.registered is None else report.registered,
             assumed={pod: left for pod, one in self.assumed.items() if (left := one.unreported(reported))},
         )
+
+    def heir_of(self, held: NodeView | None) -> NodeView:
+        """With what was assumed on the node before its enforcer began anew."""
+        return self if held is None else replace(self, assumed=held.assumed)
 
     def assuming(self, one: Assumption) -> NodeView:
         return replace(self, assumed={**self.assumed, one.pod: one})
@@ -150,3 +150,26 @@ class NodeView:
         if pod not in self.assumed:
             return self
         return replace(self, assumed={key: one for key, one in self.assumed.items() if key != pod})
+
+
+def _after(before: Occupancy, report: Report) -> Occupancy:
+    """What goes is named apart from what comes, so that a key in both is there afterwards."""
+    seats: dict[str, Seat | None] = dict.fromkeys(report.gone_seats)
+    seats.update((seat.key, seat) for seat in report.seats)
+    holdings: dict[str, Holding | None] = dict.fromkeys(report.gone_holdings)
+    holdings.update((one.container, one) for one in report.holdings)
+    try:
+        after = before.changed(seats=seats, holdings=holdings)
+    except AlreadyHeld:
+        # Two containers claim the same CPUs: the node is the truth, even where it contradicts itself.
+        after = Occupancy(
+            seats=_merged(before.seats, seats),
+            holdings=_merged(before.holdings, holdings),
+            free_memory=before.free_memory,
+            reserved=before.reserved,
+        )
+    return after.with_free_memory({**before.free_memory, **report.free_memory})
+
+
+def _merged(before: Mapping[str, _Held], changes: Mapping[str, _Held | None]) -> dict[str, _Held]:
+    return {key: one for key, one in {**before, **changes}.items() if one is not None}

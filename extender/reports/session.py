@@ -94,7 +94,7 @@ class Session:
         self._in_step = (
             held is not None
             and held.session == message.session
-            and held.reported.generation == message.acked_generation
+            and held.generation == message.acked_generation
             and held.fingerprint == message.acked_fingerprint
         )
         self._view = held if self._in_step else None
@@ -129,7 +129,7 @@ class Session:
         """One of another generation than is held means that a report was lost."""
         self._cluster.heard(self.node)
         self._taps.counted("heartbeat")
-        if self._in_step and self._view and message.generation != self._view.reported.generation:
+        if self._in_step and self._view and message.generation != self._view.generation:
             self._in_step = False
             return [_welcome(resume=False)]
         return []

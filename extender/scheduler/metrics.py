@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from extender.cluster.readout import Gauge
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Seconds. kube-scheduler's cycle is serial and takes 4 to 8 ms, so what matters happens below 20 ms."""
@@ -15,6 +17,7 @@ class Metrics:
     """One registry for one program; gauges are read from the cluster when Prometheus asks."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "numakin_extender_requests", "Requests of kube-scheduler.", ["verb", "code"], registry=self.registry
@@ -34,18 +37,22 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
 
-    def gauges(self, read: Callable[[], Iterable[tuple[str, str, str, dict[str, float]]]]) -> None:
-        """read gives name, help, label and the value for each label's value; an empty label means none."""
+        self.refusals = Counter(
+            "numakin_extender_refusals", "Nodes refused to pods, by reason.", ["reason"], registry=self.registry
+        )
+
+    def gauges(self, read: Callable[[], Iterable[Gauge]]) -> None:
         self.registry.register(_Gauges(read))
 
 
 class _Gauges:
-    def __init__(self, read: Callable[[], Iterable[tuple[str, str, str, dict[str, float]]]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Gauge]]) -> None:
         self._read = read
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
+    def collect(self) -> Iterable[Metric]:
         for name, text, label, values in self._read():
-            family = GaugeMetricFamily(name, text, labels=[label] if label else [])
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            family = kind(name, text, labels=[label] if label else [])
             for key, value in values.items():
                 family.add_metric([key] if label else [], value)
             yield family

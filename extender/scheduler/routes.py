@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 import structlog
@@ -11,8 +11,11 @@ from flask import Flask, Response, request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from werkzeug.exceptions import HTTPException
 
-from extender.cluster.predict import wanted
+from extender.cluster import readout
+from extender.cluster.pods import PodRow
+from extender.cluster.predict import Wanted, wanted
 from extender.cluster.state import Cluster
+from extender.cluster.strict import Refusal
 from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
 from placement.errors import PlacementError
@@ -22,13 +25,16 @@ _log = structlog.get_logger("scheduler")
 
 JSON = "application/json"
 
+LOGGED_NODES = 20
+"""Nodes that one log line names."""
 
-def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], str]) -> Flask:
-    """ready gives what is still missing, or the empty string."""
+
+def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], str], *, refuse: bool) -> Flask:
+    """ready gives what is still missing, or the empty string. refuse: /filter may refuse nodes."""
     app = Flask("numakin-extender", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = wire.BODY_BYTES
-    verbs = Verbs(cluster)
-    for name, answer in (("filter", verbs.filter), ("prioritize", verbs.prioritize)):
+    verbs = Verbs(cluster, metrics, refuse=refuse)
+    for name, answer in verbs.table.items():
         app.add_url_rule(f"/{name}", name, _measured(name, answer, metrics), methods=["POST"])
     _add_views(app, cluster)
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
@@ -43,15 +49,49 @@ def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], str]) -> 
 class Verbs:
     """Each verb is a function from a request's body to an answer's."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, metrics: Metrics, *, refuse: bool) -> None:
         self._cluster = cluster
+        self._metrics = metrics
+        self._refuse = refuse
+        self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
 
     def filter(self, body: bytes) -> bytes:
-        return wire.filter_answer(wire.arguments(body), wire.Refusals())
+        asked = wire.arguments(body)
+        want = _wanted(asked.pod)
+        if want is None:
+            return wire.filter_answer(asked, wire.Refusals())
+        refused = self._cluster.refusals(want, asked.names) if self._refuse and want.strict else {}
+        left = [name for name in asked.names if name not in refused]
+        if len(left) == 1:
+            # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
+            self._cluster.score(want, left)
+        if refused:
+            self._count(asked.pod, refused)
+        return wire.filter_answer(
+            asked,
+            wire.Refusals(
+                failed={name: one.why for name, one in refused.items() if not one.hopeless},
+                hopeless={name: one.why for name, one in refused.items() if one.hopeless},
+            ),
+        )
+
+    def _count(self, pod: PodRow, refused: Mapping[str, Refusal]) -> None:
+        for one in refused.values():
+            self._metrics.refusals.labels(one.why).inc()
+        _log.info("refused", pod=_named(pod), nodes=sorted(refused)[:LOGGED_NODES], count=len(refused))
+
+    def preempt(self, body: bytes) -> bytes:
+        asked = wire.preempt_arguments(body)
+        want = _wanted(asked.pod)
+        if want is None or not (self._refuse and want.strict):
+            return wire.preempt_answer(asked.victims)
+        kept = self._cluster.helpful(want, {node: one.pods for node, one in asked.victims.items()})
+        _log.info("preempted", pod=_named(asked.pod), nodes=len(asked.victims), helpful=len(kept))
+        return wire.preempt_answer({node: asked.victims[node] for node in kept})
 
     def prioritize(self, body: bytes) -> bytes:
         asked = wire.arguments(body)
-        want = wanted(asked.pod) if opted_in(asked.pod.annotations) else None
+        want = _wanted(asked.pod)
         if want is None:
             return wire.prioritize_answer(asked.names, [0] * len(asked.names))
         offer = self._cluster.score(want, asked.names)
@@ -59,7 +99,7 @@ class Verbs:
         best = max(offer.rows, key=lambda row: row.score, default=None)
         _log.info(
             "scored",
-            pod=f"{asked.pod.namespace}/{asked.pod.name}",
+            pod=_named(asked.pod),
             group=want.group,
             nodes=len(scores),
             best=best.node if best else None,
@@ -67,6 +107,15 @@ class Verbs:
         )
         _log.debug("scores", pod=asked.pod.uid, scores={row.node: row.score for row in offer.rows})
         return wire.prioritize_answer(asked.names, scores)
+
+
+def _wanted(pod: PodRow) -> Wanted | None:
+    """None for a pod that has not opted in: nearly all are, and they are answered at once."""
+    return wanted(pod) if opted_in(pod.annotations) else None
+
+
+def _named(pod: PodRow) -> str:
+    return f"{pod.namespace}/{pod.name}"
 
 
 def _measured(verb: str, answer: Callable[[bytes], bytes], metrics: Metrics) -> Callable[[], Response]:
@@ -100,11 +149,11 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
 
     @app.get("/api/v1/nodes")
     def nodes() -> Response:
-        return _json({"nodes": cluster.nodes()})
+        return _json({"nodes": readout.nodes(cluster.picture(), cluster.live)})
 
     @app.get("/api/v1/groups")
     def groups() -> Response:
-        return _json({"groups": cluster.groups()})
+        return _json({"groups": readout.groups(cluster.picture())})
 
 
 def _readiness(missing: str) -> Response:

@@ -1,0 +1,106 @@
+"""Every node's view, who is assumed where, and how long each enforcer has been silent. Under the cluster's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from extender.cluster.kinship import Groups
+from extender.cluster.view import Assumption, NodeView, Refused, Report
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A node's view with what passes with time. age: seconds since its enforcer was last heard."""
+
+    view: NodeView
+    age: float
+    connected: bool
+
+
+class Board:
+    """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full."""
+
+    def __init__(self) -> None:
+        self.groups = Groups()
+        self._views: dict[str, NodeView] = {}
+        self._heard: dict[str, float] = {}
+        self._connected: set[str] = set()
+        self._held: dict[str, Assumption] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def view(self, node: str) -> NodeView | None:
+        return self._views.get(node)
+
+    def sight(self, node: str, now: float) -> Sight | None:
+        view = self._views.get(node)
+        return None if view is None else Sight(view, now - self._heard[node], node in self._connected)
+
+    def connected(self, node: str, now: float) -> None:
+        self._connected.add(node)
+        self._heard[node] = now
+
+    def disconnected(self, node: str) -> None:
+        self._connected.discard(node)
+
+    def heard(self, node: str, now: float) -> None:
+        self._heard[node] = now
+
+    def reported(self, fresh: NodeView, report: Report, now: float) -> NodeView | Refused:
+        """Applies a report to the view held of this node and session; a whole report to the given fresh one."""
+        held = self._views.get(fresh.name)
+        if held is not None and report.base and held.session == fresh.session:
+            after = held.applied(report)
+        else:
+            after = fresh.heir_of(held).applied(report)
+        if isinstance(after, Refused):
+            return after
+        self._heard[after.name] = now
+        for pod in held.assumed.keys() - after.assumed.keys() if held else ():
+            del self._held[pod]
+        self._held.update(after.assumed)
+        self._swap(after)
+        return after
+
+    def held(self, pod: str) -> Assumption | None:
+        return self._held.get(pod)
+
+    def assumptions(self) -> list[Assumption]:
+        return list(self._held.values())
+
+    def hold(self, one: Assumption) -> None:
+        """In place of any other for the same pod; nothing on a node that is not known or has reported the pod."""
+        self.release(one.pod)
+        view = self._views.get(one.node)
+        if view is None or one.pod in view.pods:
+            return
+        self._held[one.pod] = one
+        self._swap(view.assuming(one))
+
+    def release(self, pod: str) -> None:
+        one = self._held.pop(pod, None)
+        if one is not None:
+            self._swap(self._views[one.node].without_assumed(pod))
+
+    def expire(self, now: float) -> int:
+        """How many assumptions had their time without the enforcer showing the pod."""
+        late = [pod for pod, one in self._held.items() if one.until <= now]
+        for pod in late:
+            self.release(pod)
+        return len(late)
+
+    def forget(self, nodes: Iterable[str]) -> None:
+        """Nodes that are no more in the cluster."""
+        for node in nodes:
+            view = self._views.pop(node, None)
+            if view is not None:
+                self.groups.changed(node, view, None)
+                for pod in view.assumed:
+                    self._held.pop(pod, None)
+            self._heard.pop(node, None)
+
+    def _swap(self, after: NodeView) -> None:
+        self.groups.changed(after.name, self._views.get(after.name), after)
+        self._views[after.name] = after

@@ -1,0 +1,91 @@
+"""The state as people, tools and Prometheus read it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from extender.cluster.board import Sight
+from extender.cluster.groups import Member, group_row
+from extender.cluster.state import Picture
+
+Live = Callable[[Sight], bool]
+Gauge = tuple[str, str, str, Mapping[str, float]]
+"""Name, help, the one label's name (empty: none), and the value by the label's value."""
+
+
+def nodes(picture: Picture, live: Live) -> list[dict[str, Any]]:
+    return [_node(one, live=live(one)) for one in picture.sights]
+
+
+def groups(picture: Picture) -> list[dict[str, Any]]:
+    members: dict[str, list[Member]] = defaultdict(list)
+    for one in picture.sights:
+        reported = one.view.reported.seats
+        for key, seat in one.view.occupancy.seats.items():
+            if seat.group:
+                members[seat.group].append(Member(one.view.name, seat, key not in reported))
+    return [group_row(group, members[group], picture.names) for group in sorted(members)]
+
+
+def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
+    alive = [one for one in picture.sights if live(one)]
+    bound = sum(one.bound for one in picture.assumed)
+    yield (
+        "numakin_extender_nodes",
+        "Nodes whose enforcer has reported, by whether it still does.",
+        "live",
+        {"true": len(alive), "false": len(picture.sights) - len(alive)},
+    )
+    yield (
+        "numakin_extender_assumed_pods",
+        "Pods that hold room until their enforcer reports them, by whether they are bound.",
+        "bound",
+        {"true": bound, "false": len(picture.assumed) - bound},
+    )
+    yield (
+        "numakin_extender_report_age_seconds",
+        "The longest silence of an enforcer that still counts as live.",
+        "",
+        {"": max((one.age for one in alive), default=0.0)},
+    )
+    yield (
+        "numakin_extender_expired_assumptions_total",
+        "Pods that held room in vain since the start: bound elsewhere, unseen, or never bound.",
+        "",
+        {"": picture.expired},
+    )
+
+
+def _node(sight: Sight, *, live: bool) -> dict[str, Any]:
+    view = sight.view
+    machine, occupancy = view.machine, view.occupancy
+    cpu, memory = occupancy.cpu_load(machine), occupancy.memory_load(machine)
+    return {
+        "node": view.name,
+        "machine": machine.name,
+        "live": live,
+        "connected": sight.connected,
+        "registered": view.registered,
+        "age_seconds": round(sight.age, 3),
+        "version": view.version,
+        "session": view.session,
+        "generation": view.generation,
+        "fingerprint": f"{view.fingerprint:016x}",
+        "pods": len(view.pods),
+        "containers": len(view.reported.holdings),
+        "assumed": sorted(view.assumed),
+        "numa_nodes": [
+            {
+                "id": node.id,
+                "cpus": str(node.cpus),
+                "memory": node.memory,
+                "distances": [node.distances[other.id] for other in machine.numa_nodes],
+                "requested_cpu_milli": round(cpu[node.id]),
+                "requested_memory": round(memory[node.id]),
+                "free_memory": occupancy.free_memory.get(node.id),
+            }
+            for node in machine.numa_nodes
+        ],
+    }
