@@ -41,7 +41,7 @@ class Cpuset:
 
 @dataclass(frozen=True, slots=True)
 class CgroupTree:
-    """The mounted hierarchies: version 1 mount points by controller; what is not among them is looked for in `unified`."""
+    """The mounted hierarchies: version 1 mount points by controller; what is not among them is in `unified`."""
 
     unified: Path | None = None
     controllers: Mapping[str, Path] = field(default_factory=dict, hash=False)
@@ -93,7 +93,7 @@ class CgroupTree:
         self._write(folder, CPUS, cpus)
 
     def memory_migrates(self, cgroups_path: str) -> bool:
-        """Whether new mems move the pages that are there: always on version 2, by `cpuset.memory_migrate` on version 1."""
+        """Whether new mems move the pages that are there: always on version 2, by `memory_migrate` on version 1."""
         if self.version() == 2:
             return True
         folder = self.folder(cgroups_path)

@@ -28,7 +28,7 @@ _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IG
 
 
 def numa_node_of(sysfs_root: Path, kind: str, major: int, minor: int, proc_root: Path = PROCFS) -> int | None:
-    """The NUMA node of the device; None when it has none (virtual, or firmware that does not say) or is not in sysfs."""
+    """The NUMA node of the device; None when it has none (virtual, firmware that does not say) or is not in sysfs."""
     root = Path(sysfs_root).resolve()
     if kind not in FOLDER_OF_KIND:
         return None

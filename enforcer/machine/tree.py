@@ -43,7 +43,7 @@ class Tree:
         return content.decode("utf-8", "replace")
 
     def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """The content of a file as `parse` understands it; None without a file; BadFile when `parse` raises ValueError."""
+        """The content of a file as `parse` understands it; None without a file; BadFile where `parse` refuses."""
         content = self.text(name)
         if content is None:
             return None

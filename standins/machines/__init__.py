@@ -1,0 +1,19 @@
+"""Known machines, each written down from public facts, to be laid out as a sysfs tree and tried anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from standins.machines import amd, arm, emulated, intel, tiers
+from standins.machines.description import Description
+from standins.machines.write import write_procfs, write_sysfs
+
+MACHINES: Mapping[str, Description] = {
+    **intel.MACHINES,
+    **amd.MACHINES,
+    **arm.MACHINES,
+    **tiers.MACHINES,
+    **emulated.MACHINES,
+}
+
+__all__ = ["MACHINES", "Description", "write_procfs", "write_sysfs"]

@@ -1,0 +1,147 @@
+"""Every machine that is written down reads back as it was described, and its figures are those of the public dumps."""
+
+from pathlib import Path
+
+import pytest
+
+from enforcer.machine.sysfs import read_machine
+from placement.cpuset import CpuSet, NumaSet
+from standins.machines import MACHINES, write_procfs, write_sysfs
+
+
+@pytest.fixture(params=MACHINES)
+def described(request, tmp_path: Path):
+    one = MACHINES[request.param]
+    write_sysfs(one, tmp_path / "sys")
+    write_procfs(one, tmp_path / "proc")
+    return one, tmp_path
+
+
+def test_a_described_machine_reads_back_as_described(described):
+    one, folder = described
+    assert read_machine(folder / "sys", one.machine.name, folder / "proc") == one.machine
+
+
+def test_every_online_cpu_is_on_a_core_and_in_a_socket(described):
+    one, _ = described
+    for groups in (one.machine.cores, one.machine.sockets):
+        assert sum(len(group) for group in groups) == len(one.machine.cpus)
+        assert CpuSet.of(cpu for group in groups for cpu in group) == one.machine.cpus
+
+
+def test_every_description_says_where_its_facts_are_public(described):
+    one, _ = described
+    assert one.title
+    assert one.source
+
+
+@pytest.mark.parametrize(
+    ("name", "numa_nodes", "cpus", "cores", "caches", "sockets"),
+    [
+        ("xeon-8380", 2, 160, 80, 2, 2),
+        ("xeon-8480-snc4", 8, 224, 112, 2, 2),
+        ("xeon-8260-snc2-smt-off", 4, 48, 48, 2, 2),
+        ("xeon-e5-2680v4-in-turn", 2, 28, 28, 2, 2),
+        ("superdome-flex-8s-snc2", 16, 448, 224, 8, 8),
+        ("laptop-no-numa", 1, 16, 12, 1, 1),
+        ("epyc-7763-nps1", 2, 256, 128, 16, 2),
+        ("epyc-7763-nps2", 4, 256, 128, 16, 2),
+        ("epyc-7763-nps4", 8, 256, 128, 16, 2),
+        ("epyc-9654-nps1", 2, 384, 192, 24, 2),
+        ("epyc-9654-nps2", 4, 384, 192, 24, 2),
+        ("epyc-9654-nps4", 8, 384, 192, 24, 2),
+        ("threadripper-2990wx", 4, 64, 32, 8, 1),
+        ("kunpeng-920-2s", 4, 96, 96, 4, 2),
+        ("kunpeng-920-4s", 8, 256, 256, 8, 4),
+        ("ampere-altra-quadrant", 4, 80, 80, 80, 1),
+        ("phytium-s2500-2s", 16, 128, 128, 2, 2),
+        ("knl-7250-snc4-flat", 8, 272, 68, 34, 1),
+        ("xeon-max-9470-flat", 4, 208, 104, 2, 2),
+        ("xeon-cxl", 4, 208, 104, 2, 2),
+        ("gb200", 34, 144, 144, 2, 2),
+        ("power9-ac922", 6, 128, 32, 16, 2),
+        ("power8-smt-off", 2, 10, 10, 10, 2),
+        ("qemu-4n", 5, 8, 4, 4, 4),
+        ("qemu-holes", 4, 6, 3, 3, 3),
+    ],
+)
+def test_a_machine_has_the_counts_of_its_product_page(name, numa_nodes, cpus, cores, caches, sockets):
+    machine = MACHINES[name].machine
+    counted = (machine.numa_nodes, machine.cpus, machine.cores, machine.caches, machine.sockets)
+    assert tuple(map(len, counted)) == (numa_nodes, cpus, cores, caches, sockets)
+
+
+@pytest.mark.parametrize(
+    ("name", "numa_node", "cpus"),
+    [
+        ("xeon-8380", 1, "40-79,120-159"),
+        ("xeon-8480-snc4", 1, "14-27,126-139"),
+        ("xeon-8260-snc2-smt-off", 1, "4-5,9-11,15-18,21-23"),
+        ("xeon-e5-2680v4-in-turn", 0, "0,2,4,6,8,10,12,14,16,18,20,22,24,26"),
+        ("epyc-7763-nps4", 7, "112-127,240-255"),
+        ("epyc-9654-nps2", 3, "144-191,336-383"),
+        ("threadripper-2990wx", 1, "16-23,48-55"),
+        ("kunpeng-920-2s", 3, "72-95"),
+        ("phytium-s2500-2s", 15, "120-127"),
+        ("knl-7250-snc4-flat", 0, "0-17,68-85,136-153,204-221"),
+        ("xeon-cxl", 1, "52-103,156-207"),
+        ("power9-ac922", 8, "64-127"),
+        ("power8-smt-off", 1, "40,48,56,64,72"),
+        ("gb200", 2, ""),
+    ],
+)
+def test_cpus_are_numbered_as_in_public_dumps(name, numa_node, cpus):
+    assert str(MACHINES[name].machine.node(numa_node).cpus) == cpus
+
+
+@pytest.mark.parametrize(
+    ("name", "numa_node", "row"),
+    [
+        ("xeon-8480-snc4", 4, "21 21 21 21 10 12 12 12"),
+        ("epyc-7763-nps4", 0, "10 12 12 12 32 32 32 32"),
+        ("epyc-9654-nps2", 2, "32 32 10 12"),
+        ("kunpeng-920-2s", 1, "12 10 22 24"),
+        ("kunpeng-920-4s", 1, "12 10 22 24 22 24 22 24"),
+        ("phytium-s2500-2s", 12, "100 100 100 100 100 100 100 100 20 50 40 30 10 50 30 20"),
+        ("knl-7250-snc4-flat", 1, "21 10 21 21 41 31 41 41"),
+        ("xeon-cxl", 3, "24 14 26 10"),
+        ("power9-ac922", 252, "80 80 10 80 80 80"),
+        ("gb200", 0, "10 40" + " 80" * 16 + " 120" * 16),
+        ("gb200", 9, "80 120" + " 11" * 7 + " 10" + " 40" * 24),
+        ("qemu-4n", 3, "30 24 18 10 44"),
+    ],
+)
+def test_distances_are_those_of_public_dumps(name, numa_node, row):
+    assert " ".join(map(str, MACHINES[name].machine.node(numa_node).distances.values())) == row
+
+
+@pytest.mark.parametrize(
+    ("name", "cpu_nodes", "mems"),
+    [
+        ("power9-ac922", "0,8", "0,8,252-255"),
+        ("power8-smt-off", "0-1", "0"),
+        ("knl-7250-snc4-flat", "0-3", "0-7"),
+        ("threadripper-2990wx", "0-3", "0,2"),
+        ("gb200", "0-1", "0-2,10,18,26"),
+        ("qemu-holes", "0-2", "0,2-3"),
+    ],
+)
+def test_numa_nodes_of_cpus_or_memory_alone_are_told_apart(name, cpu_nodes, mems):
+    machine = MACHINES[name].machine
+    assert (machine.cpu_nodes, machine.mems) == (NumaSet.parse(cpu_nodes), NumaSet.parse(mems))
+
+
+@pytest.mark.parametrize(
+    ("name", "cpu", "siblings"),
+    [
+        ("xeon-8380", 3, "3,83"),
+        ("epyc-7763-nps4", 130, "2,130"),
+        ("power9-ac922", 66, "64-67"),
+        ("knl-7250-snc4-flat", 1, "1,69,137,205"),
+        ("laptop-no-numa", 1, "0-1"),
+        ("laptop-no-numa", 8, "8"),
+        ("kunpeng-920-4s", 7, "7"),
+    ],
+)
+def test_smt_siblings_are_found(name, cpu, siblings):
+    assert str(MACHINES[name].machine.core_of(cpu)) == siblings
