@@ -1,4 +1,4 @@
-"""Last in the chain: a node whose traffic can't be seen. Its pods are placed by groups and by other nodes' knowledge."""
+"""Last in the chain: a node whose traffic can't be seen. Its pods are placed by groups and by others' knowledge."""
 
 from enforcer.observe.counters import Snapshot
 

@@ -24,7 +24,7 @@ _libc.syscall.restype = ctypes.c_long
 
 
 def attach_kprobe(program: int, function: str, *, at_return: bool) -> int:
-    """A descriptor that is the probe: closing it removes it. OSError if the kernel has no kprobes or no such function."""
+    """A descriptor that is the probe: closing it removes it. OSError if there are no kprobes or no such function."""
     try:
         kind = int((KPROBE / "type").read_text())
     except FileNotFoundError as error:

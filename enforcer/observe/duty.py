@@ -1,0 +1,52 @@
+"""When the probes are on: a share of each period. Pure.
+
+A tenth of the time is enough to know who talks to whom, and costs a tenth. The time within the period shifts from one
+to the next by the golden ratio, so that traffic with a rhythm of its own is neither always seen nor always missed.
+"""
+
+from dataclasses import dataclass
+
+GOLDEN = 0.6180339887498949
+"""Its multiples, without their whole parts, fill the unit interval more evenly than any other's."""
+
+DEFAULT_SHARE = 0.1
+DEFAULT_PERIOD_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Whether the probes are on, and the second at which that changes."""
+
+    on: bool
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class DutyCycle:
+    """`share` of each `period_s` seconds. ValueError unless 0 < share <= 1 and the period is positive."""
+
+    share: float = DEFAULT_SHARE
+    period_s: float = DEFAULT_PERIOD_S
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"duty cycle: share {self.share} is not in (0, 1]")
+        if not self.period_s > 0:
+            raise ValueError(f"duty cycle: period {self.period_s} is not positive")
+
+    def phase(self, elapsed: float) -> Phase:
+        """The phase at `elapsed` seconds after the start."""
+        cycle = int(elapsed // self.period_s)
+        begin, end = self._window(cycle)
+        if self.share == 1:
+            return Phase(on=True, until=(cycle + 1) * self.period_s)
+        if elapsed < begin:
+            return Phase(on=False, until=begin)
+        if elapsed < end:
+            return Phase(on=True, until=end)
+        return Phase(on=False, until=self._window(cycle + 1)[0])
+
+    def _window(self, cycle: int) -> tuple[float, float]:
+        slack = (1 - self.share) * self.period_s
+        begin = cycle * self.period_s + cycle * GOLDEN % 1 * slack
+        return begin, begin + self.share * self.period_s

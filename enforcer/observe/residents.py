@@ -1,0 +1,116 @@
+"""The containers of a node, found by cgroup, address or process. Pure values.
+
+Traffic is read some seconds after it flowed, so a container that has ended meanwhile is remembered for a while.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
+from typing import TypeAlias
+
+from enforcer.observe.counters import peer
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+GONE_MAX = 1024
+"""Ended containers remembered; the oldest are dropped first."""
+
+GONE_READINGS = 6
+"""How many readings an ended container outlives: a minute at one every ten seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalContainer:
+    """One container as NRI and procfs show it.
+
+    `cgroup_ids`: inode numbers of its cgroup v2 directory and of all below. `addresses`: its pod's; unused with
+    `host_network`, where the node's stand for it. `pids`: processes in the host's pid namespace.
+    """
+
+    container_id: str
+    pod_uid: str
+    cgroup_ids: frozenset[int]
+    addresses: tuple[Address, ...] = ()
+    host_network: bool = False
+    pids: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A container that has ended, and the readings since."""
+
+    container: LocalContainer
+    readings: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Residents:
+    """All containers of a node, current and lately gone. Build with `Residents.of`, go on with `after`."""
+
+    current: tuple[LocalContainer, ...] = ()
+    gone: tuple[Gone, ...] = ()
+    node_addresses: frozenset[bytes] = frozenset()
+    _by_cgroup: Mapping[int, LocalContainer] = field(default_factory=dict, repr=False, compare=False)
+    _by_pid: Mapping[int, LocalContainer] = field(default_factory=dict, repr=False, compare=False)
+    _by_address: Mapping[bytes, tuple[LocalContainer, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        current: Iterable[LocalContainer],
+        node_addresses: Iterable[Address] = (),
+        gone: tuple[Gone, ...] = (),
+    ) -> "Residents":
+        """`node_addresses`: those of the node itself, by which hostNetwork pods are reached."""
+        return cls._indexed(tuple(current), gone, frozenset(peer(address) for address in node_addresses))
+
+    @classmethod
+    def _indexed(
+        cls, current: tuple[LocalContainer, ...], gone: tuple[Gone, ...], node_addresses: frozenset[bytes]
+    ) -> "Residents":
+        # The living come last: an address or process id that was given again belongs to its new holder.
+        everyone = [past.container for past in gone] + list(current)
+        pods: dict[bytes, tuple[LocalContainer, ...]] = {}
+        for container in everyone:
+            for address in () if container.host_network else map(peer, container.addresses):
+                neighbours = pods.get(address, ())
+                same_pod = [other for other in neighbours if other.pod_uid == container.pod_uid]
+                pods[address] = (*same_pod, container)
+        return cls(
+            current,
+            gone,
+            node_addresses,
+            {cgroup: container for container in everyone for cgroup in container.cgroup_ids},
+            {pid: container for container in everyone for pid in container.pids},
+            pods,
+        )
+
+    def after(self, current: Iterable[LocalContainer], node_addresses: Iterable[Address] = ()) -> "Residents":
+        """The containers now; those that are missing are remembered until `aged` forgets them."""
+        living = tuple(current)
+        ids = {container.container_id for container in living}
+        past = [gone for gone in self.gone if gone.container.container_id not in ids]
+        past += [Gone(container) for container in self.current if container.container_id not in ids]
+        return Residents.of(living, node_addresses, tuple(past[-GONE_MAX:]))
+
+    def aged(self) -> "Residents":
+        """To be taken after every reading that was attributed."""
+        older = tuple(Gone(gone.container, gone.readings + 1) for gone in self.gone)
+        kept = tuple(gone for gone in older if gone.readings < GONE_READINGS)
+        return Residents._indexed(self.current, kept, self.node_addresses)
+
+    def by_cgroup(self, cgroup: int) -> LocalContainer | None:
+        return self._by_cgroup.get(cgroup)
+
+    def by_pid(self, pid: int) -> LocalContainer | None:
+        return self._by_pid.get(pid)
+
+    def by_address(self, address: bytes) -> tuple[LocalContainer, ...]:
+        """The containers of the pod that has the address, as in a flow's `peer`."""
+        return self._by_address.get(address, ())
+
+    def addresses(self, container: LocalContainer) -> frozenset[bytes]:
+        """Those by which others reach the container."""
+        if container.host_network:
+            return self.node_addresses
+        return frozenset(peer(address) for address in container.addresses)
