@@ -86,6 +86,8 @@ class CgroupTree:
         folder = self.folder(cgroups_path)
         if folder is None:
             raise NotThere(f"{self._place(cgroups_path, 'cpuset')}: there is no such cgroup")
+        if folder == self._place("/", "cpuset"):
+            raise CgroupRefused(f"{folder}: the root cgroup always has every CPU and all memory")
         # Version 2 would take ids that its parent has not, and then grant the parent's whole set: a pin that is none.
         self._check_within_parent(folder, CPUS, cpus)
         self._check_within_parent(folder, MEMS, mems)
