@@ -79,8 +79,9 @@ class LiveMemory:
 class Hook:
     """Wires the loop, the NRI plugin, the agent and the control socket."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, flags: Mapping[str, object]) -> None:
         self._loop = loop
+        self._flags = flags
         self._config = Config()
         self._session = uuid.uuid4().hex
         self._agent: Agent | None = None
@@ -136,9 +137,9 @@ class Hook:
         return self._agent
 
     def staged(self, stage: Stage) -> None:
-        """Registered is: synchronized with the runtime."""
+        """Registered is: configured. Containerd 1.7 never synchronizes a plugin that it launched."""
         if self._outbox is not None:
-            self._outbox.registered = stage is Stage.SYNCHRONIZED
+            self._outbox.registered = stage in (Stage.CONFIGURED, Stage.SYNCHRONIZED)
             self._publish_soon()
 
     def close(self) -> None:
@@ -150,8 +151,8 @@ class Hook:
         logger.info("the runtime configures us", runtime=runtime.name, version=runtime.version, nri=runtime.nri_version)
         if self._agent is not None:
             return
-        config = merged({}, {}, text, "the runtime's drop-in file")
-        if config.run_dir != Config().run_dir:
+        config = merged(self._flags, os.environ, text, "the runtime's drop-in file")
+        if config.run_dir != merged(self._flags, os.environ).run_dir:
             raise ConfigError(
                 "the runtime's drop-in file: run-dir can't be set there: the lock is taken before it is read"
             )
@@ -311,10 +312,11 @@ def _stop_on_signals(loop: Loop) -> tuple[socket.socket, socket.socket]:
 def main(words: Sequence[str]) -> int:
     supervisor.die_with_parent()
     loop = Loop()
-    hook = Hook(loop)
+    given = run_options().parse_args(words)
+    hook = Hook(loop, vars(given))
     try:
         launched = launched_by_runtime(os.environ)
-        config = configured(run_options().parse_args(words))
+        config = configured(given)
         log.set_up(config.log_level, config.log_format)
         identity, transport = launched or (
             Identity(config.plugin_index, config.plugin_name),
