@@ -123,8 +123,7 @@ class ApiServer:
     def bookmark(self) -> None:
         """A bookmark now, to each open watch that asked for bookmarks."""
         for watch in list(self._watches):
-            if watch.request.flag("allowWatchBookmarks"):
-                watch.push(watch.bookmark())
+            watch.bookmark()
 
     def wait_for(self, holds: Callable[[], bool], timeout_s: float = 10.0) -> bool:
         """Waits until the predicate over `asked` or `watches` holds."""

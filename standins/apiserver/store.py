@@ -120,6 +120,17 @@ class Store:
             self._snapshots.clear()
             self.changed.notify_all()
 
+    def rewind(self, revision: int) -> None:
+        """What a restore from a backup does: the objects are there, and revisions count on from a lower one."""
+        with self.changed:
+            for objects in self._objects.values():
+                for name, one in objects.items():
+                    objects[name] = Stored(_with_revision(one.object, revision), revision)
+            self.revision = self._forgotten = revision
+            self._history.clear()
+            self._snapshots.clear()
+            self.changed.notify_all()
+
     def _at(self, kind: Kind, revision: int) -> dict[Name, Stored]:
         objects = dict(self._objects.get(kind.key, {}))
         for change in reversed(self._history):

@@ -163,7 +163,8 @@ class Tokens:
             raise refusals.not_found(kind, reference["name"])
         if kind is POD and stored.object["spec"].get("serviceAccountName", "default") != request.name:
             raise refusals.bad_request(
-                f'cannot bind token for serviceaccount "{request.name}" to pod running with different serviceaccount name.'
+                f'cannot bind token for serviceaccount "{request.name}" to pod running with different '
+                "serviceaccount name."
             )
         uid = stored.object["metadata"]["uid"]
         if reference.get("uid", uid) != uid:

@@ -72,10 +72,11 @@ class Watch:
             self.ended = True
             self._store.changed.notify_all()
 
-    def bookmark(self) -> Frame:
-        """With the revision that this watch has reached."""
-        metadata = {"resourceVersion": str(self._revision)}
-        return self._bookmark(metadata)
+    def bookmark(self) -> None:
+        """Brings the next bookmark forward to now."""
+        with self._store.changed:
+            self._next_bookmark = 0.0
+            self._store.changed.notify_all()
 
     def _next(self) -> list[Frame]:
         with self._store.changed:
@@ -88,7 +89,8 @@ class Watch:
                 return []
             if now >= self._next_bookmark and not self.ended:
                 self._next_bookmark = now + self._bookmark_every_s
-                frames += [self.bookmark()] if self.request.flag("allowWatchBookmarks") else []
+                if self.request.flag("allowWatchBookmarks") and self._revision <= self._store.revision:
+                    frames.append(self._bookmark({"resourceVersion": str(self._revision)}))
             self.ended = self.ended or now >= self._end
             return frames
 

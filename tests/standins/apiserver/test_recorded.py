@@ -93,7 +93,7 @@ APART = {
 }
 
 
-@pytest.mark.parametrize("cases", WHOLE, ids=lambda cases: "+".join(cases))
+@pytest.mark.parametrize("cases", WHOLE, ids="+".join)
 def test_answers_as_recorded(server: ApiServer, cases: tuple[str, ...]):
     replay = Replay(server.url)
     for case in cases:

@@ -1,0 +1,174 @@
+"""What lists and watches say: bytes in, changes and revisions out. No I/O here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from extender.cluster.pods import NodeChanges, NodeRow, PodChanges, PodRow
+from extender.kube.api import ApiError
+from extender.kube.rows import Metadata, Node, Pod, PodRows, node_row
+
+LARGEST_FRAME = 16 * 1024 * 1024
+"""Bytes of one watch event; etcd's largest object is 1.5 MiB by default."""
+
+Row = TypeVar("Row")
+Changes = TypeVar("Changes")
+
+
+class BadFrame(Exception):
+    """The watch sent what is no watch event."""
+
+
+class _ListMetadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Pods(msgspec.Struct):
+    metadata: _ListMetadata
+    items: list[Pod]
+
+
+class _Nodes(msgspec.Struct):
+    metadata: _ListMetadata
+    items: list[Node]
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Identity(msgspec.Struct):
+    metadata: Metadata
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Page(Generic[Row]):
+    """One page of a list. `rest` continues it, empty on the last."""
+
+    rows: list[Row]
+    revision: str
+    rest: str
+
+
+@dataclass(frozen=True)
+class Batch(Generic[Changes]):
+    """What some frames of a watch amount to. revision: up to which they lead (empty when none said). events: how many
+    were objects.
+    """
+
+    changes: Changes | None
+    revision: str
+    events: int
+
+
+@dataclass(frozen=True)
+class Resource(Generic[Row, Changes]):
+    """What to list and watch, and how to read it. key: what names a row in `gone`."""
+
+    path: str
+    query: dict[str, str]
+    page: Callable[[bytes], Page[Row]]
+    row: Callable[[msgspec.Raw], Row]
+    key: Callable[[Row], str]
+    gone_key: Callable[[Metadata], str]
+    changes: Callable[..., Changes]
+
+
+def pods() -> Resource[PodRow, PodChanges]:
+    """All pods but those that have ended: one that ends leaves the selection, which a watch tells as a deletion."""
+    rows = PodRows()
+    lists, one = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(Pod)
+
+    def page(body: bytes) -> Page[PodRow]:
+        found = lists.decode(body)
+        return Page([rows.row(pod) for pod in found.items], found.metadata.resource_version, found.metadata.continue_)
+
+    return Resource(
+        path="/api/v1/pods",
+        query={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+        page=page,
+        row=lambda raw: rows.row(one.decode(raw)),
+        key=lambda row: row.uid,
+        gone_key=lambda metadata: metadata.uid,
+        changes=PodChanges,
+    )
+
+
+def nodes() -> Resource[NodeRow, NodeChanges]:
+    lists, one = msgspec.json.Decoder(_Nodes), msgspec.json.Decoder(Node)
+
+    def page(body: bytes) -> Page[NodeRow]:
+        found = lists.decode(body)
+        return Page([node_row(node) for node in found.items], found.metadata.resource_version, found.metadata.continue_)
+
+    return Resource(
+        path="/api/v1/nodes",
+        query={},
+        page=page,
+        row=lambda raw: node_row(one.decode(raw)),
+        key=lambda row: row.name,
+        gone_key=lambda metadata: metadata.name,
+        changes=NodeChanges,
+    )
+
+
+@dataclass
+class Lines:
+    """Splits a stream of bytes, however it is cut, into lines."""
+
+    _rest: bytes = field(default=b"")
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are whole now; BadFrame when one is over LARGEST_FRAME."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LARGEST_FRAME:
+            raise BadFrame(f"a watch event is over {LARGEST_FRAME} bytes")
+        return [line for line in lines if line.strip()]
+
+
+_EVENTS = msgspec.json.Decoder(_Event)
+_IDENTITY = msgspec.json.Decoder(_Identity)
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+def reduce(resource: Resource[Row, Changes], lines: Iterable[bytes]) -> Batch[Changes]:
+    """What these frames amount to: the last word on each object counts.
+
+    ApiError when the server says so in the stream (code 410: the revision is too old), BadFrame when it is no event.
+    Both after what came before them in `lines` is lost: the caller goes on from its own revision, and is told again.
+    """
+    last: dict[str, Any] = {}
+    revision, events = "", 0
+    for line in lines:
+        try:
+            event = _EVENTS.decode(line)
+            if event.type == "ERROR":
+                status = _STATUS.decode(event.object)
+                raise ApiError(status.code, status.reason, status.message)
+            metadata = _IDENTITY.decode(event.object).metadata
+            if event.type in ("ADDED", "MODIFIED"):
+                row = resource.row(event.object)
+                last[resource.key(row)] = row
+            elif event.type == "DELETED":
+                last[resource.gone_key(metadata)] = None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+            raise BadFrame(f"{bad}: {line[:100]!r}") from bad
+        events += event.type != "BOOKMARK"
+        revision = metadata.resource_version or revision
+    if not last:
+        return Batch(None, revision, events)
+    rows = tuple(row for row in last.values() if row is not None)
+    gone = tuple(key for key, row in last.items() if row is None)
+    return Batch(resource.changes(rows=rows, gone=gone), revision, events)

@@ -1,0 +1,215 @@
+"""List and watch: one thread that keeps a view of pods or nodes current, whatever the API server and the network do.
+
+The rules, each with its test:
+- list in pages, all at one revision; then watch from that revision, with bookmarks, for at most WATCH_S;
+- a watch that ends, breaks or falls silent is taken up again from the last revision seen: nothing is lost, and nothing
+listed again;
+- a revision too old (410, as an answer or in the stream) is listed anew, and so is one that does not seem to exist: a
+watch that ran its whole time without even a bookmark (an API server restored from a backup stays silent about revisions
+that it has not reached);
+- after a failure it waits, longer each time, with jitter, and at least as long as Retry-After says; a watch that
+brought something starts the count anew;
+- three failures in a row without progress: list anew.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Generic
+
+import structlog
+import urllib3
+
+from extender.kube.api import Api, ApiError, Unreachable
+from extender.kube.stream import BadFrame, Changes, Lines, Page, Resource, Row, reduce
+
+PAGE = 500
+"""Objects per page of a list, as client-go asks for."""
+WATCH_S = 300
+PATIENCE_S = 30
+"""How long past its end a watch may be silent before its connection counts as dead."""
+RELIST_AFTER = 3
+GONE = 410
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Waiting between failures: from `first_s`, doubled each time, up to `longest_s`; the half of it at random."""
+
+    first_s: float = 0.5
+    longest_s: float = 30.0
+    watch_s: int = WATCH_S
+    patience_s: float = PATIENCE_S
+
+    def wait_s(self, failures: int, at_least_s: float = 0.0) -> float:
+        whole = min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 16))
+        return at_least_s + whole * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a watch stands. seen: monotonic time at which the view was last known to be current."""
+
+    synced: bool = False
+    seen: float = 0.0
+    revision: str = ""
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    failures: int = 0
+    error: str = ""
+
+
+class Watcher(Generic[Row, Changes]):
+    """Hands every change to `deliver`, on its own thread and in order; the first is whole, and so is each after a new
+    list.
+    """
+
+    def __init__(
+        self, api: Api, resource: Resource[Row, Changes], deliver: Callable[[Changes], None], pace: Pace = Pace()
+    ) -> None:
+        self.synced = threading.Event()
+        self.standing = Standing(seen=time.monotonic())
+        self._api = api
+        self._resource = resource
+        self._deliver = deliver
+        self._pace = pace
+        self._page = PAGE
+        self._stopping = threading.Event()
+        self._response: urllib3.BaseHTTPResponse | None = None
+        self._thread = threading.Thread(target=self._run, name=f"watch {resource.path}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Ends the thread, also out of a silent connection."""
+        self._stopping.set()
+        response = self._response
+        if response is not None:
+            with suppress(OSError, ValueError, RuntimeError):  # when it has ended by itself meanwhile
+                response.shutdown()
+        self._thread.join(timeout_s)
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the view was last known to be current; up to a minute while all is well and nothing happens."""
+        return time.monotonic() - self.standing.seen
+
+    def _run(self) -> None:
+        revision, failures = "", 0
+        while not self._stopping.is_set():
+            before = self.standing.events
+            try:
+                revision = revision or self._list()
+                revision = self._watch(revision)
+                failures = 0
+            except Exception as bad:  # noqa: BLE001 - the view goes stale, with its age shown; it must not end
+                failures = 1 if self.standing.events > before else failures + 1
+                revision = "" if self._starts_anew(bad, failures) else (self.standing.revision or revision)
+                self._wait(bad, failures)
+
+    def _list(self) -> str:
+        """Delivers everything there is; the revision of it."""
+        rows: list[Row] = []
+        rest = ""
+        while True:
+            query = {**self._resource.query, "limit": str(self._page), **({"continue": rest} if rest else {})}
+            page = self._page_of(query)
+            rows += page.rows
+            rest = page.rest
+            if not rest:
+                break
+        self._deliver(self._resource.changes(rows=tuple(rows), whole=True))
+        self._page = PAGE
+        standing = self.standing
+        self.standing = replace(
+            standing,
+            synced=True,
+            seen=time.monotonic(),
+            revision=page.revision,
+            lists=standing.lists + 1,
+            error="",
+        )
+        self.synced.set()
+        return page.revision
+
+    def _page_of(self, query: dict[str, str]) -> Page[Row]:
+        try:
+            return self._resource.page(self._api.get(self._resource.path, query).body)
+        except ApiError as refused:
+            if refused.code == GONE:
+                # The list took longer than the server remembers: fewer pages next time.
+                self._page *= 8
+            raise
+
+    def _watch(self, revision: str) -> str:
+        """Follows one watch to its end; the revision to go on from, empty when that must be listed anew."""
+        query = {
+            **self._resource.query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": revision,
+            "timeoutSeconds": str(self._pace.watch_s),
+        }
+        lines, said = Lines(), False
+        started = time.monotonic()
+        with self._api.stream(self._resource.path, query, self._pace.watch_s + self._pace.patience_s) as response:
+            self._response = response
+            if self._stopping.is_set():
+                return revision
+            self.standing = replace(self.standing, watches=self.standing.watches + 1, error="")
+            try:
+                for data in response.stream(65536, decode_content=False):
+                    self._take(lines.feed(data))
+                    said = True
+            finally:
+                self._response = None
+        if self._stopping.is_set() or said:
+            return self.standing.revision
+        if time.monotonic() - started < self._pace.watch_s / 2:
+            raise Unreachable("the watch ended early, with nothing said")
+        return ""
+
+    def _take(self, lines: list[bytes]) -> None:
+        batch = reduce(self._resource, lines)
+        if batch.changes is not None:
+            self._deliver(batch.changes)
+        standing = self.standing
+        self.standing = replace(
+            standing,
+            seen=time.monotonic(),
+            revision=batch.revision or standing.revision,
+            events=standing.events + batch.events,
+        )
+
+    def _starts_anew(self, bad: Exception, failures: int) -> bool:
+        if isinstance(bad, ApiError) and bad.code == GONE:
+            return True
+        known = isinstance(bad, (ApiError, Unreachable, BadFrame))
+        return not known or failures % RELIST_AFTER == 0
+
+    def _wait(self, bad: Exception, failures: int) -> None:
+        if self._stopping.is_set():
+            return
+        at_least_s = bad.retry_after_s if isinstance(bad, ApiError) else 0.0
+        # The first 410 is the ordinary end of a long silence: listing anew at once is right.
+        gone = isinstance(bad, ApiError) and bad.code == GONE and failures == 1
+        wait_s = 0.0 if gone else self._pace.wait_s(failures, at_least_s)
+        self.standing = replace(self.standing, failures=self.standing.failures + 1, error=str(bad))
+        known = isinstance(bad, (ApiError, Unreachable, BadFrame))
+        _log.warning(
+            "watch interrupted",
+            path=self._resource.path,
+            error=str(bad),
+            again_in_s=round(wait_s, 1),
+            exc_info=not known,
+        )
+        self._stopping.wait(wait_s)
