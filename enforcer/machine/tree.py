@@ -6,6 +6,7 @@ parsed is a `BadFile`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,4 +67,5 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError):
             return []
         suffixes = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-        return sorted(int(suffix) for suffix in suffixes if suffix.isascii() and suffix.isdigit())
+        # Linux numbers at most 8192 CPUs and 1024 NUMA nodes.
+        return sorted(int(suffix) for suffix in suffixes if re.fullmatch(r"[0-9]{1,4}", suffix))

@@ -221,3 +221,45 @@ def test_any_machine_that_is_written_reads_back(tmp_path_factory, description: D
     folder = tmp_path_factory.mktemp("drawn")
     write_sysfs(description, folder)
     assert read_machine(folder, "drawn") == description.machine
+
+
+FILES_THAT_MATTER = (
+    f"{CPU}/online",
+    f"{CPU}/cpu0/topology/core_cpus_list",
+    f"{CPU}/cpu0/topology/package_cpus_list",
+    f"{CPU}/cpu0/cache/index2/level",
+    f"{CPU}/cpu0/cache/index2/shared_cpu_list",
+    f"{NODE}/online",
+    f"{NODE}/node1/cpulist",
+    f"{NODE}/node1/distance",
+    f"{NODE}/node1/meminfo",
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(FILES_THAT_MATTER), st.one_of(st.binary(max_size=40), st.from_regex(rb"[-0-9,:/ kB]{1,20}")))
+def test_whatever_a_file_holds_there_is_a_machine_or_an_error_of_ours(spoilable: Path, file: str, content: bytes):
+    good = (spoilable / file).read_bytes()
+    (spoilable / file).write_bytes(content)
+    try:
+        outcome: Machine | str = read_machine(spoilable)
+    except MachineError as error:
+        outcome = str(error)
+    finally:
+        (spoilable / file).write_bytes(good)
+    assert isinstance(outcome, Machine) or str(spoilable) in outcome
+
+
+@pytest.fixture(scope="module")
+def spoilable(tmp_path_factory) -> Path:
+    """A sysfs of its own for a test that puts each file back."""
+    folder = tmp_path_factory.mktemp("spoilable")
+    write_sysfs(MACHINES["qemu-4n"], folder)
+    return folder
+
+
+def test_a_file_that_is_a_folder_is_refused_by_name(sysfs: Path):
+    (sysfs / CPU / "online").unlink()
+    (sysfs / CPU / "online").mkdir()
+    with pytest.raises(NotThere, match="cpu/online: cannot be read: Is a directory"):
+        read_machine(sysfs)
