@@ -112,8 +112,8 @@ class Plugin:
             for answer in session.receive(data):
                 if self._session is not session:  # a handler closed the plugin
                     return
-                sock.sendall(answer)
                 self._note_late(time.monotonic() - began)
+                sock.sendall(answer)
         except RegistrationRefusedError as error:
             self._lost(str(error))
         except (ProtocolError, OSError) as error:
@@ -135,7 +135,7 @@ class Plugin:
         limit = self.runtime.request_timeout_s if self.runtime else Runtime("", "").request_timeout_s
         if took_s >= limit:
             self.stats.late_answers += 1
-            log.warning("an answer took %.3f s; the runtime waits %.3f s and then goes on without us", took_s, limit)
+            log.warning("an answer took %.3f s; the runtime waits %.3f s, then goes on without us", took_s, limit)
 
     def _tell(self) -> None:
         """Notes the session's progress: what must happen once, when a stage is reached."""

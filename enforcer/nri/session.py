@@ -59,6 +59,7 @@ class Session:
         self._demux = mux.Demux()
         self._decoders = {connection: ttrpc.Decoder() for connection in mux.CONNECTIONS}
         self._calls = RuntimeCalls(identity)
+        self._receiving = False
         self._parts: list[nri.SynchronizeRequest] = []
         self._parts_size = 0
         self._methods: dict[str, Callable[[bytes], bytes]] = {
@@ -77,12 +78,16 @@ class Session:
 
         Raises a ProtocolError when the session is over.
         """
-        for frame in self._demux.feed(data):
-            for message in self._decoders[frame.connection].feed(frame.payload):
-                if frame.connection == mux.PLUGIN_CONNECTION:
-                    yield from self._serve(message)
-                else:
-                    self._calls.take(message)
+        self._receiving = True
+        try:
+            for frame in self._demux.feed(data):
+                for message in self._decoders[frame.connection].feed(frame.payload):
+                    if frame.connection == mux.PLUGIN_CONNECTION:
+                        yield from self._serve(message)
+                    else:
+                        self._calls.take(message)
+        finally:
+            self._receiving = False
 
     def update_containers(self, updates: Updates, on_answer: OnAnswer) -> None:
         """Queues a change that no event asked for; `due()` gives the bytes when it may go. Raises UsageError."""
@@ -91,9 +96,10 @@ class Session:
         self._calls.update_containers(updates, on_answer)
 
     def due(self) -> bytes:
-        """The next UpdateContainers, if there is one and it may go now; else b"". To be called between reads."""
+        """The next UpdateContainers if there is one and no request is unanswered or half read; else b""."""
         midway = self._demux.pending or any(decoder.pending for decoder in self._decoders.values())
-        return self._calls.due() if self.stage is Stage.SYNCHRONIZED and not midway else b""
+        idle = self.stage is Stage.SYNCHRONIZED and not self._receiving and not midway
+        return self._calls.due() if idle else b""
 
     def end(self, reason: str) -> None:
         """The connection is gone: every UpdateContainers without an answer gets `reason` as its error."""

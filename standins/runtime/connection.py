@@ -83,7 +83,9 @@ class Connection:
         for future in list(self._pending.values()):
             if not future.done():
                 future.set_exception(PluginLostError(self.reason))
-        if threading.current_thread() is not self._reader and self._reader.is_alive():
+        if self._reader.ident is None:
+            self._socket.close()  # never opened, so no reader will
+        elif threading.current_thread() is not self._reader:
             self._reader.join()
 
     def _write(self, message: framing.Message) -> None:

@@ -69,6 +69,11 @@ class Plugins:
         with self._changed:
             return self._changed.wait_for(lambda: any(text in note for note in self.notes), timeout_s)
 
+    def hang_up(self) -> None:
+        """Ends every connection, and leaves launched plugins to end by themselves."""
+        for plugin in self._connections:
+            plugin.connection.close("the runtime hangs up")
+
     def close(self) -> None:
         if self._listener is not None:
             self._listener.shutdown(socket.SHUT_RDWR)

@@ -7,7 +7,8 @@ of a container.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +35,8 @@ class Runtime:
     """Use as a context manager, or start() and stop(); pods and containers outlive a restart, as containerd's do.
 
     `nri_version` is a key of VERSIONS, `version` what the runtime calls its own. Without a `socket_path` plugins can
-    only be launched. Methods may be called from any thread.
+    only be launched. `refuse_registration` is the reason that every plugin gets; `mute`: no plugin ever gets a word.
+    Methods may be called from any thread.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Runtime:
         request_timeout_s: float = 2.0,
         max_message: int = framing.MAX_MESSAGE,
         refuse_registration: str = "",
+        mute: bool = False,
     ) -> None:
         played = VERSIONS[nri_version]
         self._terms = Terms(
@@ -58,6 +61,7 @@ class Runtime:
             request_timeout_s=request_timeout_s,
             max_message=max_message,
             refuse_registration=refuse_registration,
+            mute=mute,
         )
         self._path = str(socket_path) if socket_path else ""
         self._lock = threading.RLock()
@@ -87,6 +91,12 @@ class Runtime:
     def launch(self, program: str | Path, index: str, name: str, config: str = "") -> None:
         """Starts a pre-installed plugin, and returns when it is synchronized or given up (see plugins.notes)."""
         self.plugins.launch(Path(program), index, name, config)
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Meanwhile every other thread's request to the runtime waits, as during a CRI call that takes long."""
+        with self._lock:
+            yield
 
     def wait_for_plugin(self, timeout_s: float = 10.0) -> None:
         """Returns when a plugin is synchronized. Raises TimeoutError."""
