@@ -23,13 +23,22 @@ def connect(kubeconfig: str, environment: Mapping[str, str]) -> Api | None:
     if not kubeconfig and not _in_cluster(environment):
         return None
     # Half a second and 45 MB: only who needs it pays for it.
+    import yaml  # noqa: PLC0415
     from kubernetes import client, config  # noqa: PLC0415
 
     configuration = client.Configuration()
     if kubeconfig:
         try:
             config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
-        except (config.ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as bad:
+        except (
+            config.ConfigException,
+            yaml.YAMLError,
+            OSError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            KeyError,
+        ) as bad:
             raise BadKubeconfig(f"kubeconfig {kubeconfig}: {bad}") from bad
     else:
         config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
