@@ -1,6 +1,7 @@
 """Sets of CPU ids and of NUMA node ids, in and out of the kernel's list format (`0-3,8`).
 
-One int is the whole set (bit i = id i), so that union, intersection and size are single operations however many CPUs a machine has.
+One int is the whole set (bit i = id i), so that union, intersection and size are single operations however many CPUs a
+machine has.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from typing import Self
 from placement.errors import BadIdList
 
 LARGEST_ID = 65_535
-"""The largest id accepted; Linux' own limit is CONFIG_NR_CPUS <= 8192 and MAX_NUMNODES <= 1024."""
+"""The largest id accepted; Linux' own limits are CONFIG_NR_CPUS <= 8192 and MAX_NUMNODES <= 1024."""
 
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+)/(\d+))?)?")
+LONGEST_LIST = 65_536
+"""The most characters of a list: 8192 CPUs, every other one named by itself, take less than 25,000."""
+
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+)/([0-9]+))?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,9 @@ class IdSet:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads the kernel's list format: comma-separated ids and ranges, `a-b` or `a-b:used/group`; empty text is the empty set."""
+        """Reads the kernel's list format: ids, `a-b` and `a-b:used/group` between commas; "" is the empty set."""
+        if len(text) > LONGEST_LIST:
+            raise BadIdList(f"a list of ids has at most {LONGEST_LIST} characters, not {len(text)}")
         mask = 0
         stripped = text.strip()
         for part in stripped.split(",") if stripped else ():
@@ -133,7 +139,16 @@ def _range_mask(part: str, whole: str) -> int:
     used, group = int(match[3]), int(match[4])
     if not 0 < used <= group:
         raise BadIdList(f"{_shown(whole)} is not a list of ids: {part} takes {used} of every {group}")
-    return sum(1 << one for one in range(first, last + 1) if (one - first) % group < used)
+    return _every(used, group, last - first + 1) << first
+
+
+def _every(used: int, group: int, length: int) -> int:
+    """The first `used` bits of every `group` among `length`; by doubling, so that a long range costs little."""
+    mask, width = (1 << used) - 1, group
+    while width < length:
+        mask |= mask << width
+        width *= 2
+    return mask & (1 << length) - 1
 
 
 def _shown(text: str) -> str:

@@ -27,7 +27,12 @@ _SUFFIXES: Mapping[str, Decimal] = {
     },
     **{name: Decimal(1024) ** power for power, name in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)},
 }
-_QUANTITY = re.compile(r"([+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
+_QUANTITY = re.compile(
+    r"([+-]?(?:[0-9]{1,19}(?:\.[0-9]{0,19})?|\.[0-9]{1,19}))(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)"
+)
+
+LARGEST_QUANTITY = 2**63 - 1
+"""Kubernetes' own bound of a quantity; also of its milli-value here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ def quantity(text: str) -> Decimal:
 
 
 def from_resources(requests: Mapping[str, str], limits: Mapping[str, str]) -> Demand:
-    """A container's demand from its spec; what has a limit but no request requests the limit, as the API server defaults it."""
+    """A container's demand from its spec; a limit without a request is the request too, as the API server has it."""
     asked = {**limits, **requests}
     return Demand(
         cpu_milli=_rounded_up(quantity(asked.get("cpu", "0")) * 1000),
@@ -98,10 +103,15 @@ def from_cgroup(*, shares: int | None, quota: int | None, period: int | None, me
     return Demand(cpu_milli=cpu_milli, memory=limit or 0, memory_limit=limit, estimated=frozenset({"cpu", "memory"}))
 
 
-def of_pod(containers: Iterable[Demand], init_containers: Iterable[tuple[Demand, bool]] = ()) -> Demand:
-    """A pod's effective demand: the sum of its containers and sidecars, or the largest moment of its start, whichever is more.
+def of_pod(
+    containers: Iterable[Demand],
+    init_containers: Iterable[tuple[Demand, bool]] = (),
+    overhead: Demand = Demand(),
+) -> Demand:
+    """A pod's effective demand: its containers and sidecars together, or the largest moment of its start.
 
     init_containers: in order, each with whether it is restartable (a sidecar), as the scheduler counts them (KEP-753).
+    overhead: of the pod's RuntimeClass.
     """
     total = Demand()
     for one in containers:
@@ -110,11 +120,12 @@ def of_pod(containers: Iterable[Demand], init_containers: Iterable[tuple[Demand,
     for one, restartable in init_containers:
         if restartable:
             sidecars += one
-        peak = _larger(peak, sidecars if restartable else sidecars + one)
-    return _larger(total + sidecars, peak)
+        peak = larger(peak, sidecars if restartable else sidecars + one)
+    return larger(total + sidecars, peak) + overhead
 
 
-def _larger(a: Demand, b: Demand) -> Demand:
+def larger(a: Demand, b: Demand) -> Demand:
+    """The larger of each number."""
     return replace(
         a,
         cpu_milli=max(a.cpu_milli, b.cpu_milli),
@@ -137,4 +148,6 @@ def _summed(a: Mapping[int, int], b: Mapping[int, int]) -> Mapping[int, int]:
 
 def _rounded_up(number: Decimal) -> int:
     """Never negative: a negative request is refused by the API server, and counts as none here."""
+    if number > LARGEST_QUANTITY:
+        raise BadQuantity(f"{number:.3e} is over the largest quantity, {LARGEST_QUANTITY}")
     return max(0, int(number.to_integral_value(rounding="ROUND_CEILING")))

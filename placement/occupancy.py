@@ -1,8 +1,9 @@
 """Who holds which CPUs and memory on one machine.
 
-Two things are held apart. A *seat* is room on NUMA nodes: it counts a pod's (or, in container scope, a container's) whole demand from its first container
-until its sandbox ends, so that an in-place restart finds its place again. A *holding* is what one live container has in its cgroup: it ends at
-StopContainer. An `Occupancy` is immutable: every change gives a new one with the next generation.
+Two things are held apart. A *seat* is room on NUMA nodes: it counts a pod's (or, in container scope, a container's)
+whole demand from its first container until its sandbox ends, so that an in-place restart finds its place again. A
+*holding* is what one live container has in its cgroup: it ends at StopContainer. An `Occupancy` is immutable: every
+change gives a new one with the next generation.
 """
 
 from __future__ import annotations
@@ -11,135 +12,201 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from typing import TypeVar
 
-from placement.cpuset import CpuSet, NumaSet
-from placement.demand import Demand
+from placement.cpuset import CpuSet
 from placement.errors import AlreadyHeld
+from placement.rules import Rules
+from placement.seat import Holding, Part, Seat
+from placement.tally import EMPTY, Directory, Load, load_of
 from placement.topology import Machine
 
+__all__ = ["Holding", "Occupancy", "Part", "Seat", "fingerprint"]
 
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """Room held on NUMA nodes. key: the pod's uid, or UID/CONTAINER-NAME in container scope, or a container's id where it has not opted in.
-
-    group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
-    """
-
-    key: str
-    pod: str
-    group: str
-    numa_nodes: NumaSet
-    demand: Demand
-
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """What one live container has. `cpus` and `mems` empty: not limited by us. `exclusive`: those of its CPUs that nobody else may use."""
-
-    container: str
-    name: str
-    pod: str
-    seat: str
-    cpus: CpuSet = CpuSet()
-    mems: NumaSet = NumaSet()
-    exclusive: CpuSet = CpuSet()
+_Held = TypeVar("_Held")
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """All seats and holdings of one machine, and the live free memory of its NUMA nodes in bytes (empty: not known)."""
+    """All seats and holdings of one machine, by key and by container id, and what is live on its NUMA nodes.
+
+    free_memory: bytes, with what the kernel can reclaim and without its watermarks; a NUMA node that is absent is not
+    known. used_cpu: thousandths of a CPU in use. stalled: share of time (0 to 1) that something waited for memory.
+    reserved: CPUs that no opted-in container uses, but those of the reserved pool.
+    """
 
     seats: Mapping[str, Seat] = field(default_factory=dict)
     holdings: Mapping[str, Holding] = field(default_factory=dict)
     free_memory: Mapping[int, int] = field(default_factory=dict)
     reserved: CpuSet = CpuSet()
     generation: int = 0
+    used_cpu: Mapping[int, int] = field(default_factory=dict)
+    stalled: Mapping[int, float] = field(default_factory=dict)
+    rules: Rules = field(default_factory=Rules)
 
     def seated(self, seat: Seat) -> Occupancy:
         """With this seat, in place of one with the same key."""
-        return self._changed(seats={**self.seats, seat.key: seat})
+        return self.changed(seats={seat.key: seat})
 
     def held(self, holding: Holding) -> Occupancy:
-        """With this holding; AlreadyHeld when its CPUs are another container's own, or its own ones are in another's set."""
-        for other in self.holdings.values():
-            if other.container == holding.container:
-                continue
-            taken = (other.exclusive & holding.cpus) | (other.cpus & holding.exclusive)
-            if taken:
-                raise AlreadyHeld(
-                    f"CPUs {taken} of container {holding.container[:12]} are held by container {other.container[:12]}"
-                )
-        return self._changed(holdings={**self.holdings, holding.container: holding})
+        """With this holding; AlreadyHeld when it has another container's own CPUs, or another one has its own."""
+        return self.changed(holdings={holding.container: holding})
 
     def without_holding(self, container: str) -> Occupancy:
         """The container has stopped: its CPUs are free, its pod's seat stays."""
-        if container not in self.holdings:
-            return self
-        return self._changed(holdings={key: one for key, one in self.holdings.items() if key != container})
+        return self.changed(holdings={container: None}) if container in self.holdings else self
 
     def without_pod(self, pod: str) -> Occupancy:
         """The sandbox has ended: seats and holdings of the pod are free."""
-        seats = {key: one for key, one in self.seats.items() if one.pod != pod}
-        holdings = {key: one for key, one in self.holdings.items() if one.pod != pod}
-        if len(seats) == len(self.seats) and len(holdings) == len(self.holdings):
-            return self
-        return self._changed(seats=seats, holdings=holdings)
+        seats: dict[str, Seat | None] = dict.fromkeys(self.directory.by_pod.get(pod, ()))
+        holdings: dict[str, Holding | None] = {key: None for key, one in self.holdings.items() if one.pod == pod}
+        return self.changed(seats=seats, holdings=holdings) if seats or holdings else self
 
     def without_seat(self, key: str) -> Occupancy:
-        if key not in self.seats:
-            return self
-        return self._changed(seats={other: one for other, one in self.seats.items() if other != key})
+        return self.changed(seats={key: None}) if key in self.seats else self
 
     def with_free_memory(self, free: Mapping[int, int]) -> Occupancy:
         """Live facts are not a change of placement: the generation stays."""
-        return replace(self, free_memory=dict(free))
+        return self._carried(replace(self, free_memory=dict(free)))
+
+    def with_pressure(self, used_cpu: Mapping[int, int], stalled: Mapping[int, float]) -> Occupancy:
+        """With what is used now, a live fact like free memory."""
+        return self._carried(replace(self, used_cpu=dict(used_cpu), stalled=dict(stalled)))
 
     def with_reserved(self, reserved: CpuSet) -> Occupancy:
-        return replace(self, reserved=reserved)
+        return self._carried(replace(self, reserved=reserved))
 
-    def _changed(self, **fields: object) -> Occupancy:
-        return replace(self, generation=self.generation + 1, **fields)  # type: ignore[arg-type]
+    def with_rules(self, rules: Rules) -> Occupancy:
+        return self._carried(replace(self, rules=rules))
+
+    def changed(
+        self,
+        seats: Mapping[str, Seat | None] = {},
+        holdings: Mapping[str, Holding | None] = {},
+        *,
+        checked: bool = True,
+    ) -> Occupancy:
+        """The next generation with these seats and holdings, None for one that goes; AlreadyHeld as `held` has it.
+
+        checked: False where others' CPUs are still to be set anew.
+        """
+        after = replace(
+            self,
+            seats=_merged(self.seats, seats),
+            holdings=_merged(self.holdings, holdings),
+            generation=self.generation + 1,
+        )
+        directory = self.directory.changed(
+            [(self.seats.get(key), one) for key, one in seats.items()],
+            [(self.holdings.get(key), one) for key, one in holdings.items()],
+        )
+        after.__dict__["directory"] = directory
+        for one in holdings.values():
+            if checked and one is not None:
+                _check(after, one)
+        gone = (self.holdings[key] for key in holdings if key in self.holdings)
+        owners = {one.seat for one in (*gone, *holdings.values()) if one is not None and one.exclusive}
+        self._carry_load(after, {*seats, *owners})
+        return after
+
+    def _carry_load(self, after: Occupancy, seats: Iterable[str]) -> None:
+        """Gives the next occupancy the sums of this one, with what these seats put on the machine before and after."""
+        if "_load" not in self.__dict__:
+            return
+        machine, load = self.__dict__["_load"]
+        for key in seats:
+            load = load.plus(self.load_of(machine, key), -1).plus(after.load_of(machine, key))
+        after.__dict__["_load"] = (machine, load)
+
+    def _carried(self, after: Occupancy) -> Occupancy:
+        for name in ("directory", "_load"):
+            if name in self.__dict__:
+                after.__dict__[name] = self.__dict__[name]
+        return after
 
     @cached_property
+    def directory(self) -> Directory:
+        """Where to find seats and holdings."""
+        return Directory().changed(
+            [(None, one) for one in self.seats.values()], [(None, one) for one in self.holdings.values()]
+        )
+
+    @property
     def exclusive(self) -> CpuSet:
         """Every CPU that some container has for itself."""
+        return CpuSet(self.directory.exclusive)
+
+    def own_of(self, seat: str) -> int:
+        """The mask of the CPUs that a seat's containers have for themselves."""
         mask = 0
-        for one in self.holdings.values():
-            mask |= one.exclusive.mask
-        return CpuSet(mask)
+        for container in self.directory.by_seat.get(seat, ()):
+            mask |= self.holdings[container].exclusive.mask
+        return mask
 
-    def cpu_load(self, machine: Machine, but: str = "") -> dict[int, float]:
-        """Thousandths of a CPU seated on each NUMA node, without the seat `but`; a seat over several counts on each by its share of their CPUs."""
-        load = {node.id: 0.0 for node in machine.numa_nodes}
-        for seat in self._others(but):
-            for one, share in _shares(machine, seat.numa_nodes):
-                load[one] += seat.demand.cpu_milli * share
-        return load
+    def load(self, machine: Machine, but: str = "") -> Load:
+        """What all seats put on each NUMA node, without the seat `but`."""
+        cached = self.__dict__.get("_load")
+        if cached is None or cached[0] is not machine:
+            total = Load()
+            for key in {*self.seats, *self.directory.by_seat}:
+                total = total.plus(self.load_of(machine, key))
+            cached = self.__dict__["_load"] = (machine, total)
+        whole: Load = cached[1]
+        if but in self.seats or but in self.directory.by_seat:
+            return whole.plus(self.load_of(machine, but), -1)
+        return whole
 
-    def memory_load(self, machine: Machine, but: str = "") -> dict[int, float]:
+    def load_of(self, machine: Machine, key: str) -> Load:
+        """What one seat puts on each NUMA node."""
+        return load_of(machine, self.seats.get(key), self.own_of(key))
+
+    def cpu_load(self, machine: Machine, but: str = "") -> dict[int, int]:
+        """Thousandths of a CPU seated on each NUMA node, without the seat `but`."""
+        rows = self.load(machine, but).rows
+        return {node.id: rows.get(node.id, EMPTY).cpu for node in machine.numa_nodes}
+
+    def memory_load(self, machine: Machine, but: str = "") -> dict[int, int]:
         """Bytes seated on each NUMA node, like `cpu_load`."""
-        load = {node.id: 0.0 for node in machine.numa_nodes}
-        for seat in self._others(but):
-            for one, share in _shares(machine, seat.numa_nodes):
-                load[one] += seat.demand.memory * share
-        return load
+        rows = self.load(machine, but).rows
+        return {node.id: rows.get(node.id, EMPTY).memory for node in machine.numa_nodes}
 
     def members(self, group: str, but: str = "") -> list[Seat]:
         """The seats of a group's pods, without those of the pod `but`."""
-        return [seat for seat in self.seats.values() if seat.group == group and seat.pod != but] if group else []
+        found = (self.seats[key] for key in self.directory.by_group.get(group, ()))
+        return [seat for seat in found if seat.pod != but]
 
-    def _others(self, but: str) -> Iterable[Seat]:
-        return (seat for key, seat in self.seats.items() if key != but)
+
+def _check(occupancy: Occupancy, holding: Holding) -> None:
+    if not holding.exclusive and holding.cpus.mask & occupancy.directory.exclusive == 0:
+        return
+    for other in occupancy.holdings.values():
+        if other.container == holding.container:
+            continue
+        taken = (other.exclusive & holding.cpus) | (other.cpus & holding.exclusive)
+        if taken:
+            raise AlreadyHeld(
+                f"CPUs {taken} of container {holding.container[:12]} are held by container {other.container[:12]}"
+            )
 
 
 def fingerprint(seats: Iterable[Seat], holdings: Iterable[Holding]) -> int:
-    """64 bits that are equal when two ends hold the same placements, whatever the order in which they learned of them."""
-    lines = [f"s {one.key} {one.group} {one.numa_nodes} {one.demand.cpu_milli} {one.demand.memory}" for one in seats]
-    lines += [f"h {one.container} {one.seat} {one.cpus} {one.mems} {one.exclusive}" for one in holdings]
+    """64 bits that are equal when two ends hold the same placements, in whatever order they learned of them."""
+    lines = [
+        f"s {one.key} {one.group} {one.numa_nodes} {one.demand.cpu_milli} {one.demand.memory}"
+        f" {one.pool} {one.bound:d}{one.alone:d} {[*map(tuple, one.parts)]}"
+        for one in seats
+    ]
+    lines += [f"h {one.container} {one.seat} {one.cpus} {one.mems} {one.exclusive} {one.foreign:d}" for one in holdings]
     return int.from_bytes(blake2b("\n".join(sorted(lines)).encode(), digest_size=8).digest(), "big")
 
 
-def _shares(machine: Machine, numa_nodes: NumaSet) -> list[tuple[int, float]]:
-    sizes = [(one, len(machine.node(one).cpus)) for one in numa_nodes]
-    total = sum(size for _, size in sizes)
-    return [(one, size / total) for one, size in sizes] if total else [(one, 1 / len(sizes)) for one, _ in sizes]
+def _merged(old: Mapping[str, _Held], new: Mapping[str, _Held | None]) -> Mapping[str, _Held]:
+    if not new:
+        return old
+    merged = dict(old)
+    for key, one in new.items():
+        if one is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = one
+    return merged

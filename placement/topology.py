@@ -1,6 +1,7 @@
 """The machine: NUMA nodes with their CPUs and memory, SMT siblings, shared caches, distances.
 
-A `Machine` is what sysfs tells, checked once: whoever holds one need not check again. A machine without NUMA is one with a single NUMA node 0.
+A `Machine` is what sysfs tells, checked once: whoever holds one need not check again. A machine without NUMA is one
+with a single NUMA node 0.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ UNREACHABLE = 255
 REMOTE_DISTANCE = 20
 """The kernel's REMOTE_DISTANCE: what it assumes between two NUMA nodes when the firmware says nothing."""
 
+MOST_NUMA_NODES = 1024
+"""The kernel's largest MAX_NUMNODES (CONFIG_NODES_SHIFT <= 10)."""
+
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
     """One NUMA node: its online CPUs (none on a memory-only one), its memory in bytes (0 on a CPU-only one).
 
-    `distances` maps every NUMA node's id, its own too, to the SLIT distance; `hugepages` maps page size to bytes reserved in pages of that size.
+    distances: every NUMA node's id, its own too, to the SLIT distance. hugepages: page size to the bytes that are set
+    aside in pages of that size; they are part of `memory`.
     """
 
     id: int
@@ -38,6 +43,13 @@ class NumaNode:
     def __post_init__(self) -> None:
         if self.memory < 0:
             raise BadTopology(f"NUMA node {self.id} has negative memory")
+        if any(size <= 0 or amount < 0 for size, amount in self.hugepages.items()):
+            raise BadTopology(f"NUMA node {self.id} has hugepages of {dict(self.hugepages)}")
+
+    @property
+    def ordinary_memory(self) -> int:
+        """Bytes that are not set aside in hugepages."""
+        return max(0, self.memory - sum(self.hugepages.values()))
 
 
 @dataclass(frozen=True)
@@ -58,14 +70,15 @@ class Machine:
         ids = [node.id for node in self.numa_nodes]
         if not ids:
             raise BadTopology("a machine has at least one NUMA node")
+        if len(ids) > MOST_NUMA_NODES:
+            raise BadTopology(f"a machine has at most {MOST_NUMA_NODES} NUMA nodes, not {len(ids)}")
         if ids != sorted(set(ids)):
             raise BadTopology(f"NUMA node ids must ascend without repeats, not {ids}")
         self._check_cpus()
         for node in self.numa_nodes:
             if sorted(node.distances) != ids:
-                raise BadTopology(
-                    f"NUMA node {node.id} has distances to {sorted(node.distances)}, the machine has {ids}"
-                )
+                told = sorted(node.distances)
+                raise BadTopology(f"NUMA node {node.id} has distances to {told}, the machine has {ids}")
             if any(not 0 < far <= UNREACHABLE for far in node.distances.values()):
                 raise BadTopology(f"NUMA node {node.id} has a distance outside 1..{UNREACHABLE}")
 
@@ -78,9 +91,13 @@ class Machine:
         if not seen:
             raise BadTopology("a machine has at least one online CPU")
         for kind in ("cores", "caches", "sockets"):
+            grouped = CpuSet()
             for group in getattr(self, kind):
                 if not group <= seen:
                     raise BadTopology(f"{kind} name CPUs {group - seen}, which are not online")
+                if not group.isdisjoint(grouped):
+                    raise BadTopology(f"{kind} name CPUs {group & grouped} twice")
+                grouped |= group
 
     @cached_property
     def cpus(self) -> CpuSet:
@@ -112,6 +129,72 @@ class Machine:
     def _node_of(self) -> dict[int, int]:
         return {cpu: node.id for node in self.numa_nodes for cpu in node.cpus}
 
+    @cached_property
+    def cpu_counts(self) -> dict[int, int]:
+        """How many online CPUs each NUMA node has."""
+        return {node.id: len(node.cpus) for node in self.numa_nodes}
+
+    @cached_property
+    def closenesses(self) -> dict[int, dict[int, float]]:
+        """`closeness` as a table: from, to."""
+        return {
+            node.id: {
+                other: 0.0 if far == UNREACHABLE else min(1.0, LOCAL_DISTANCE / far)
+                for other, far in node.distances.items()
+            }
+            for node in self.numa_nodes
+        }
+
+    @cached_property
+    def outward(self) -> dict[int, tuple[int, ...]]:
+        """For each NUMA node with CPUs all of them, itself first, then by distance."""
+        return {
+            home: tuple(sorted(self.cpu_nodes, key=lambda other: (other != home, self.distance(home, other), other)))
+            for home in self.cpu_nodes
+        }
+
+    @cached_property
+    def cores_by_node(self) -> dict[int, tuple[int, ...]]:
+        """For each NUMA node the masks of its physical cores; a CPU whose core is not told is one by itself."""
+        return {
+            node.id: tuple(sorted({self.core_of(cpu).mask & node.cpus.mask for cpu in node.cpus}, key=_lowest_bit))
+            for node in self.numa_nodes
+        }
+
+    @cached_property
+    def caches_by_node(self) -> dict[int, tuple[int, ...]]:
+        """For each NUMA node the masks of its CPUs by last-level cache; those whose cache is not told come as one."""
+        found = {}
+        for node in self.numa_nodes:
+            masks = [cache.mask & node.cpus.mask for cache in self.caches if not cache.isdisjoint(node.cpus)]
+            rest = node.cpus.mask & ~sum(masks)
+            found[node.id] = tuple(sorted([*masks, rest] if rest else masks, key=_lowest_bit))
+        return found
+
+    @cached_property
+    def lower_tier(self) -> dict[int, NumaSet]:
+        """For each NUMA node with CPUs the memory-only ones (CXL, HBM) nearest to it: where its memory may spill."""
+        found = dict.fromkeys(self.cpu_nodes, NumaSet())
+        for far in self.mems - self.cpu_nodes:
+            near = min(self.distance(one, far) for one in self.cpu_nodes)
+            for one in self.cpu_nodes:
+                if self.distance(one, far) == near:
+                    found[one] |= NumaSet.of((far,))
+        return found
+
+    @cached_property
+    def _nearest(self) -> dict[int, NumaSet]:
+        """For each NUMA node the one whose memory is local to it."""
+        found = {}
+        choices = (self.mems & self.cpu_nodes) or self.mems
+        for node in self.numa_nodes:
+            if node.id in self.mems or not choices:
+                found[node.id] = NumaSet.of((node.id,)) & self.mems
+            else:
+                nearest = min(choices, key=lambda other: (self.distance(node.id, other), other))
+                found[node.id] = NumaSet.of((nearest,))
+        return found
+
     def node(self, numa_node: int) -> NumaNode:
         """The NUMA node with that id; KeyError when there is none."""
         return self._by_id[numa_node]
@@ -140,21 +223,20 @@ class Machine:
 
     def closeness(self, a: int, b: int) -> float:
         """1 at home, falling with the SLIT distance: 10 / distance. 0 where the SLIT says there is no connection."""
-        far = self._by_id[a].distances[b]
-        return 0.0 if far == UNREACHABLE else min(1.0, LOCAL_DISTANCE / far)
+        return self.closenesses[a][b]
 
     def nearest_mems(self, numa_nodes: NumaSet) -> NumaSet:
-        """These NUMA nodes' own memory; where one has none, the nearest NUMA node with memory that also has CPUs, else any with memory."""
-        found = NumaSet()
+        """These NUMA nodes' own memory; where one has none, that of the nearest with CPUs, else of the nearest."""
+        mask = 0
         for one in numa_nodes:
-            if one in self.mems:
-                found |= NumaSet.of((one,))
-            elif self.mems:
-                candidates = (self.mems & self.cpu_nodes) or self.mems
-                found |= NumaSet.of((min(candidates, key=lambda other: (self.distance(one, other), other)),))
-        return found
+            mask |= self._nearest[one].mask
+        return NumaSet(mask)
 
 
 def uniform_distances(ids: tuple[int, ...]) -> dict[int, dict[int, int]]:
     """The distances that the kernel assumes without a SLIT: 10 at home, 20 elsewhere."""
     return {a: {b: LOCAL_DISTANCE if a == b else REMOTE_DISTANCE for b in ids} for a in ids}
+
+
+def _lowest_bit(mask: int) -> int:
+    return mask & -mask

@@ -1,0 +1,171 @@
+"""Which set of NUMA nodes it is: what is settled already, what was promised, what is planned, else the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placement import candidates
+from placement.cpuset import NumaSet
+from placement.decision import Reason
+from placement.hints import preferred_nodes
+from placement.policies import ADMITS
+from placement.request import Kin
+from placement.room import Candidate, Room
+from placement.wishes import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """candidate: None when nothing fits. preferred, admitted: as Decision has them."""
+
+    candidate: Candidate | None
+    preferred: bool
+    admitted: bool
+    reasons: tuple[Reason, ...]
+
+
+def choose(room: Room, kin: Kin) -> Choice:
+    """The set, what the topology manager would say of the request, and why."""
+    stays, why = _settled(room)
+    reasons = [why] if why is not None else []
+    if stays is None and not pinned(room):
+        best = narrowest(room)
+        stays, more = _as_told(room, kin, best)
+        reasons += more
+    if stays is None or not stays.fits:
+        return _judged(room, None, reasons)
+    return _judged(room, stays, [*reasons, *_remarks(room, stays)])
+
+
+def pinned(room: Room) -> bool:
+    """Whether a live container of the same seat is on CPUs that we gave it."""
+    occupancy = room.occupancy
+    containers = occupancy.directory.by_seat.get(room.request.seat_key, ())
+    return any(occupancy.holdings[one].cpus for one in containers)
+
+
+def _settled(room: Room) -> tuple[Candidate | None, Reason | None]:
+    """Where its pod is; a seat over the whole machine settles nothing, it was left open."""
+    machine = room.machine
+    seat = room.occupancy.seats.get(room.request.seat_key)
+    former = seat.numa_nodes & machine.cpu_nodes if seat is not None else NumaSet()
+    live = pinned(room)
+    if not former or (not live and former == machine.cpu_nodes and len(former) > 1):
+        return None, None
+    there = room.weigh(former.mask) if former <= NumaSet.of(room.usable) else None
+    if there is not None and there.fits and (live or not there.pressed):
+        return there, Reason("its pod is there", "", f"NUMA node {former}")
+    if not live:
+        short = there.short if there is not None else "CPUs"
+        return None, Reason("its former place", f"NUMA node {former}", f"short of {short or 'free memory'}")
+    wider = _grown(room, former)
+    text = f"widened to NUMA node {wider.numa_nodes}" if wider is not None else "left open"
+    return wider, Reason("its pod is there, but full", f"NUMA node {former}", text)
+
+
+def _grown(room: Room, former: NumaSet) -> Candidate | None:
+    """The running pod's NUMA nodes and as many of the nearest as it takes."""
+    mask = former.mask
+    for one in room.machine.outward[former.lowest]:
+        if one in room.usable:
+            mask |= 1 << one
+            if former <= NumaSet.of(room.usable) and (wider := room.weigh(mask)).fits:
+                return wider
+    return None
+
+
+def _as_told(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | None, list[Reason]]:
+    """The promised or the planned seat while it will do, else the best."""
+    reasons: list[Reason] = []
+    for told, what, broken in (
+        (kin.expected, "promised to the scheduler", "promise"),
+        (kin.planned, "planned beside its kin", "plan"),
+    ):
+        if not told:
+            continue
+        offered = room.weigh(told.mask) if told <= NumaSet.of(room.usable) else None
+        if offered is not None and best is not None and _will_do(room, offered, best):
+            return offered, [*reasons, Reason(what, "", f"NUMA node {told}")]
+        short = (offered.short or "better than its policy allows") if offered is not None else "usable CPUs"
+        reasons.append(Reason(broken, f"NUMA node {told}", f"does not hold: short of {short}"))
+    if best is None:
+        return None, reasons
+    if best.kin > 0:
+        return best, [*reasons, Reason("its kin are near", f"{best.kin:.2f}", f"NUMA node {best.numa_nodes}")]
+    return best, [*reasons, Reason("no kin here", "", f"the emptiest that fits is NUMA node {best.numa_nodes}")]
+
+
+def _will_do(room: Room, offered: Candidate, best: Candidate) -> bool:
+    if not offered.fits or (offered.pressed and not best.pressed):
+        return False
+    if room.request.opt_in.policy is Policy.BEST_EFFORT:
+        return True
+    return (len(offered.numa_nodes), offered.misses) <= (len(best.numa_nodes), best.misses)
+
+
+def narrowest(room: Room) -> Candidate | None:
+    """The best of the narrowest sets on which the request fits; None when it fits nowhere.
+
+    The families that `candidates` grows on large machines only gain with width, so that their width is found by halves.
+    """
+    usable = [*room.usable]
+    least = candidates.narrowest(usable, room.cpu, room.need)
+    if room.own is not None:
+        least = max(least, candidates.narrowest(usable, room.own, room.request.demand.whole_cpus))
+    most = len(usable)
+    if least <= 2 or most <= candidates.SMALL:
+        stop = most if most <= candidates.SMALL else 2
+        for width in range(least, stop + 1):
+            best = _best(room, usable, width)
+            if best is not None and best.fits:
+                return best
+        least = stop + 1
+    found = None
+    while least <= most:
+        width = (least + most) // 2
+        best = _best(room, usable, width)
+        if best is not None and best.fits:
+            found, most = best, width - 1
+        else:
+            least = width + 1
+    return found
+
+
+def _best(room: Room, usable: list[int], width: int) -> Candidate | None:
+    closest = room.occupancy.rules.prefer_closest_numa_nodes
+    weighed = [room.weigh(mask) for mask in candidates.of_width(room.machine, usable, width, room.cpu)]
+    return min(weighed, key=lambda one: one.rank(closest=closest), default=None)
+
+
+def _judged(room: Room, candidate: Candidate | None, reasons: list[Reason]) -> Choice:
+    policy = room.request.opt_in.policy
+    width = len(candidate.numa_nodes) if candidate is not None else 0
+    if candidate is not None and width == 1 and not candidate.misses and not candidate.spills:
+        preferred = True
+    else:
+        nodes = [node.id for node in room.machine.numa_nodes]
+        preferred = bool(preferred_nodes(room.providers(), nodes, single=policy is Policy.SINGLE_NUMA_NODE))
+    admitted = ADMITS[policy](preferred)
+    if not admitted:
+        reasons = [*reasons, Reason(f"policy {policy}", "", "would not admit this: no preferred set of NUMA nodes")]
+    return Choice(candidate, preferred, admitted, tuple(reasons))
+
+
+def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
+    """What was better and could not be had, and what is amiss with what was chosen."""
+    remarks = []
+    if len(room.kin) > 1:
+        nearest = max(room.kin, key=lambda one: (round(room.kin[one], 9), -one))
+        if round(room.kin[nearest], 9) > round(chosen.kin, 9) and nearest not in chosen.numa_nodes:
+            short = room.weigh(1 << nearest).short if nearest in room.usable else "CPUs that it may use"
+            number = f"NUMA node {nearest}, {room.kin[nearest]:.2f}"
+            remarks.append(Reason("nearer to its kin", number, f"short of {short}" if short else "not taken"))
+    if len(chosen.numa_nodes) > 1:
+        remarks.append(Reason("wide", f"{len(chosen.numa_nodes)} NUMA nodes", "none of fewer has the room"))
+    if chosen.misses:
+        remarks.append(Reason("devices", str(chosen.misses), "are near none of these NUMA nodes"))
+    if chosen.spills:
+        remarks.append(Reason("memory", "", "does not fit beside the CPUs, the rest is on a lower tier"))
+    if chosen.pressed:
+        remarks.append(Reason("memory pressure", "", "there, and nothing better fits"))
+    return remarks

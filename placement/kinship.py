@@ -1,0 +1,64 @@
+"""Where a pod's peers are: for each NUMA node the share of its kin weight that would be local there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from placement.cpuset import NumaSet
+from placement.occupancy import Occupancy, Seat
+from placement.request import Kin, Request
+from placement.scoring import kin_share
+from placement.topology import Machine
+
+PLANNED_WEIGHT = 1.0
+"""What a planned seat weighs, as a share of all peers together (one peer's weight where there is none yet)."""
+
+
+def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Seat, float]]:
+    """The seated peers with their weights; a pod's other containers are peers in container scope, where they are
+    told.
+    """
+    own = request.seat_key
+    found: Iterable[tuple[str, float]]
+    directory = occupancy.directory
+    if kin.weights:
+        found = ((key, weight) for pod, weight in kin.weights.items() for key in directory.by_pod.get(pod, ()))
+    else:
+        group = request.opt_in.group
+        found = ((key, 1.0) for key in directory.by_group.get(group, ())) if group else ()
+    seats = ((occupancy.seats[key], weight) for key, weight in found if key != own)
+    return [(seat, weight) for seat, weight in seats if seat.opted_in and weight > 0]
+
+
+def pulls(machine: Machine, peers: list[tuple[Seat, float]], kin: Kin) -> dict[int, float]:
+    """For each NUMA node with CPUs its kin share. A peer on several NUMA nodes is a part of it on each, by their
+    CPUs.
+    """
+    at_home: dict[int, float] = {}
+    for seat, weight in peers:
+        for one, share in homes(machine, seat.numa_nodes).items():
+            at_home[one] = at_home.get(one, 0.0) + weight * share
+    total = sum(weight for _, weight in peers) + kin.elsewhere
+    planned = homes(machine, kin.planned)
+    if planned:
+        weight = PLANNED_WEIGHT * total or 1.0
+        total += weight
+        for one, share in planned.items():
+            at_home[one] = at_home.get(one, 0.0) + weight * share
+    if not at_home:
+        return dict.fromkeys(machine.cpu_nodes, 0.0)
+    near = machine.closenesses
+    return {
+        one: kin_share(sum(weight * near[one][home] for home, weight in at_home.items()), total)
+        for one in machine.cpu_nodes
+    }
+
+
+def homes(machine: Machine, numa_nodes: NumaSet) -> Mapping[int, float]:
+    """The NUMA nodes with CPUs among these, each with its share of their CPUs."""
+    sizes = machine.cpu_counts
+    counts = {one: sizes[one] for one in numa_nodes if sizes.get(one)}
+    if len(counts) == 1:
+        return dict.fromkeys(counts, 1.0)
+    total = sum(counts.values())
+    return {one: size / total for one, size in counts.items()}

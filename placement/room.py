@@ -1,0 +1,195 @@
+"""What one request finds on a machine, by NUMA node, and what a set of NUMA nodes would be worth to it.
+
+A demand fits on a set when the CPU requests of everybody there stay within its CPUs, the memory requests within its
+memory (by account, and by what is really free), its hugepages within those set aside, and, for own CPUs, when the
+shared pool can spare them. A memory-only NUMA node lends its memory to the nearest one with CPUs, at the price of
+rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from placement.cpuset import NumaSet
+from placement.hints import Need, Provider
+from placement.memory import STALLED, capacity, tiers
+from placement.occupancy import Occupancy, Part
+from placement.request import Request
+from placement.scoring import empty_share, room_share, score
+from placement.tally import EMPTY, Load, shared_out
+from placement.topology import Machine
+
+CPU, OWN, MEMORY, HUGEPAGES = "CPU", "own CPUs", "memory", "hugepages"
+"""What a set can be short of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A set of NUMA nodes, weighed. short: what it lacks, empty when the demand fits.
+
+    pressed: one of them is under memory pressure. misses: devices that are near none of them. spills: memory would come
+    from a lower tier. kin, room, empty, span: the terms of `scoring`. left: thousandths of a CPU that stay unrequested.
+    """
+
+    numa_nodes: NumaSet
+    short: str
+    pressed: bool
+    misses: int
+    spills: bool
+    kin: float
+    room: float
+    empty: float
+    span: float
+    left: int
+    seats: int
+
+    @property
+    def fits(self) -> bool:
+        return not self.short
+
+    @property
+    def score(self) -> float:
+        return score(self.kin, self.room, self.empty, self.span) if self.fits else 0.0
+
+    def rank(self, *, closest: bool) -> tuple[float, ...]:
+        """Smaller is better. closest: a shorter average distance goes before emptiness, as the kubelet's option has
+        it.
+        """
+        return (
+            bool(self.short),
+            len(self.numa_nodes),
+            self.pressed,
+            self.misses,
+            self.spills,
+            -round(self.kin, 9),
+            -round(self.room, 9),
+            -round(self.span, 9) if closest else 0,
+            -round(self.empty, 9),
+            self.seats,
+            self.numa_nodes.mask,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What there is for one request.
+
+    By NUMA node: free, the mask of the CPUs it could run on; cpu, thousandths that are not requested; own, CPUs that
+    could become its own (None when it shares); memory by account, and real, in bytes; kin, its share of the kin
+    weight. usable: the NUMA nodes where it may go. need: the thousandths it needs; real_need: the bytes that it has
+    yet to take. load: what all other seats put on the machine. rest: thousandths that the rest of its group will ask
+    for.
+    """
+
+    machine: Machine
+    occupancy: Occupancy
+    request: Request
+    load: Load
+    usable: tuple[int, ...]
+    free: Mapping[int, int]
+    cpu: Mapping[int, int]
+    need: int
+    own: Mapping[int, int] | None
+    memory: Mapping[int, int]
+    real: Mapping[int, int]
+    real_need: int
+    kin: Mapping[int, float]
+    rest: int
+
+    def weigh(self, mask: int) -> Candidate:
+        """What the set of NUMA nodes with this mask, usable ones, is worth."""
+        nodes = [one for one in self.usable if mask >> one & 1]
+        counts = self.machine.cpu_counts
+        size = sum(counts[one] for one in nodes)
+        left = self.left(nodes)
+        home = self.machine.nearest_mems(NumaSet(mask))
+        enough = self._has_memory(home)
+        spills = not enough and self._has_memory(home | tiers(self.machine, NumaSet(mask)))
+        used = sum(self.occupancy.used_cpu.get(one, 0) for one in nodes)
+        return Candidate(
+            numa_nodes=NumaSet(mask),
+            short=self._short(nodes, left, enough_memory=enough or spills),
+            pressed=any(self.occupancy.stalled.get(one, 0.0) >= STALLED for one in nodes),
+            misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
+            spills=spills,
+            kin=sum(self.kin[one] * counts[one] for one in nodes) / size,
+            room=room_share(left, self.rest),
+            empty=empty_share(left, used, 1000 * size),
+            span=span(self.machine, nodes),
+            left=left,
+            seats=sum(self.load.rows.get(one, EMPTY).seats for one in nodes),
+        )
+
+    def left(self, nodes: Sequence[int]) -> int:
+        """Thousandths that stay unrequested; an overcommitted NUMA node gives nothing to a wide set, and takes
+        nothing.
+        """
+        if len(nodes) == 1:
+            return self.cpu[nodes[0]] - self.need
+        return sum(max(0, self.cpu[one]) for one in nodes) - self.need
+
+    def _short(self, nodes: Sequence[int], left: int, *, enough_memory: bool) -> str:
+        if left < 0 < self.need:
+            return CPU
+        if self.own is not None and sum(self.own[one] for one in nodes) < self.request.demand.whole_cpus:
+            return OWN
+        return "" if enough_memory else MEMORY
+
+    def _has_memory(self, mems: NumaSet) -> bool:
+        demand = self.request.seat_demand
+        if demand.memory and self.memory and sum(max(0, self.memory[one]) for one in mems) < demand.memory:
+            return False
+        if self.real_need and self.memory and sum(max(0, self.real[one]) for one in mems) < self.real_need:
+            return False
+        return all(
+            sum(self.pages(one, size) for one in mems) >= amount for size, amount in demand.hugepages.items() if amount
+        )
+
+    def pages(self, numa_node: int, size: int) -> int:
+        """Bytes free in hugepages of one size."""
+        return self.machine.node(numa_node).hugepages.get(size, 0) - self.load.hugepages.get((numa_node, size), 0)
+
+    def parts(self, candidate: Candidate) -> tuple[Part, ...]:
+        """How the demand would lie there; empty when all of it is on one NUMA node."""
+        nodes = [*candidate.numa_nodes]
+        mems = self.machine.nearest_mems(candidate.numa_nodes)
+        if len(nodes) == 1 and not candidate.spills and mems <= candidate.numa_nodes:
+            return ()
+        demand = self.request.seat_demand
+        milli = dict(zip(nodes, shared_out(demand.cpu_milli, [self.cpu[one] for one in nodes]), strict=True))
+        home = [*mems]
+        here = min(demand.memory, sum(max(0, self.memory[one]) for one in home)) if candidate.spills else demand.memory
+        held = dict(zip(home, shared_out(here, [self.memory[one] for one in home]), strict=True))
+        lower = [*tiers(self.machine, candidate.numa_nodes)] if candidate.spills else []
+        rest = shared_out(demand.memory - here, [self.memory[one] for one in lower])
+        held.update(zip(lower, rest, strict=True))
+        return tuple(Part(one, milli.get(one, 0), held.get(one, 0)) for one in sorted({*milli, *held}))
+
+    def providers(self) -> tuple[Provider, ...]:
+        """The request as the topology manager's hint providers have it.
+
+        Unlike the kubelet's, a NUMA node without memory counts that of the nearest one as its own.
+        """
+        machine, demand = self.machine, self.request.seat_demand
+        thousandths = {one: 1000 * count for one, count in machine.cpu_counts.items()}
+        cpu: Provider = (Need(CPU, self.need, thousandths, {one: self.cpu[one] for one in self.usable}),)
+        if self.own is not None:
+            cpu += (Need(OWN, self.request.demand.whole_cpus, machine.cpu_counts, self.own),)
+        near = {node.id: machine.nearest_mems(NumaSet.of((node.id,))) for node in machine.numa_nodes}
+        whole = {one: sum(capacity(machine, mem) for mem in mems) for one, mems in near.items()}
+        free = {one: sum(min(self.memory[mem], self.real[mem]) for mem in mems) for one, mems in near.items()}
+        memory: Provider = (Need(MEMORY, demand.memory if machine.mems else 0, whole, free),)
+        for size, amount in demand.hugepages.items():
+            aside = {node.id: node.hugepages.get(size, 0) for node in machine.numa_nodes}
+            memory += (Need(HUGEPAGES, amount, aside, {one: self.pages(one, size) for one in aside}),)
+        devices = (dict.fromkeys(one, 1) for one in self.request.devices if one)
+        return cpu, memory, *((Need("device", 1, one, one),) for one in devices)
+
+
+def span(machine: Machine, nodes: Sequence[int]) -> float:
+    """The mean closeness among NUMA nodes, each to itself included."""
+    if len(nodes) == 1:
+        return 1.0
+    near = machine.closenesses
+    return sum(near[a][b] for a in nodes for b in nodes) / len(nodes) ** 2

@@ -1,0 +1,155 @@
+"""What an occupancy adds up to, carried from one occupancy to the next rather than counted anew.
+
+A decision among hundreds of containers must not look at each of them: a `Directory` finds seats and holdings by what
+they belong to, a `Load` holds sums by NUMA node. All sums are integers, so that taking away restores exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from placement.seat import Holding, Part, Seat
+from placement.topology import Machine
+from placement.wishes import Pool
+
+
+class Row(NamedTuple):
+    """What one NUMA node carries: CPU in thousandths, bytes requested, bytes that bound seats may use, seats."""
+
+    cpu: int = 0
+    memory: int = 0
+    promised: int = 0
+    seats: int = 0
+
+
+EMPTY = Row()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Sums by NUMA node, and by (NUMA node, page size) for hugepages, in bytes. Absent: nothing."""
+
+    rows: Mapping[int, Row] = field(default_factory=dict)
+    hugepages: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    def plus(self, other: Load, sign: int = 1) -> Load:
+        """With the other's sums added (or, with sign -1, taken away)."""
+        rows = dict(self.rows)
+        for one, (cpu, memory, promised, seats) in other.rows.items():
+            mine = rows.get(one, EMPTY)
+            rows[one] = Row(
+                mine.cpu + sign * cpu,
+                mine.memory + sign * memory,
+                mine.promised + sign * promised,
+                mine.seats + sign * seats,
+            )
+        pages = self.hugepages
+        if other.hugepages:
+            pages = {**pages, **{key: pages.get(key, 0) + sign * more for key, more in other.hugepages.items()}}
+        return Load(rows, pages)
+
+
+NOTHING = Load()
+
+
+def load_of(machine: Machine, seat: Seat | None, own: int) -> Load:
+    """What a seat puts on each NUMA node, given the mask of the CPUs that its containers have for themselves.
+
+    Own CPUs count whole where they are, also when they are more than what was asked for; where they cover the demand,
+    no more of it counts.
+    """
+    owned = {node.id: 1000 * (node.cpus.mask & own).bit_count() for node in machine.numa_nodes} if own else {}
+    rows = {one: Row(cpu=milli) for one, milli in owned.items() if milli}
+    if seat is None:
+        return Load(rows)
+    parts = seat.parts or _parts(machine, seat)
+    weights = [part.memory for part in parts]
+    demand = seat.demand
+    no_more = seat.pool is not Pool.SHARED or sum(owned.values()) >= demand.cpu_milli
+    cpus = shared_out(0 if no_more else demand.cpu_milli, [part.cpu_milli for part in parts])
+    memory = shared_out(demand.memory, weights)
+    promised = shared_out(max(demand.memory, demand.memory_limit or 0) if seat.bound else demand.memory, weights)
+    for (one, _, _), milli, asked, may_use in zip(parts, cpus, memory, promised, strict=True):
+        rows[one] = Row(max(milli, owned.get(one, 0)), asked, may_use, 1)
+    pages = {
+        (part.numa_node, size): share
+        for size, amount in demand.hugepages.items()
+        for part, share in zip(parts, shared_out(amount, weights), strict=True)
+    }
+    return Load(rows, pages)
+
+
+def shared_out(total: int, weights: Sequence[int]) -> list[int]:
+    """Integers in proportion to the weights (evenly where none is positive) that add up to the total."""
+    counted = [max(0, weight) for weight in weights]
+    if not any(counted):
+        counted = [1] * len(counted)
+    whole, seen, given, shares = sum(counted), 0, 0, []
+    for weight in counted:
+        seen += weight
+        shares.append(total * seen // whole - given)
+        given += shares[-1]
+    return shares
+
+
+def _parts(machine: Machine, seat: Seat) -> tuple[Part, ...]:
+    """Weights by the number of CPUs; NUMA nodes that the machine does not have are left out."""
+    nodes = [node for node in machine.numa_nodes if node.id in seat.numa_nodes]
+    return tuple(Part(node.id, len(node.cpus), len(node.cpus)) for node in nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Seats' keys by pod and by group, containers' ids by seat, and the CPUs that some container has for itself.
+
+    special: keys of seats outside the shared pool, or that want to be alone.
+    """
+
+    by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_group: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_seat: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    special: tuple[str, ...] = ()
+    exclusive: int = 0
+
+    def changed(
+        self,
+        seats: Iterable[tuple[Seat | None, Seat | None]],
+        holdings: Iterable[tuple[Holding | None, Holding | None]],
+    ) -> Directory:
+        """After these changes, each (before, after)."""
+        by_pod, by_group, by_seat = dict(self.by_pod), dict(self.by_group), dict(self.by_seat)
+        special, exclusive = self.special, self.exclusive
+        for before, after in seats:
+            if before is not None:
+                _remove(by_pod, before.pod, before.key)
+                _remove(by_group, before.group, before.key)
+                special = tuple(key for key in special if key != before.key)
+            if after is not None:
+                _add(by_pod, after.pod, after.key)
+                _add(by_group, after.group, after.key)
+                special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
+        changes = tuple(holdings)
+        for old, _ in changes:  # all that go before any that come: CPUs may pass from one to another
+            if old is not None:
+                _remove(by_seat, old.seat, old.container)
+                exclusive &= ~old.exclusive.mask
+        for _, new in changes:
+            if new is not None:
+                _add(by_seat, new.seat, new.container)
+                exclusive |= new.exclusive.mask
+        return Directory(by_pod, by_group, by_seat, special, exclusive)
+
+
+def _add(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:
+    if key:
+        index[key] = (*index.get(key, ()), one)
+
+
+def _remove(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:
+    rest = tuple(other for other in index.get(key, ()) if other != one)
+    if rest:
+        index[key] = rest
+    else:
+        index.pop(key, None)
