@@ -24,11 +24,13 @@ CGROUP_ID = 21
 EXTENSIONS = 1 << INFO - 1
 
 MESSAGE_SIZE = 72
-INFO_BYTES_ACKED = 120
-"""tcpi_bytes_acked, then tcpi_bytes_received, in struct tcp_info."""
+INFO_BYTES_RECEIVED = 128
+"""tcpi_bytes_received in struct tcp_info."""
 INFO_DATA_SEGMENTS = 152
 """tcpi_data_segs_in, then tcpi_data_segs_out."""
-INFO_SIZE = 160
+INFO_BYTES_SENT = 200
+"""tcpi_bytes_sent, then tcpi_bytes_retrans: Linux 4.19. (tcpi_bytes_acked lags, and counts a client's SYN.)"""
+INFO_SIZE = 216
 
 
 class DiagError(Exception):
@@ -84,15 +86,14 @@ def connection(body: bytes) -> Connection:
     family, state = body[0], body[1]
     local_port, remote_port = struct.unpack_from(">HH", body, 4)
     (cookie,) = struct.unpack_from("=Q", body, 44)
-    acked = received = segments_received = segments_sent = cgroup = 0
+    sent = resent = received = segments_received = segments_sent = cgroup = 0
     for kind, value in attributes(body[MESSAGE_SIZE:]):
         if kind == INFO and len(value) >= INFO_SIZE:
-            acked, received = struct.unpack_from("=QQ", value, INFO_BYTES_ACKED)
+            (received,) = struct.unpack_from("=Q", value, INFO_BYTES_RECEIVED)
+            sent, resent = struct.unpack_from("=QQ", value, INFO_BYTES_SENT)
             segments_received, segments_sent = struct.unpack_from("=II", value, INFO_DATA_SEGMENTS)
         elif kind == CGROUP_ID:
             (cgroup,) = struct.unpack_from("=Q", value)
-    # The SYN counts as one byte acknowledged, and so does the FIN.
-    sent = max(0, acked - (2 if state == FIN_WAIT2 else 1))
     return Connection(
         cookie,
         state,
@@ -101,7 +102,7 @@ def connection(body: bytes) -> Connection:
         _address(family, body[24:40]),
         remote_port,
         cgroup,
-        sent,
+        sent - resent,
         segments_sent,
         received,
         segments_received,

@@ -36,15 +36,14 @@ class DutyCycle:
 
     def phase(self, elapsed: float) -> Phase:
         """The phase at `elapsed` seconds after the start."""
-        cycle = int(elapsed // self.period_s)
-        begin, end = self._window(cycle)
         if self.share == 1:
-            return Phase(on=True, until=(cycle + 1) * self.period_s)
-        if elapsed < begin:
-            return Phase(on=False, until=begin)
-        if elapsed < end:
-            return Phase(on=True, until=end)
-        return Phase(on=False, until=self._window(cycle + 1)[0])
+            return Phase(on=True, until=elapsed + self.period_s)
+        cycle = int(elapsed // self.period_s)
+        while True:
+            begin, end = self._window(cycle)
+            if elapsed < end:
+                return Phase(on=elapsed >= begin, until=end if elapsed >= begin else begin)
+            cycle += 1
 
     def _window(self, cycle: int) -> tuple[float, float]:
         slack = (1 - self.share) * self.period_s

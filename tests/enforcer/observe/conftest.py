@@ -25,3 +25,33 @@ def bpf_allowed():
 def lab(bpf_allowed):
     with observe_lab.lab() as built:
         yield built
+
+
+@pytest.fixture
+def allowed():
+    """Opens and attaches a collector, or skips with the kernel's own words."""
+
+    def open_attached(open_collector, *arguments):
+        try:
+            collector = open_collector(*arguments)
+        except Refused as error:
+            pytest.skip(f"the kernel refuses: {error}")
+        try:
+            collector.attach()
+        except OSError as error:
+            collector.close()
+            pytest.skip(f"the kernel refuses: {error}")
+        return collector
+
+    return open_attached
+
+
+@pytest.fixture
+def pods(lab):
+    """Two pods on one wire: the cgroup and namespace of client and server."""
+    client, server = lab.namespace(), lab.namespace()
+    lab.veth(client, server, ["10.87.0.1/24", "fd87::1/64"], ["10.87.0.2/24", "fd87::2/64"])
+    return {
+        "client": {"cgroup": lab.cgroup("client"), "namespace": client},
+        "server": {"cgroup": lab.cgroup("server"), "namespace": server},
+    }

@@ -7,6 +7,8 @@ import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from enforcer.observe.counters import Flow, address
+
 PEER = Path(__file__).parent / "traffic_peer.py"
 DEADLINE_S = 60
 _numbers = itertools.count()
@@ -58,9 +60,9 @@ class Lab:
         a, b = unique("v"), unique("v")
         run("ip", "-n", left, "link", "add", a, "type", "veth", "peer", "name", b, "netns", right)
         for name, end, addresses in ((left, a, left_addresses), (right, b, right_addresses)):
-            for address in addresses:
-                nodad = ["nodad"] if ":" in address else []
-                run("ip", "-n", name, "addr", "add", address, "dev", end, *nodad)
+            for prefix in addresses:
+                nodad = ["nodad"] if ":" in prefix else []
+                run("ip", "-n", name, "addr", "add", prefix, "dev", end, *nodad)
             run("ip", "-n", name, "link", "set", end, "up")
         return a, b
 
@@ -68,7 +70,7 @@ class Lab:
         """A process inside `cgroup` and `namespace`, killed at the end of the test."""
         inside = ["ip", "netns", "exec", namespace] if namespace else []
         shell = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(cgroup.path / "cgroup.procs"), *inside, *command]
-        process = subprocess.Popen(shell, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._stack.callback(end, process)
         return process
 
@@ -80,14 +82,24 @@ class Lab:
 
     def ask(self, kind, address, port, request, reply, count, *extra, cgroup, namespace=None):
         """Run a client to its end."""
-        arguments = map(str, (kind, address, port, request, reply, count, *extra))
-        process = self.start(sys.executable, "-SE", str(PEER), "ask", *arguments, cgroup=cgroup, namespace=namespace)
+        with self.asking(kind, address, port, request, reply, count, *extra, cgroup=cgroup, namespace=namespace):
+            pass
+
+    @contextmanager
+    def asking(self, *arguments, cgroup, namespace=None):
+        """A client that has had all its replies and keeps its connection open as long as the context."""
+        command = [sys.executable, "-SE", str(PEER), "ask", *map(str, arguments)]
+        process = self.start(*command, cgroup=cgroup, namespace=namespace)
+        assert process.stdout.readline() == "answered\n"
+        yield process
+        process.stdin.close()
         assert process.wait(DEADLINE_S) == 0
 
 
 def end(process):
     process.kill()
     process.wait()
+    process.stdin.close()
     process.stdout.close()
 
 
@@ -101,3 +113,13 @@ def run(*command):
 def lab():
     with ExitStack() as stack:
         yield Lab(stack)
+
+
+def flows(snapshot, pods):
+    """{(pod's name, peer's address, port, server, protocol): volume} of the cgroups of the test."""
+    names = {pod["cgroup"].id: name for name, pod in pods.items()}
+    return {
+        (names[key.cgroup], str(address(key.peer)), key.port, key.server, key.protocol): volume
+        for key, volume in snapshot.counters.items()
+        if isinstance(key, Flow) and key.cgroup in names
+    }

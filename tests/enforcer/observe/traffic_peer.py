@@ -1,19 +1,23 @@
 """A client or server whose every byte is known, run by the tests inside a cgroup and a network namespace.
 
 serve KIND ADDRESS PORT REQUEST REPLY            answers each REQUEST bytes with REPLY bytes; prints "ready" once bound
-ask KIND ADDRESS PORT REQUEST REPLY COUNT [-n CONNECTIONS] [--sources PREFIX]
-                                                 COUNT exchanges on each connection, then ends
+ask KIND ADDRESS PORT REQUEST REPLY COUNT        COUNT exchanges on each connection; prints
+                                                 "answered" and ends with its input
 
 KIND is tcp, udp, sendto (UDP without connect), unix or unixgram. For unix sockets ADDRESS is a path.
---sources 127.0.1. binds connection i to 127.0.1.i.
+-n: connections, one after another. --sources 127.0.1. binds connection i to 127.0.1.i, --bind 10.0.0.1:123 to just that.
+--peek looks at each reply before taking it. --extensions sends IPv6 hop-by-hop and destination options along.
 """
 
 import argparse
 import os
 import socket
+import sys
 import threading
 
 STREAMS = ("tcp", "unix")
+PADDING = bytes([0, 0, 1, 4]) + bytes(4)
+"""An IPv6 options header of 8 bytes with nothing but a PadN option in it: Linux drops more than 7 bytes of padding."""
 
 
 def endpoint(kind, address, port):
@@ -68,6 +72,11 @@ def ask_once(options, index):
     with new_socket(options.kind, options.address) as asking:
         if options.sources:
             asking.bind((f"{options.sources}{index + 1}", 0))
+        if options.bind:
+            asking.bind((options.bind.rsplit(":", 1)[0], int(options.bind.rsplit(":", 1)[1])))
+        if options.extensions:
+            asking.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, PADDING)
+            asking.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_DSTOPTS, PADDING)
         if options.kind == "unixgram":
             asking.bind(f"{options.address}.{os.getpid()}")
         if options.kind != "sendto":
@@ -77,11 +86,16 @@ def ask_once(options, index):
                 asking.sendto(b"q" * options.request, where)
             else:
                 asking.sendall(b"q" * options.request)
+            if options.peek:
+                asking.recv(options.reply, socket.MSG_PEEK)
             if options.kind in STREAMS:
                 if not read_exactly(asking, options.reply):
                     raise SystemExit("the server closed early")
             elif options.reply:
                 asking.recv(1 << 16)
+        if index == options.connections - 1:
+            print("answered", flush=True)
+            sys.stdin.read()
         if options.kind in STREAMS:
             asking.shutdown(socket.SHUT_WR)
             asking.recv(1)
@@ -103,6 +117,9 @@ def main():
     parser.add_argument("count", type=int, nargs="?", default=0)
     parser.add_argument("-n", "--connections", type=int, default=1)
     parser.add_argument("--sources", default="")
+    parser.add_argument("--bind", default="")
+    parser.add_argument("--peek", action="store_true")
+    parser.add_argument("--extensions", action="store_true")
     options = parser.parse_args()
     {"serve": serve, "ask": ask}[options.action](options)
 
