@@ -48,14 +48,14 @@ class Attached:
         launched: tuple[str, str, str] | None = None,
         pid: int = 0,
     ) -> None:
-        self.connection = Connection(sock, self._serve)
+        self._registered = threading.Event()
+        self.connection = Connection(sock, self._serve, on_close=self._registered.set)
         self._pid = pid
         self.events = 0
         self.index, self.name, self._config = launched or ("", "", "")
         self._launched = launched is not None
         self._terms = terms
         self._update = update
-        self._registered = threading.Event()
 
     def __str__(self) -> str:
         return f"{self.index}-{self.name}"
@@ -67,6 +67,7 @@ class Attached:
         self.connection.open()
         if not self._registered.wait(self._terms.registration_timeout_s):
             self.connection.close("plugin registration timed out")
+        if self.connection.closed:
             raise PluginLostError(self.connection.reason)
         if self._terms.refuse_registration or not INDEX.fullmatch(self.index):
             # The real one leaves this connection open, and never says anything on it again.

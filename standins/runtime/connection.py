@@ -33,8 +33,11 @@ class PluginLostError(Exception):
 class Connection:
     """Reads in a thread of its own, from `open()` until either side closes."""
 
-    def __init__(self, sock: socket.socket, serve: Callable[[str, bytes], Message]) -> None:
+    def __init__(
+        self, sock: socket.socket, serve: Callable[[str, bytes], Message], on_close: Callable[[], None]
+    ) -> None:
         self.reason = ""
+        self._on_close = on_close
         self._socket = sock
         self._serve = serve
         self._streams = itertools.count(1, 2)
@@ -78,6 +81,7 @@ class Connection:
     def close(self, reason: str) -> None:
         """Idempotent; the first reason stays."""
         self.reason = self.reason or reason
+        self._on_close()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         for future in list(self._pending.values()):
