@@ -61,17 +61,8 @@ class Decision:
 
     def seat(self, request: Request) -> Seat:
         """The room that the pod (in container scope: the container) has from now on."""
-        return Seat(
-            key=request.seat_key,
-            pod=request.pod,
-            group=request.opt_in.group,
-            numa_nodes=self.numa_nodes,
-            demand=self.seat_demand or request.seat_demand,
-            parts=self.parts,
-            bound=bool(self.mems),
-            pool=request.pool,
-            alone=request.opt_in.alone,
-        )
+        seat = request.seat(self.numa_nodes, self.parts)
+        return seat if self.seat_demand is None else replace(seat, demand=self.seat_demand)
 
     def holding(self, request: Request) -> Holding:
         """What the container has from now on."""

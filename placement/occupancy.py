@@ -105,7 +105,7 @@ class Occupancy:
             if checked and one is not None:
                 _check(after, one)
         gone = (self.holdings[key] for key in holdings if key in self.holdings)
-        owners = {one.seat for one in (*gone, *holdings.values()) if one is not None and one.exclusive}
+        owners = {one.seat for one in (*gone, *holdings.values()) if one is not None and (one.exclusive or one.mems)}
         self._carry_load(after, {*seats, *owners})
         return after
 
@@ -158,7 +158,8 @@ class Occupancy:
 
     def load_of(self, machine: Machine, key: str) -> Load:
         """What one seat puts on each NUMA node."""
-        return load_of(machine, self.seats.get(key), self.own_of(key))
+        bound = any(self.holdings[one].mems for one in self.directory.by_seat.get(key, ()))
+        return load_of(machine, self.seats.get(key), self.own_of(key), bound=bound)
 
     def cpu_load(self, machine: Machine, but: str = "") -> dict[int, int]:
         """Thousandths of a CPU seated on each NUMA node, without the seat `but`."""
@@ -193,7 +194,7 @@ def fingerprint(seats: Iterable[Seat], holdings: Iterable[Holding]) -> int:
     """64 bits that are equal when two ends hold the same placements, in whatever order they learned of them."""
     lines = [
         f"s {one.key} {one.group} {one.numa_nodes} {one.demand.cpu_milli} {one.demand.memory}"
-        f" {one.pool} {one.bound:d}{one.alone:d} {[*map(tuple, one.parts)]}"
+        f" {one.pool} {one.alone:d} {[*map(tuple, one.parts)]}"
         for one in seats
     ]
     lines += [f"h {one.container} {one.seat} {one.cpus} {one.mems} {one.exclusive} {one.foreign:d}" for one in holdings]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from placement.cpuset import NumaSet
 from placement.demand import Demand
+from placement.seat import Part, Seat
 from placement.wishes import Cpus, OptIn, Pool, Scope
 
 
@@ -32,6 +33,19 @@ class Request:
     @property
     def seat_demand(self) -> Demand:
         return self.pod_demand if self.opt_in.scope is Scope.POD else self.demand
+
+    def seat(self, numa_nodes: NumaSet, parts: tuple[Part, ...] = ()) -> Seat:
+        """The room that its pod (in container scope: the container) has there."""
+        return Seat(
+            key=self.seat_key,
+            pod=self.pod,
+            group=self.opt_in.group,
+            numa_nodes=numa_nodes,
+            demand=self.seat_demand,
+            parts=parts,
+            pool=self.pool,
+            alone=self.opt_in.alone,
+        )
 
     @property
     def wants_own(self) -> bool:

@@ -24,8 +24,8 @@ class Seat:
 
     key: the pod's uid, or UID/CONTAINER-NAME in container scope, or a container's id where it has not opted in.
     group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
-    parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. bound: its memory can't go
-    elsewhere. alone: it shares its NUMA nodes with no other opted-in pod, those in the reclaimed pool aside.
+    parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
+    with no other opted-in pod, those in the reclaimed pool aside.
     """
 
     key: str
@@ -34,7 +34,6 @@ class Seat:
     numa_nodes: NumaSet
     demand: Demand
     parts: tuple[Part, ...] = ()
-    bound: bool = False
     pool: Pool = Pool.SHARED
     alone: bool = False
 

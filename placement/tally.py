@@ -54,8 +54,8 @@ class Load:
 NOTHING = Load()
 
 
-def load_of(machine: Machine, seat: Seat | None, own: int) -> Load:
-    """What a seat puts on each NUMA node, given the mask of the CPUs that its containers have for themselves.
+def load_of(machine: Machine, seat: Seat | None, own: int, *, bound: bool) -> Load:
+    """What a seat puts on each NUMA node. own: the mask of its own CPUs; bound: its memory can go nowhere else.
 
     Own CPUs count whole where they are, also when they are more than what was asked for; where they cover the demand,
     no more of it counts.
@@ -70,7 +70,7 @@ def load_of(machine: Machine, seat: Seat | None, own: int) -> Load:
     no_more = seat.pool is not Pool.SHARED or sum(owned.values()) >= demand.cpu_milli
     cpus = shared_out(0 if no_more else demand.cpu_milli, [part.cpu_milli for part in parts])
     memory = shared_out(demand.memory, weights)
-    promised = shared_out(max(demand.memory, demand.memory_limit or 0) if seat.bound else demand.memory, weights)
+    promised = shared_out(max(demand.memory, demand.memory_limit or 0) if bound else demand.memory, weights)
     for (one, _, _), milli, asked, may_use in zip(parts, cpus, memory, promised, strict=True):
         rows[one] = Row(max(milli, owned.get(one, 0)), asked, may_use, 1)
     pages = {

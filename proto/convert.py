@@ -5,12 +5,18 @@ from __future__ import annotations
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Kin, Reason
 from placement.demand import Demand
-from placement.occupancy import Holding, Seat
+from placement.occupancy import Holding, Part, Seat
+from placement.rules import Rules
 from placement.topology import Machine, NumaNode
+from placement.wishes import Pool
 from proto import report_pb2 as pb
 
+DEFAULT_RULES = Rules()
 
-def machine_to(machine: Machine, reserved: CpuSet = CpuSet()) -> pb.Machine:
+_POOLS = {str(pool): pool for pool in Pool}
+
+
+def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEFAULT_RULES) -> pb.Machine:
     return pb.Machine(
         name=machine.name,
         numa_nodes=[
@@ -27,6 +33,23 @@ def machine_to(machine: Machine, reserved: CpuSet = CpuSet()) -> pb.Machine:
         caches=[str(cache) for cache in machine.caches],
         sockets=[str(socket) for socket in machine.sockets],
         reserved_cpus=str(reserved),
+        rules=pb.Rules(
+            prefer_closest_numa_nodes=rules.prefer_closest_numa_nodes,
+            max_allowable_numa_nodes=rules.max_allowable_numa_nodes,
+            everyone=rules.everyone,
+        ),
+    )
+
+
+def rules_from(message: pb.Machine) -> Rules:
+    """The operator's settings that came with a machine; the defaults for what was not told."""
+    told = message.rules
+    return Rules(
+        prefer_closest_numa_nodes=told.prefer_closest_numa_nodes
+        if told.HasField("prefer_closest_numa_nodes")
+        else DEFAULT_RULES.prefer_closest_numa_nodes,
+        max_allowable_numa_nodes=told.max_allowable_numa_nodes,
+        everyone=told.everyone,
     )
 
 
@@ -78,16 +101,23 @@ def seat_to(seat: Seat) -> pb.Seat:
         group=seat.group,
         numa_nodes=str(seat.numa_nodes),
         demand=demand_to(seat.demand),
+        parts=[pb.Part(numa_node=one, cpu_milli=milli, memory=memory) for one, milli, memory in seat.parts],
+        pool="" if seat.pool is Pool.SHARED else seat.pool,
+        alone=seat.alone,
     )
 
 
 def seat_from(message: pb.Seat) -> Seat:
+    """PlacementError when the message is not a seat; a pool that is not known here is the shared one."""
     return Seat(
         key=message.key,
         pod=message.pod,
         group=message.group,
         numa_nodes=NumaSet.parse(message.numa_nodes),
         demand=demand_from(message.demand),
+        parts=tuple(Part(one.numa_node, one.cpu_milli, one.memory) for one in message.parts),
+        pool=_POOLS.get(message.pool, Pool.SHARED),
+        alone=message.alone,
     )
 
 
@@ -100,6 +130,7 @@ def holding_to(holding: Holding) -> pb.Holding:
         cpus=str(holding.cpus),
         mems=str(holding.mems),
         exclusive=str(holding.exclusive),
+        foreign=holding.foreign,
     )
 
 
@@ -112,6 +143,7 @@ def holding_from(message: pb.Holding) -> Holding:
         cpus=CpuSet.parse(message.cpus),
         mems=NumaSet.parse(message.mems),
         exclusive=CpuSet.parse(message.exclusive),
+        foreign=message.foreign,
     )
 
 

@@ -69,20 +69,32 @@ class Ack(_message.Message):
     def __init__(self, generation: _Optional[int] = ...) -> None: ...
 
 class Machine(_message.Message):
-    __slots__ = ("name", "numa_nodes", "cores", "caches", "sockets", "reserved_cpus")
+    __slots__ = ("name", "numa_nodes", "cores", "caches", "sockets", "reserved_cpus", "rules")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     CORES_FIELD_NUMBER: _ClassVar[int]
     CACHES_FIELD_NUMBER: _ClassVar[int]
     SOCKETS_FIELD_NUMBER: _ClassVar[int]
     RESERVED_CPUS_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
     name: str
     numa_nodes: _containers.RepeatedCompositeFieldContainer[NumaNode]
     cores: _containers.RepeatedScalarFieldContainer[str]
     caches: _containers.RepeatedScalarFieldContainer[str]
     sockets: _containers.RepeatedScalarFieldContainer[str]
     reserved_cpus: str
-    def __init__(self, name: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[_Union[NumaNode, _Mapping]]] = ..., cores: _Optional[_Iterable[str]] = ..., caches: _Optional[_Iterable[str]] = ..., sockets: _Optional[_Iterable[str]] = ..., reserved_cpus: _Optional[str] = ...) -> None: ...
+    rules: Rules
+    def __init__(self, name: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[_Union[NumaNode, _Mapping]]] = ..., cores: _Optional[_Iterable[str]] = ..., caches: _Optional[_Iterable[str]] = ..., sockets: _Optional[_Iterable[str]] = ..., reserved_cpus: _Optional[str] = ..., rules: _Optional[_Union[Rules, _Mapping]] = ...) -> None: ...
+
+class Rules(_message.Message):
+    __slots__ = ("prefer_closest_numa_nodes", "max_allowable_numa_nodes", "everyone")
+    PREFER_CLOSEST_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_ALLOWABLE_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+    EVERYONE_FIELD_NUMBER: _ClassVar[int]
+    prefer_closest_numa_nodes: bool
+    max_allowable_numa_nodes: int
+    everyone: bool
+    def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ...) -> None: ...
 
 class NumaNode(_message.Message):
     __slots__ = ("id", "cpus", "memory", "distances", "hugepages")
@@ -127,21 +139,37 @@ class Demand(_message.Message):
     def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Seat(_message.Message):
-    __slots__ = ("key", "pod", "group", "numa_nodes", "demand")
+    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone")
     KEY_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     DEMAND_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
     key: str
     pod: str
     group: str
     numa_nodes: str
     demand: Demand
-    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
+    parts: _containers.RepeatedCompositeFieldContainer[Part]
+    pool: str
+    alone: bool
+    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ...) -> None: ...
+
+class Part(_message.Message):
+    __slots__ = ("numa_node", "cpu_milli", "memory")
+    NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
+    CPU_MILLI_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    numa_node: int
+    cpu_milli: int
+    memory: int
+    def __init__(self, numa_node: _Optional[int] = ..., cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ...) -> None: ...
 
 class Holding(_message.Message):
-    __slots__ = ("container", "name", "pod", "seat", "cpus", "mems", "exclusive")
+    __slots__ = ("container", "name", "pod", "seat", "cpus", "mems", "exclusive", "foreign")
     CONTAINER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +177,7 @@ class Holding(_message.Message):
     CPUS_FIELD_NUMBER: _ClassVar[int]
     MEMS_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_FIELD_NUMBER: _ClassVar[int]
     container: str
     name: str
     pod: str
@@ -156,10 +185,11 @@ class Holding(_message.Message):
     cpus: str
     mems: str
     exclusive: str
-    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., seat: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ...) -> None: ...
+    foreign: bool
+    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., seat: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., foreign: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("generation", "base_generation", "fingerprint", "seats", "gone_seats", "holdings", "gone_holdings", "free_memory", "decisions", "registered")
+    __slots__ = ("generation", "base_generation", "fingerprint", "seats", "gone_seats", "holdings", "gone_holdings", "free_memory", "decisions", "registered", "used_cpu", "stalled")
     class FreeMemoryEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +197,20 @@ class Report(_message.Message):
         key: int
         value: int
         def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    class UsedCpuEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    class StalledEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: float
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[float] = ...) -> None: ...
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +221,8 @@ class Report(_message.Message):
     FREE_MEMORY_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
+    USED_CPU_FIELD_NUMBER: _ClassVar[int]
+    STALLED_FIELD_NUMBER: _ClassVar[int]
     generation: int
     base_generation: int
     fingerprint: int
@@ -187,7 +233,9 @@ class Report(_message.Message):
     free_memory: _containers.ScalarMap[int, int]
     decisions: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
     registered: bool
-    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., gone_seats: _Optional[_Iterable[str]] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., gone_holdings: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ...) -> None: ...
+    used_cpu: _containers.ScalarMap[int, int]
+    stalled: _containers.ScalarMap[int, float]
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., gone_seats: _Optional[_Iterable[str]] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., gone_holdings: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("generation",)
