@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from placement.demand import Demand, from_resources, of_pod
+from placement.workload import HASH_LABEL, workload_of
 
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
@@ -71,11 +72,8 @@ class PodRow:
         """NAMESPACE/KIND/NAME of the controller whose replicas are alike; the pod itself where none owns it."""
         if self.owner is None:
             return f"{self.namespace}/Pod/{self.name}"
-        kind, name = self.owner.kind, self.owner.name
-        suffix = f"-{self.template_hash}"
-        if kind == "ReplicaSet" and self.template_hash and name.endswith(suffix):
-            kind, name = "Deployment", name.removesuffix(suffix)
-        return f"{self.namespace}/{kind}/{name}"
+        labels = {HASH_LABEL: self.template_hash} if self.template_hash else {}
+        return workload_of(self.namespace, self.name, labels, self.owner.kind, self.owner.name)
 
     @cached_property
     def demand(self) -> Demand:

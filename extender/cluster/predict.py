@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from extender.cluster.pods import PodRow
 from placement.cpuset import NumaSet
 from placement.decide import Decision, Kin, Request, decide
-from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Cpus, OptIn, Policy, Scope, parse
 from placement.topology import Machine
@@ -59,6 +58,11 @@ class Prediction:
         return all(one.fits for one in self.decisions)
 
     @property
+    def admitted(self) -> bool:
+        """What the pod's policies say, as the kubelet's topology manager would."""
+        return all(one.admitted for one in self.decisions)
+
+    @property
     def score(self) -> float:
         """The mean over the containers, which in pod scope have all the same."""
         return sum(one.score for one in self.decisions) / len(self.decisions)
@@ -94,21 +98,9 @@ def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> P
         decisions.append(decision)
         seat = decision.seat(request)
         seats[seat.key] = seat
-        occupancy = occupancy.seated(seat)
         if request.name in want.lasting and decision.exclusive:
             holdings.append(decision.holding(request))
-            occupancy = _held(occupancy, holdings[-1], decision)
+            occupancy = decision.applied(occupancy, request)
+        else:
+            occupancy = occupancy.seated(seat)
     return Prediction(tuple(decisions), tuple(seats.values()), tuple(holdings))
-
-
-def _held(occupancy: Occupancy, holding: Holding, decision: Decision) -> Occupancy:
-    """With the holding, and the shared pools around it shrunk as the enforcer would shrink them."""
-    for container, cpus in decision.updates:
-        other = occupancy.holdings[container]
-        shrunk = Holding(container, other.name, other.pod, other.seat, cpus, other.mems, other.exclusive)
-        occupancy = occupancy.held(shrunk)
-    try:
-        return occupancy.held(holding)
-    except AlreadyHeld:
-        # The report contradicts itself; the prediction goes on without this holding rather than fail the scheduler.
-        return occupancy

@@ -19,6 +19,7 @@ from extender.cluster.kinship import kin_on
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.predict import Prediction, Wanted, predict, wanted
 from extender.cluster.quality import age_factor, integer_scores
+from extender.cluster.scoring import weigh
 from extender.cluster.strict import Refusal, refusal
 from extender.cluster.view import Assumption, NodeView, Refused, Report
 from placement.cpuset import NumaSet
@@ -100,23 +101,24 @@ class Cluster:
         with self._lock:
             mine = self._board.held(uid)
             sights, kin = self._seen_without(uid, want, names)
-        predictions = [
-            predict(sight.view.machine, sight.view.occupancy, want, near) if sight and self.live(sight) else None
-            for sight, near in zip(sights, kin, strict=True)
-        ]
-        factors = [age_factor(sight.age, self.settings.report_timeout) if sight else 0.0 for sight in sights]
-        scores = integer_scores([one.score if one else 0.0 for one in predictions], factors)
+        live = [at for at, sight in enumerate(sights) if sight and self.live(sight)]
+        weighed = weigh([sight.view for at in live if (sight := sights[at])], want, [kin[at] for at in live])
+        factors = [age_factor(sight.age, self.settings.report_timeout) for at in live if (sight := sights[at])]
+        scores = [0] * len(names)
+        for at, points in zip(live, integer_scores(weighed, factors), strict=True):
+            scores[at] = points
         rows = tuple(
             Row(name, sight.view if sight else None, near, score, sight.age if sight else 0.0)
             for name, sight, near, score in zip(names, sights, kin, scores, strict=True)
         )
         offer = Offer(want, self.clock(), rows)
-        best = max(range(len(rows)), key=lambda at: scores[at], default=0)
+        best = max(live, key=lambda at: scores[at], default=None)
+        chosen = self._predicted(rows[best], want) if best is not None else None
         with self._lock:
             self._history.offered(offer)
             if mine is not None and mine.bound:
                 self._board.hold(mine)
-            elif rows and (chosen := predictions[best]) is not None and chosen.fits:
+            elif best is not None and chosen is not None and chosen.fits:
                 self._hold(chosen, uid, rows[best].node, bound=False)
         return offer
 
@@ -132,7 +134,7 @@ class Cluster:
         return {name: one for name, one in found.items() if one is not None}
 
     def helpful(self, want: Wanted, victims: Mapping[str, Sequence[str]]) -> list[str]:
-        """The nodes on which evicting these pods (by uid) lets the pod in, or of which too little is known to say no."""
+        """The nodes on which evicting these pods (by uid) lets the pod in, or too little is known to say no."""
         names = list(victims)
         with self._lock:
             sights, kin = self._seen_without(want.pod.uid, want, names)
@@ -152,6 +154,9 @@ class Cluster:
         self._board.release(uid)
         sights = [self._board.sight(name, now) for name in names]
         return sights, [kin_on(name, want, self._board.groups) for name in names]
+
+    def _predicted(self, row: Row, want: Wanted) -> Prediction | None:
+        return predict(row.view.machine, row.view.occupancy, want, row.kin) if row.view else None
 
     def live(self, sight: Sight) -> bool:
         """Whether pods that start there now would be placed."""

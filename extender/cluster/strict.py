@@ -1,7 +1,4 @@
-"""Which nodes a pod of policy restricted or single-numa-node can't use, as the kubelet's topology manager means them.
-
-    single-numa-node   the demand fits on one NUMA node
-    restricted         the demand fits on no more NUMA nodes than an empty machine of that kind would need
+"""Which nodes a pod of policy restricted or single-numa-node can't use: where its policy would not admit the decision.
 
 Reasons are the same words on every node, since kube-scheduler groups and counts them in the pod's events.
 """
@@ -11,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from extender.cluster.predict import STRICT, Prediction, Wanted, predict
+from extender.cluster.predict import Prediction, Wanted, predict
 from extender.cluster.view import NodeView
-from placement.decide import Decision, Kin
+from placement.decide import Kin
 from placement.occupancy import Occupancy
-from placement.optin import Policy
 
 NO_ROOM = "no NUMA node has room for the pod (numakin)"
-NO_ALIGNED_ROOM = "the pod would spread over more NUMA nodes than it needs (numakin)"
+NOT_ALIGNED = "the pod would spread over more NUMA nodes than it needs (numakin)"
 TOO_SMALL = "no NUMA node is large enough for the pod (numakin)"
 
 
@@ -35,23 +31,14 @@ def refusal(view: NodeView, want: Wanted, kin: Kin, without: Iterable[str] = ())
     occupancy = view.occupancy
     for uid in without:
         occupancy = occupancy.without_pod(uid)
-    empty = predict(view.machine, Occupancy(reserved=view.reported.reserved), want, kin)
     now = predict(view.machine, occupancy, want, kin)
-    if _aligned(now, empty, want):
+    if _welcome(now):
         return None
-    if not _aligned(empty, empty, want):
+    empty = Occupancy(reserved=occupancy.reserved, rules=occupancy.rules)
+    if not _welcome(predict(view.machine, empty, want, kin)):
         return Refusal(TOO_SMALL, hopeless=True)
-    return Refusal(NO_ALIGNED_ROOM if now.fits else NO_ROOM, hopeless=False)
+    return Refusal(NOT_ALIGNED if now.fits else NO_ROOM, hopeless=False)
 
 
-def _aligned(found: Prediction, empty: Prediction, want: Wanted) -> bool:
-    """Container by container, each by its own policy."""
-    return all(
-        one.fits and len(one.numa_nodes) <= _most(request.opt_in.policy, least)
-        for request, one, least in zip(want.requests, found.decisions, empty.decisions, strict=True)
-        if request.opt_in.policy in STRICT
-    )
-
-
-def _most(policy: Policy, least: Decision) -> int:
-    return 1 if policy is Policy.SINGLE_NUMA_NODE else len(least.numa_nodes)
+def _welcome(found: Prediction) -> bool:
+    return found.fits and found.admitted

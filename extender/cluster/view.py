@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TypeVar
 
+from extender.cluster.table import Floats, table
 from placement.cpuset import NumaSet
 from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
@@ -109,6 +110,11 @@ class NodeView:
             return self.reported.changed(seats=seats)
 
     @cached_property
+    def table(self) -> Floats | None:
+        """As `table.table` has it."""
+        return table(self.machine, self.occupancy)
+
+    @cached_property
     def group_seats(self) -> Mapping[str, int]:
         """How many seats each group has here, the assumed ones too."""
         found: dict[str, int] = {}
@@ -126,7 +132,7 @@ class NodeView:
         """With the report in; pods that it shows are assumed no longer."""
         if report.base and report.base != self.generation:
             return Refused.UNKNOWN_BASE
-        reported = _after(self.reported if report.base else Occupancy(reserved=self.reported.reserved), report)
+        reported = _after(self.reported if report.base else self._empty, report)
         if fingerprint(reported.seats.values(), reported.holdings.values()) != report.fingerprint:
             return Refused.FINGERPRINT
         return replace(
@@ -137,6 +143,10 @@ class NodeView:
             registered=self.registered if report.registered is None else report.registered,
             assumed={pod: left for pod, one in self.assumed.items() if (left := one.unreported(reported))},
         )
+
+    @property
+    def _empty(self) -> Occupancy:
+        return Occupancy(reserved=self.reported.reserved, rules=self.reported.rules)
 
     def heir_of(self, held: NodeView | None) -> NodeView:
         """With what was assumed on the node before its enforcer began anew."""
@@ -167,6 +177,7 @@ def _after(before: Occupancy, report: Report) -> Occupancy:
             holdings=_merged(before.holdings, holdings),
             free_memory=before.free_memory,
             reserved=before.reserved,
+            rules=before.rules,
         )
     return after.with_free_memory({**before.free_memory, **report.free_memory})
 

@@ -24,7 +24,7 @@ from proto import report_pb2_grpc as rpc
 _log = structlog.get_logger("reports")
 
 STOP_SECONDS = 2.0
-"""How long open streams may finish at shutdown; they never end by themselves."""
+"""How long open streams may take to hear that the extender leaves."""
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", bounds.MESSAGE_BYTES),
@@ -105,6 +105,7 @@ class Server:
         finally:
             self._bound.set()
         await self._stop.wait()
+        self._streams.close()
         await server.stop(STOP_SECONDS)
 
 
@@ -115,6 +116,13 @@ class _Streams(rpc.ReportsServicer):
         self._cluster = cluster
         self._taps = taps
         self._queues: dict[str, asyncio.Queue[pb.ToEnforcer | None]] = {}
+        self._closing = False
+
+    def close(self) -> None:
+        """Ends every stream."""
+        self._closing = True
+        for queue in self._queues.values():
+            queue.put_nowait(None)
 
     def send(self, node: str, message: pb.ToEnforcer) -> None:
         queue = self._queues.get(node)
@@ -135,7 +143,9 @@ class _Streams(rpc.ReportsServicer):
         try:
             while (message := await queue.get()) is not None:
                 await context.write(message)
-            if reader.done():
+            if self._closing:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the extender is shutting down")
+            elif reader.done():
                 await self._ended(reader, context)
             else:
                 await context.abort(grpc.StatusCode.ABORTED, f"another stream of node {session.node} took over")

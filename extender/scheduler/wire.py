@@ -184,6 +184,8 @@ def _top(body: bytes) -> dict[str, msgspec.Raw]:
         raise BadRequest(f"the request is not a JSON object: {bad}") from bad
     except msgspec.DecodeError as bad:
         raise BadRequest(f"the request is not JSON: {bad}") from bad
+    except RecursionError as bad:
+        raise BadRequest("the request is not JSON: it is nested too deeply") from bad
     return {key.lower(): value for key, value in found.items()}
 
 

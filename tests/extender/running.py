@@ -1,0 +1,180 @@
+"""The extender as a real process, kube-scheduler's side of its HTTP port, and an enforcer's side of its gRPC port."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from placement.cpuset import CpuSet, NumaSet
+from placement.demand import Demand
+from placement.occupancy import Holding, Seat, fingerprint
+from placement.topology import Machine, NumaNode
+from proto import convert
+from proto import report_pb2 as pb
+from proto import report_pb2_grpc as rpc
+
+DEADLINE = 20.0
+GIB = 1 << 30
+RECORDINGS = Path(__file__).parent.parent / "recordings" / "kube-scheduler"
+
+
+def recorded(name: str, *, opted_in: bool = False) -> bytes:
+    body = (RECORDINGS / f"{name}.raw").read_bytes()
+    return body.replace(b"numa.example/affinity-group", b"group.numakin.io") if opted_in else body
+
+
+def machine(numa_nodes: int = 2, cpus: int = 8, memory: int = 16 * GIB) -> Machine:
+    """NUMA nodes of `cpus` CPUs each, 10 at home and 20 between any two."""
+    return Machine(
+        numa_nodes=tuple(
+            NumaNode(
+                one,
+                CpuSet.of(range(one * cpus, (one + 1) * cpus)),
+                memory,
+                {other: 10 if other == one else 20 for other in range(numa_nodes)},
+            )
+            for one in range(numa_nodes)
+        ),
+        cores=tuple(CpuSet.of((cpu,)) for cpu in range(numa_nodes * cpus)),
+        name="plain",
+    )
+
+
+def seat(pod: str, numa_nodes: str, *, group: str = "default/shop", milli: int = 1000) -> Seat:
+    return Seat(pod, pod, group, NumaSet.parse(numa_nodes), Demand(cpu_milli=milli, memory=GIB))
+
+
+def whole_report(
+    generation: int, seats: Iterable[Seat] = (), holdings: Iterable[Holding] = (), **more: Any
+) -> pb.Report:
+    seats, holdings = list(seats), list(holdings)
+    return pb.Report(
+        generation=generation,
+        fingerprint=fingerprint(seats, holdings),
+        seats=map(convert.seat_to, seats),
+        holdings=map(convert.holding_to, holdings),
+        registered=True,
+        **more,
+    )
+
+
+def until(what: str, done: Callable[[], Any]) -> Any:
+    """Asks until the answer is true; the deadline is for tests that fail."""
+    end = time.monotonic() + DEADLINE
+    while not (found := done()):
+        assert time.monotonic() < end, f"not within {DEADLINE} s: {what}"
+        time.sleep(0.01)
+    return found
+
+
+class Enforcer:
+    """One node's end of the report stream."""
+
+    def __init__(self, address: str, node: str, session: str = "session-1", **hello: Any) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._out: queue.Queue[pb.FromEnforcer | None] = queue.Queue()
+        self._answers = rpc.ReportsStub(self._channel).Stream(iter(self._out.get, None), timeout=DEADLINE)
+        self.send(hello=pb.Hello(node=node, session=session, version="test", **hello))
+
+    def send(self, **message: Any) -> None:
+        self._out.put(pb.FromEnforcer(**message))
+
+    def next(self) -> pb.ToEnforcer:
+        return next(self._answers)
+
+    def report(self, machine: Machine, *seats: Seat, generation: int = 1, **more: Any) -> None:
+        """Machine and a whole report, up to its acknowledgement."""
+        assert self.next() == pb.ToEnforcer(welcome=pb.Welcome(resume=False))
+        self.send(machine=convert.machine_to(machine))
+        self.send(report=whole_report(generation, seats, **more))
+        assert self.next() == pb.ToEnforcer(ack=pb.Ack(generation=generation))
+
+    def failure(self) -> grpc.RpcError:
+        """The error that ends the stream."""
+        try:
+            for _ in self._answers:
+                pass
+        except grpc.RpcError as error:
+            return error
+        raise AssertionError("the stream ended without an error")
+
+    def close(self) -> None:
+        self._out.put(None)
+        self._answers.cancel()
+        self._channel.close()
+
+
+class Extender:
+    """A running numakin-extender; one HTTP connection, kept alive, as kube-scheduler's."""
+
+    def __init__(self, directory: Path, *options: str) -> None:
+        ready = directory / "ready.json"
+        self.log = directory / "extender.log"
+        command = [
+            *(sys.executable, "-m", "extender.main", "--no-kube", "--log-level", "debug", "--log-format", "json"),
+            *("--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--ready-file", str(ready), *options),
+        ]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, stderr=log, stdout=log)
+        until("the extender is ready", lambda: ready.exists() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log.read_text()
+        addresses = json.loads(ready.read_text())
+        self.http_address, self.grpc_address = addresses["http"], addresses["grpc"]
+        self.connection = http.client.HTTPConnection(self.http_address, timeout=DEADLINE)
+        self._enforcers: list[Enforcer] = []
+
+    def enforcer(self, node: str, session: str = "session-1", **hello: Any) -> Enforcer:
+        self._enforcers.append(Enforcer(self.grpc_address, node, session, **hello))
+        return self._enforcers[-1]
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
+        """Status and decoded answer; every answer must carry its length."""
+        headers = {"Content-Type": "application/json", "User-Agent": "Go-http-client/1.1"} if body is not None else {}
+        self.connection.request(method, path, body, headers)
+        response = self.connection.getresponse()
+        content = response.read()
+        assert response.headers["Content-Length"] == str(len(content))
+        is_json = response.headers["Content-Type"] == "application/json"
+        return response.status, json.loads(content) if is_json else content.decode()
+
+    def post(self, verb: str, body: bytes) -> Any:
+        status, answer = self.ask("POST", f"/{verb}", body)
+        assert status == 200, answer
+        return answer
+
+    def get(self, path: str) -> Any:
+        status, answer = self.ask("GET", path)
+        assert status == 200, answer
+        return answer
+
+    def scores(self, body: bytes) -> dict[str, int]:
+        return {row["Host"]: row["Score"] for row in self.post("prioritize", body)}
+
+    def stop(self) -> None:
+        """At once, without the grace that SIGTERM gives to callers."""
+        for one in self._enforcers:
+            one.close()
+        self.connection.close()
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(DEADLINE)
+
+
+@contextmanager
+def running(directory: Path, *options: str) -> Iterator[Extender]:
+    extender = Extender(directory, *options)
+    try:
+        yield extender
+    finally:
+        if extender.process.poll() is None:
+            extender.stop()

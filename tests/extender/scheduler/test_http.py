@@ -1,0 +1,194 @@
+"""The real program over real HTTP, asked as kube-scheduler asks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import struct
+
+import pytest
+
+from proto import report_pb2 as pb
+from tests.extender.running import DEADLINE, Extender, machine, recorded, running, seat, until, whole_report
+
+
+def test_a_pod_that_has_not_opted_in_gets_equal_scores_and_every_node(extender: Extender):
+    extender.enforcer("n2").report(machine(), seat("kin", "0"))
+    body = recorded("basic-nodecache-true.prioritize")
+    assert extender.scores(body) == {"n1": 0, "n2": 0, "n3": 0}
+    assert extender.post("filter", body)["NodeNames"] == ["n1", "n2", "n3"]
+
+
+def test_the_kins_node_wins_and_nodes_without_an_enforcer_score_0(extender: Extender):
+    extender.enforcer("n2").report(machine(), seat("kin", "1"))
+    extender.enforcer("n3").report(machine())
+    scores = extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
+    assert scores["n1"] == 0
+    assert scores["n2"] > scores["n3"] > 0
+
+
+def test_the_answer_is_the_same_when_whole_node_objects_are_sent(extender: Extender):
+    extender.enforcer("n2").report(machine(), seat("kin", "1"))
+    names = extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
+    assert extender.scores(recorded("basic-nodecache-false.prioritize", opted_in=True)) == names
+
+
+@pytest.mark.parametrize("name", ["basic-nodecache-false", "complex-pod-nodecache-false"])
+def test_filter_gives_whole_node_objects_back_as_they_came(extender: Extender, name: str):
+    body = recorded(f"{name}.filter", opted_in=True)
+    assert extender.post("filter", body)["Nodes"]["items"] == json.loads(body)["Nodes"]["items"]
+
+
+@pytest.mark.parametrize("form", ["nodecache-true", "nodecache-false"])
+def test_preempt_keeps_every_candidate_of_a_pod_that_is_never_refused(extender: Extender, form: str):
+    answer = extender.post("preempt", recorded(f"{form}.preempt", opted_in=True))
+    assert {node: len(one["Pods"]) for node, one in answer["NodeNameToMetaVictims"].items()} == {
+        "n1": 2,
+        "n2": 2,
+        "n3": 2,
+    }
+
+
+def test_one_connection_serves_many_calls(extender: Extender):
+    """kube-scheduler keeps its connection; each answer has its length, so none is lost to a close."""
+    body = recorded("basic-nodecache-true.filter")
+    extender.post("filter", body)
+    first = extender.connection.sock
+    for _ in range(50):
+        extender.post("filter", body)
+        extender.ask("POST", "/filter", b"{")
+    assert extender.connection.sock is first
+
+
+BAD = [
+    ("POST", "/filter", b"{", 400, "the request is not JSON: Input data was truncated"),
+    ("POST", "/prioritize", b'{"Pod":3}', 400, "Pod: Expected `object`, got `int`"),
+    ("POST", "/preempt", b"{}", 400, "the request has no Pod"),
+    (
+        "POST",
+        "/prioritize",
+        recorded("basic-nodecache-true.prioritize", opted_in=True).replace(b'"100m"', b'"lots"'),
+        400,
+        "'lots' is not a resource quantity",
+    ),
+    ("GET", "/filter", None, 405, "The method is not allowed for the requested URL."),
+    ("GET", "/api/v1/explain", None, 400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME"),
+    ("GET", "/api/v1/explain?pod=x", None, 404, "pod default/x was neither scored nor reported lately"),
+]
+
+
+def test_bad_requests_get_a_clear_json_error(extender: Extender):
+    for method, path, body, status, text in BAD:
+        assert extender.ask(method, path, body) == (status, {"error": text})
+
+
+def test_a_body_over_the_bound_is_refused_before_it_is_read(extender: Extender):
+    host, port = extender.http_address.split(":")
+    with socket.create_connection((host, int(port)), DEADLINE) as raw:
+        raw.sendall(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+        response = http.client.HTTPResponse(raw)
+        response.begin()
+        assert response.status == 413
+        assert json.loads(response.read()) == {"error": "the body is over the bound of 67108864 bytes"}
+
+
+def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender: Extender):
+    enforcer = extender.enforcer("n2")
+    enforcer.report(machine(), seat("kin", "1"))
+    body = recorded("basic-nodecache-true.prioritize", opted_in=True)
+    scores = extender.scores(body)
+    uid = json.loads(body)["Pod"]["metadata"]["uid"]
+    found = extender.get("/api/v1/explain?namespace=default&pod=t001")
+    assert found["group"] == "default/shop"
+    assert {row["node"]: row["score"] for row in found["scored"]["nodes"]} == scores
+    best, other, _ = found["scored"]["nodes"]
+    assert (best["node"], best["numa_nodes"], best["fits"]) == ("n2", "1", True)
+    assert best["reasons"][0] == "its kin are near 1.00: NUMA node 1"
+    assert other["reasons"] == ["no enforcer has reported this node"]
+    assert found["expected"]["node"] == "n2"
+    assert found["happened"] == []
+
+    record = pb.DecisionRecord(
+        pod=uid, namespace="default", pod_name="t001", container_name="main", numa_nodes="1", cpus="8-15", mems="1",
+        score=0.9, reasons=[pb.Reason(what="its kin are near", number="1.00", effect="NUMA node 1")],
+        outcome=pb.KEPT, promised="1", generation=2, event="create",
+    )  # fmt: skip
+    whole = [seat("kin", "1"), seat(uid, "1", milli=100)]
+    enforcer.send(report=whole_report(2, whole, decisions=[record]))
+    assert enforcer.next().ack.generation == 2
+    found = extender.get("/api/v1/explain?namespace=default&pod=t001")
+    assert found["expected"] is None
+    assert found["happened"] == [
+        {
+            "container": "main",
+            "event": "create",
+            "numa_nodes": "1",
+            "cpus": "8-15",
+            "mems": "1",
+            "score": 0.9,
+            "reasons": ["its kin are near 1.00: NUMA node 1"],
+            "promise": "kept",
+            "promised": "1",
+            "generation": 2,
+        }
+    ]
+
+
+def test_groups_and_nodes_are_listed_with_the_locality_reached(extender: Extender):
+    extender.enforcer("n1").report(machine(), seat("a", "0"), seat("b", "0"), seat("c", "1"), seat("x", "0", group=""))
+    (group,) = extender.get("/api/v1/groups")["groups"]
+    assert group["group"] == "default/shop"
+    assert [(one["uid"], one["numa_nodes"]) for one in group["members"]] == [("a", "0"), ("b", "0"), ("c", "1")]
+    assert group["locality"] == pytest.approx(1 / 3, abs=1e-6)
+    (node,) = extender.get("/api/v1/nodes")["nodes"]
+    assert (node["node"], node["live"], node["pods"]) == ("n1", True, 4)
+    assert [one["requested_cpu_milli"] for one in node["numa_nodes"]] == [3000, 1000]
+
+
+def test_health_readiness_and_metrics_answer(extender: Extender):
+    assert extender.get("/healthz") == "ok\n"
+    assert extender.get("/readyz") == "ok\n"
+    extender.enforcer("n1").report(machine())
+    extender.scores(recorded("basic-nodecache-true.prioritize"))
+    metrics = extender.get("/metrics")
+    assert 'numakin_extender_requests_total{code="200",verb="prioritize"} 1.0' in metrics
+    assert 'numakin_extender_nodes{live="true"} 1.0' in metrics
+    assert 'numakin_extender_reports_total{result="whole"} 1.0' in metrics
+
+
+def test_an_interrupted_caller_does_not_disturb_the_others(extender: Extender):
+    host, port = extender.http_address.split(":")
+    raw = socket.create_connection((host, int(port)), DEADLINE)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    raw.sendall(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    raw.close()
+    assert extender.get("/healthz") == "ok\n"
+
+
+def test_sigterm_ends_the_program_cleanly(tmp_path):
+    with running(tmp_path) as extender:
+        enforcer = extender.enforcer("n1")
+        enforcer.report(machine())
+        extender.process.send_signal(signal.SIGTERM)
+        assert extender.process.wait(DEADLINE) == 0
+        assert "Traceback" not in extender.log.read_text()
+
+
+def test_a_port_in_use_is_named_and_the_program_leaves(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(AssertionError, match=address):
+            running(tmp_path, "--grpc-listen", address).__enter__()
+
+
+def test_a_silent_node_counts_less_and_then_not_at_all(tmp_path):
+    with running(tmp_path, "--report-timeout", "1") as extender:
+        extender.enforcer("n2").report(machine(), seat("kin", "1"))
+        body = recorded("basic-nodecache-true.prioritize", opted_in=True)
+        assert extender.scores(body)["n2"] > 0
+        until("the silent node scores 0", lambda: extender.scores(body)["n2"] == 0)
+        assert extender.get("/api/v1/nodes")["nodes"][0]["live"] is False
