@@ -1,0 +1,56 @@
+"""Manifests as kubectl renders them, and as they stand in the files."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+OVERLAYS = ("base", "overlays/trial", "overlays/tls", "overlays/tls-cert-manager")
+
+
+def files(folder: str = "base") -> list[dict[str, Any]]:
+    """Every object in a folder's files, as written."""
+    found = []
+    for path in sorted((MANIFESTS / folder).glob("*.yaml")):
+        if path.name != "kustomization.yaml":
+            found += [one for one in yaml.safe_load_all(path.read_text()) if one]
+    return found
+
+
+@functools.cache
+def rendered(overlay: str) -> list[dict[str, Any]]:
+    """The objects that `kubectl apply -k` would send; skips where no kustomize is to be had."""
+    program = _kustomize()
+    if program is None:
+        pytest.skip("no kustomize: neither kubectl (1.27 or newer) nor kustomize is installed")
+    answer = subprocess.run(
+        [*program, str(MANIFESTS / overlay)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    return [one for one in yaml.safe_load_all(answer.stdout) if one]
+
+
+def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    (found,) = [each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+@functools.cache
+def _kustomize() -> list[str] | None:
+    if shutil.which("kustomize"):
+        return ["kustomize", "build"]
+    if shutil.which("kubectl"):
+        known = subprocess.run(
+            ["kubectl", "version", "--client"], capture_output=True, text=True, timeout=60, check=False
+        )
+        # Older kubectls embed a kustomize that knows no components.
+        if "Kustomize Version: v5" in known.stdout:
+            return ["kubectl", "kustomize"]
+    return None

@@ -1,0 +1,219 @@
+"""The manifests fit together, fit the programs, and fit Kubernetes."""
+
+import re
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from enforcer.options import configured, run_options
+from extender.config import load
+from standins.apiserver import schema
+from standins.apiserver.kinds import from_definition
+from tests.manifests.rendered import MANIFESTS, OVERLAYS, files, one, rendered
+
+FOREIGN = ("cert-manager.io", "monitoring.coreos.com", "apiextensions.k8s.io")
+
+
+def pod_specs(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each["spec"]["template"]["spec"] for each in objects if each["kind"] in ("Deployment", "DaemonSet")]
+
+
+def arguments(objects: list[dict[str, Any]], kind: str, name: str) -> list[str]:
+    container = one(objects, kind, name)["spec"]["template"]["spec"]["containers"][0]
+    return [word.replace("$(NODE_NAME)", "node-1") for word in container["args"]]
+
+
+@pytest.fixture(params=OVERLAYS)
+def objects(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    return rendered(request.param)
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.37"])
+def test_every_object_is_as_kubernetes_has_it(objects, version):
+    for each in objects:
+        if each["apiVersion"].partition("/")[0] not in FOREIGN:
+            kubernetes_validate.validate(each, version, strict=True)
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.37"])
+def test_every_file_is_as_kubernetes_has_it(version):
+    """As the one above, for machines without kustomize."""
+    for each in files():
+        if each["apiVersion"].partition("/")[0] not in FOREIGN:
+            kubernetes_validate.validate(each, version, strict=True)
+
+
+def test_the_extender_takes_its_arguments(objects):
+    config = load(arguments(objects, "Deployment", "numakin-extender"), {})
+    assert (config.listen, config.grpc_listen) == ("0.0.0.0:8080", "0.0.0.0:8081")
+
+
+def test_the_enforcer_takes_its_arguments(objects):
+    command, *options = arguments(objects, "DaemonSet", "numakin-enforcer")
+    assert command == "run"
+    config = configured(run_options().parse_args(options))
+    assert config.node_name == "node-1"
+    assert config.metrics_listen == "0.0.0.0:9464"
+
+
+def test_the_programs_listen_where_the_containers_and_the_service_say(objects):
+    deployment = one(objects, "Deployment", "numakin-extender")["spec"]["template"]["spec"]["containers"][0]
+    ports = {each["name"]: each["containerPort"] for each in deployment["ports"]}
+    assert ports == {"http": 8080, "grpc": 8081}
+    service = one(objects, "Service", "numakin-extender")["spec"]["ports"]
+    assert {each["targetPort"]: each["port"] for each in service} == ports
+    assert "--extender=numakin-extender.numakin.svc:8081" in arguments(objects, "DaemonSet", "numakin-enforcer")
+
+
+def test_kube_scheduler_is_sent_to_the_service(objects):
+    service = one(objects, "Service", "numakin-extender")["metadata"]
+    for path in sorted((MANIFESTS.parent / "scheduler-config").glob("*.yaml")):
+        for extender in yaml.safe_load(path.read_text())["extenders"]:
+            assert f"//{service['name']}.{service['namespace']}.svc:8080" in extender["urlPrefix"], path
+
+
+def test_every_selector_selects_its_pods(objects):
+    labels = [
+        each["spec"]["template"]["metadata"]["labels"]
+        for each in objects
+        if each["kind"] in ("Deployment", "DaemonSet")
+    ]
+    for each in objects:
+        spec = each.get("spec", {})
+        for selector in (spec.get("selector"), spec.get("podSelector")):
+            if selector:
+                wanted = selector.get("matchLabels", selector)
+                assert sum(wanted.items() <= one_pods.items() for one_pods in labels) == 1, each["metadata"]["name"]
+
+
+def test_every_volume_is_there_and_is_used(objects):
+    for spec in pod_specs(objects):
+        volumes = {each["name"] for each in spec["volumes"]}
+        assert {each["name"] for each in spec["containers"][0]["volumeMounts"]} == volumes
+
+
+def test_files_that_the_programs_are_pointed_at_are_mounted(objects):
+    for kind, name in (("Deployment", "numakin-extender"), ("DaemonSet", "numakin-enforcer")):
+        mounts = one(objects, kind, name)["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+        folders = tuple(each["mountPath"] + "/" for each in mounts)
+        for word in arguments(objects, kind, name):
+            path = word.partition("=")[2]
+            if path.startswith("/"):
+                assert (path + "/").startswith(folders), word
+
+
+def test_probes_and_policies_name_ports_that_exist(objects):
+    named = {port["name"] for spec in pod_specs(objects) for port in spec["containers"][0]["ports"]}
+    for spec in pod_specs(objects):
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            if probe in spec["containers"][0]:
+                assert spec["containers"][0][probe]["httpGet"]["port"] in named
+    for each in objects:
+        if each["kind"] == "NetworkPolicy":
+            ports = [port["port"] for rule in each["spec"].get("ingress", []) for port in rule["ports"]]
+            assert set(ports) <= named
+
+
+def test_one_enforcer_per_node_at_all_times(objects):
+    strategy = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["updateStrategy"]["rollingUpdate"]
+    assert strategy == {"maxSurge": 0, "maxUnavailable": 1}
+
+
+def test_the_enforcer_has_powers_by_name_and_no_api_rights(objects):
+    spec = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
+    context = spec["containers"][0]["securityContext"]
+    assert not context["privileged"]
+    assert context["capabilities"]["drop"] == ["ALL"]
+    assert set(context["capabilities"]["add"]) == {"BPF", "PERFMON", "NET_ADMIN", "SYS_PTRACE", "SYS_RESOURCE"}
+    assert spec["automountServiceAccountToken"] is False
+    (token,) = [each["projected"]["sources"] for each in spec["volumes"] if "projected" in each]
+    assert [each["serviceAccountToken"]["audience"] for each in token] == ["numakin"]
+    bound = [each for each in objects if each["kind"] in ("RoleBinding", "ClusterRoleBinding")]
+    subjects = {subject["name"] for each in bound for subject in each["subjects"]}
+    assert subjects == {"numakin-extender"}
+
+
+def test_the_enforcer_mounts_three_folders_of_the_node(objects):
+    spec = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
+    paths = {each["hostPath"]["path"] for each in spec["volumes"] if "hostPath" in each}
+    assert paths == {"/var/run/nri", "/run/numakin", "/sys/fs/cgroup"}
+
+
+def test_the_extender_is_nobody(objects):
+    spec = one(objects, "Deployment", "numakin-extender")["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"]
+    context = spec["containers"][0]["securityContext"]
+    assert context["readOnlyRootFilesystem"]
+    assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_draining_the_extenders_node_is_never_blocked(objects):
+    assert one(objects, "PodDisruptionBudget", "numakin-extender")["spec"]["maxUnavailable"] == 1
+
+
+def test_the_trial_runs_on_labelled_nodes_alone():
+    spec = one(rendered("overlays/trial"), "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "numakin.io/trial": "true"}
+
+
+@pytest.mark.parametrize("overlay", ["overlays/tls", "overlays/tls-cert-manager"])
+def test_with_tls_both_ports_have_it_and_no_node_gets_the_key(overlay):
+    found = rendered(overlay)
+    config = load(arguments(found, "Deployment", "numakin-extender"), {})
+    assert config.tls_cert == config.grpc_tls_cert == "/etc/numakin/tls/tls.crt"
+    spec = one(found, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
+    (secret,) = [each["secret"] for each in spec["volumes"] if "secret" in each]
+    assert [each["key"] for each in secret["items"]] == ["ca.crt"]
+    extender = one(found, "Deployment", "numakin-extender")["spec"]["template"]["spec"]["containers"][0]
+    assert extender["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+
+
+def test_the_certificate_is_for_the_name_that_enforcers_dial():
+    found = rendered("overlays/tls-cert-manager")
+    names = one(found, "Certificate", "numakin-extender")["spec"]["dnsNames"]
+    (dialled,) = [word for word in arguments(found, "DaemonSet", "numakin-enforcer") if word.startswith("--extender=")]
+    assert dialled.removeprefix("--extender=").rpartition(":")[0] in names
+    secret = one(found, "Certificate", "numakin-extender")["spec"]["secretName"]
+    assert secret == "numakin-extender-tls"
+
+
+def test_the_pod_monitor_scrapes_ports_that_exist():
+    (monitor,) = files("components/monitoring")
+    named = {port["name"] for spec in pod_specs(files()) for port in spec["containers"][0]["ports"]}
+    assert {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]} <= named
+
+
+def test_the_affinity_groups_columns_lead_somewhere():
+    definition = one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io")
+    assert definition["metadata"]["name"] == "{plural}.{group}".format(
+        plural=definition["spec"]["names"]["plural"], group=definition["spec"]["group"]
+    )
+    (kind,) = from_definition(definition)
+    whole = schema.of_object(kind.schema)
+    for column in definition["spec"]["versions"][0]["additionalPrinterColumns"]:
+        below: Any = whole
+        for step in column["jsonPath"].split(".")[1:]:
+            below = schema.child(below, step)
+            assert below is not None, column
+
+
+def test_the_images_have_the_programs_and_what_they_import():
+    for name, base in (("extender", "numakin-extender"), ("enforcer", "numakin-enforcer")):
+        text = (MANIFESTS / "images" / name / "Dockerfile").read_text()
+        assert f'ENTRYPOINT ["{base}"]' in text
+        for copied in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
+            assert all((MANIFESTS.parent / source).exists() for source in copied.split()), copied
+
+
+def test_the_enforcers_image_has_the_packages_that_it_imports():
+    listed = set((MANIFESTS / "images/enforcer/requirements").read_text().split())
+    modules = {"google": "protobuf", "grpc": "grpcio", "prometheus_client": "prometheus-client", "rich": "rich"}
+    imported = set()
+    for folder in ("enforcer", "placement", "proto"):
+        for path in (MANIFESTS.parent / folder).rglob("*.py"):
+            imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE))
+    assert {package for module, package in modules.items() if module in imported} == listed
+    foreign = {"flask", "gunicorn", "kubernetes", "msgspec", "numpy", "scipy", "structlog"}
+    assert not imported & foreign
