@@ -16,8 +16,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SHIM = HERE / "shim"
 ROOT = HERE.parents[1]
-SYSTEM_PYTHON = "/usr/bin/python3"
-"""bcc comes as a distribution's package, for the distribution's own interpreter."""
+INTERPRETERS = tuple(dict.fromkeys((sys.executable, "/usr/bin/python3")))
+"""Tried in order. bcc comes as a distribution's package, for the distribution's own interpreter."""
 
 TIMEOUT_S = 60.0
 """A compilation takes under a second; this is for a machine in trouble."""
@@ -73,15 +73,10 @@ class Loaded:
             os.close(descriptor)
 
 
-def interpreters() -> list[str]:
-    """Interpreters to try, in order."""
-    return list(dict.fromkeys((sys.executable, SYSTEM_PYTHON)))
-
-
-def load(request: Request) -> Loaded:
+def load(request: Request, interpreters: Sequence[str] = INTERPRETERS) -> Loaded:
     """Load by the first interpreter that has bcc. Refused if none has, or the compiler or the kernel says no."""
     absences = []
-    for python in interpreters():
+    for python in interpreters:
         answer, descriptors = _ask(python, request)
         if "absent" in answer:
             absences.append(f"{python}: {answer['absent']}")

@@ -7,42 +7,34 @@ from pathlib import Path
 from enforcer.observe.residents import Address, LocalContainer
 
 PROC = Path("/proc")
-INIT = 1
 
 CGROUPS_MAX = 256
 """Cgroups below one container's that are told apart as its own; a container that runs systemd has some dozens."""
 
 
 def find_container(
-    pid: int,
     container_id: str,
     pod_uid: str,
-    addresses: tuple[Address, ...],
+    pid: int,
     *,
+    addresses: tuple[Address, ...] = (),
+    host_network: bool = False,
     cgroup_root: Path,
     proc: Path = PROC,
 ) -> LocalContainer:
-    """`pid` is the container's first process, in the host's pid namespace. ProcessLookupError if it has ended."""
+    """`pid` is the container's first process, in the host's pid namespace. ProcessLookupError if it has ended.
+
+    Whether the pod is in the host's network is the runtime's to say: to compare namespaces takes CAP_SYS_PTRACE.
+    """
     try:
         path = cgroup_path((proc / str(pid) / "cgroup").read_text())
         # A container in the root has no cgroup v2 of its own: the ids below are everyone's.
         directories = list(cgroups(cgroup_root / path)) if path else []
-        host_network = namespace(proc, pid) == namespace(proc, INIT)
     except (FileNotFoundError, ProcessLookupError) as error:
         raise ProcessLookupError(f"process {pid} of container {container_id} has ended") from error
-    return LocalContainer(
-        container_id,
-        pod_uid,
-        frozenset(inode for inode, _ in directories),
-        addresses,
-        host_network,
-        frozenset({pid}.union(*(members(directory) for _, directory in directories))),
-    )
-
-
-def namespace(proc: Path, pid: int) -> int:
-    """The inode of a process's network namespace."""
-    return (proc / str(pid) / "ns" / "net").stat().st_ino
+    ids = frozenset(inode for inode, _ in directories)
+    pids = frozenset({pid}.union(*(members(directory) for _, directory in directories)))
+    return LocalContainer(container_id, pod_uid, ids, addresses, host_network, pids)
 
 
 def cgroup_path(text: str) -> str:
