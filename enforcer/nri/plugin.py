@@ -96,8 +96,6 @@ class Plugin:
     def close(self) -> None:
         """Ends the session for good, the connection first: the runtime must not wait for an answer from us."""
         self._drop("the plugin is closing")
-        if self._timer is not None:
-            self._timer.cancel()
 
     def _readable(self) -> None:
         sock, session = self._socket, self._session
@@ -149,7 +147,7 @@ class Plugin:
         if stage is Stage.SYNCHRONIZED:
             self._delays = backoff()
             self._reason = ""
-            log.info("synchronized as %s with %s", self._identity, self.runtime)
+            log.info("attached as %s to %s", self._identity, self.runtime)
         if self._on_stage is not None:
             try:
                 self._on_stage(stage)

@@ -32,7 +32,10 @@ M = TypeVar("M", bound=Message)
 
 
 class Stage(Enum):
-    """How far a session has come."""
+    """How far a session has come.
+
+    SYNCHRONIZED is also what the first event brings: containerd 1.7 never synchronizes a plugin that it launched.
+    """
 
     REGISTERING = "registering"
     CONFIGURED = "configured"
@@ -203,6 +206,7 @@ class Session:
 
     def _event(self, row: dispatch.Row, request: Any) -> bytes:
         self._stats.requests[row.method] += 1
+        self.stage = Stage.SYNCHRONIZED
         handler = getattr(self._handlers, row.handler)
         if handler is None:
             return b""

@@ -78,7 +78,12 @@ class Attached:
     def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> list[nri.ContainerUpdate]:
-        """Tells all there is, in parts if need be; returns the updates wanted. Raises PluginLostError."""
+        """Tells all there is, in parts if need be; returns the updates wanted. Raises PluginLostError.
+
+        The oldest version leaves out the plugins that it launched.
+        """
+        if self._launched and not self._terms.version.synchronizes_launched:
+            return []
         with self._fatal():
             return self._synchronize(list(pods), list(containers))
 

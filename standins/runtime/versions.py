@@ -31,6 +31,7 @@ class Version:
     nri: str
     containerd: str
     valid_events: int = FIRST_EVENTS
+    synchronizes_launched: bool = True
     splits_synchronize: bool = True
     tells_timeouts: bool = True
     tells_nri_version: bool = False
@@ -40,7 +41,7 @@ class Version:
 VERSIONS = {
     version.nri: version
     for version in (
-        Version("0.6.1", "1.7.24", splits_synchronize=False, tells_timeouts=False),
+        Version("0.6.1", "1.7.24", synchronizes_launched=False, splits_synchronize=False, tells_timeouts=False),
         Version("0.8.0", "v2.1.9"),
         Version("0.10.0", "v2.2.0", ALL_EVENTS),
         Version("0.12.0", "v2.3.0", ALL_EVENTS, tells_nri_version=True, own_calls=frozenset(EVENTS)),

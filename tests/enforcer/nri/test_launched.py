@@ -57,8 +57,9 @@ def program(tmp_path, ended):
     return path
 
 
-def test_it_is_configured_by_the_runtime_and_pins(program, ended):
-    with Runtime(registration_timeout_s=30) as runtime:
+@pytest.mark.parametrize("version", ["0.6.1", "0.8.0"])
+def test_it_is_configured_by_the_runtime_and_pins(program, ended, version):
+    with Runtime(nri_version=version, registration_timeout_s=30) as runtime:
         runtime.launch(program, "10", "numakin", "reserved=0-1\n")
         assert runtime.plugins.names == ["10-numakin"]
         container = runtime.create_container(runtime.run_pod("cart"), "server")

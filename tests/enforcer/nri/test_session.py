@@ -316,6 +316,14 @@ class TestUnsolicitedUpdates:
         talk.ask("Synchronize", nri.SynchronizeRequest())
         assert talk.session.due() != b""
 
+    def test_the_first_event_will_do_where_the_runtime_never_synchronizes(self):
+        talk = Talk(Handlers(), ready=False)
+        talk.update("c1")
+        talk.feed(response(1))
+        talk.ask("Configure", nri.ConfigureRequest())
+        talk.ask("StateChange", nri.StateChangeEvent(event=1, pod=POD))
+        assert talk.session.due() != b""
+
     def test_one_asked_for_inside_a_handler_leaves_after_that_event_is_answered(self):
         def create(*_):
             got.append(talk.update("c9"))
