@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from enforcer import pods
 from enforcer.log import Log
 from enforcer.promises import Promises
+from placement import pools
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Decision, Kin, Reason, Request, decide
 from placement.occupancy import Holding, Occupancy, Seat
-from placement.optin import Problem
+from placement.optin import Problem, opted_in
+from placement.rules import Rules
 from placement.topology import Machine
 from proto import convert
 from proto import local_pb2 as local
@@ -28,6 +30,8 @@ log = Log("hook.agent")
 MOST_RECORDS = 1024
 """Decisions kept for the next report; the oldest go first when nobody reads them."""
 
+DEFAULT_RULES = Rules()
+
 LIVE = (nri.CONTAINER_CREATED, nri.CONTAINER_RUNNING, nri.CONTAINER_PAUSED)
 
 
@@ -36,12 +40,15 @@ class Node:
     """What the agent asks of its node: its hardware, and what the kernel says now.
 
     cpuset_now: a container's cgroup path -> what its cgroup has, None when unknown. free_memory: NUMA node -> bytes.
+    device_node: (c or b, major, minor) -> the NUMA node that the device is near to, None when it has none.
     """
 
     machine: Machine
     reserved: CpuSet
     cpuset_now: Callable[[str], tuple[CpuSet, NumaSet] | None]
     free_memory: Callable[[], Mapping[int, int]]
+    device_node: Callable[[str, int, int], int | None] = lambda _kind, _major, _minor: None
+    rules: Rules = DEFAULT_RULES
 
 
 class Agent:
@@ -52,12 +59,14 @@ class Agent:
     def __init__(self, node: Node, promises: Promises) -> None:
         self._node, self._promises = node, promises
         self._kin: dict[str, Kin] = {}
-        self.occupancy = Occupancy(reserved=node.reserved, generation=1)
+        self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
         self.containers: dict[str, local.LocalContainer] = {}
         self.records: list[pb.DecisionRecord] = []
         self.latest: dict[str, pb.DecisionRecord] = {}
         self.counts: Counter[str] = Counter()
         self._released = False
+        self.memory_policies = False
+        """Whether the runtime can set a memory policy (NRI 0.12 and later)."""
 
     # The runtime's events
 
@@ -68,8 +77,10 @@ class Agent:
         by_id = {pod.id: pod for pod in sandboxes}
         uids = {pod.uid for pod in sandboxes}
         before, self.containers = self.occupancy, {}
-        kept = {key: seat for key, seat in before.seats.items() if seat.pod in uids and seat.group}
-        self.occupancy = Occupancy(kept, {}, self._node.free_memory(), self._node.reserved, before.generation + 1)
+        kept = {key: seat for key, seat in before.seats.items() if seat.pod in uids and seat.opted_in}
+        self.occupancy = replace(
+            before, seats=kept, holdings={}, free_memory=self._node.free_memory(), generation=before.generation + 1
+        )
         live = [
             (by_id[one.pod_sandbox_id], one)
             for one in sorted(containers, key=lambda one: (one.created_at, one.id))
@@ -106,16 +117,19 @@ class Agent:
         self.occupancy = self.occupancy.with_free_memory(self._node.free_memory())
         decision = self._commit(pod, container, request, "create")
         if not decision.cpus and not decision.mems:
-            return None, []
-        return pods.adjustment(decision.cpus, decision.mems), self._updates(decision.updates)
+            return None, self._updates(decision.updates)
+        adjust = pods.adjustment(decision.cpus, decision.mems)
+        if decision.memory_policy is not None and self.memory_policies:
+            pods.set_memory_policy(adjust, decision.memory_policy)
+        return adjust, self._updates(decision.updates)
 
     def update_container(
         self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
     ) -> list[nri.ContainerUpdate]:
         """An in-place resize is taken over; somebody else's cpuset makes us stand aside for that container."""
-        if container.id not in self.occupancy.holdings:
+        holding = self.occupancy.holdings.get(container.id)
+        if holding is None or holding.foreign or holding.seat == container.id:
             return []
-        holding = self.occupancy.holdings[container.id]
         asked = pods.cpuset_of(resources.cpu.cpus, resources.cpu.mems)
         if resources.cpu.cpus and (asked is None or asked[0] != holding.cpus):
             self._stand_aside(pod, container, pods.Claim(resources.cpu.cpus, resources.cpu.mems))
@@ -138,11 +152,11 @@ class Agent:
         """Its CPUs are free at once; its pod's seat stays for an in-place restart."""
         self.containers.pop(container.id, None)
         self.latest.pop(container.id, None)
-        held = container.id in self.occupancy.holdings
+        before = self.occupancy
         self.occupancy = self.occupancy.without_holding(container.id).without_seat(container.id)
-        if not held:
+        if self.occupancy is before:
             return []
-        log.info("container stopped", **_names(pod, container))
+        log.debug("container stopped", **_names(pod, container))
         return self._settle()
 
     def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
@@ -159,7 +173,7 @@ class Agent:
     def expect(self, message: pb.Expect) -> None:
         """A promise; one that comes after its pod's container is late, and its facts still count."""
         self._promises.add(message)
-        late = [seat for seat in self.occupancy.seats.values() if seat.pod == message.pod and seat.group]
+        late = [seat for seat in self.occupancy.seats.values() if seat.pod == message.pod and seat.opted_in]
         if not late:
             log.debug("expecting a pod", pod=f"{message.namespace}/{message.name}", numa_nodes=message.numa_nodes)
             return
@@ -180,7 +194,7 @@ class Agent:
             self.occupancy = self.occupancy.seated(replace(late[0], demand=told))
 
     def learn(self, table: Iterable[tuple[str, Kin]]) -> None:
-        """Kin weights from traffic, by pod uid; replaces what was known."""
+        """Kin weights from traffic, by pod uid and by workload (for its next replica); replaces what was known."""
         self._kin = dict(table)
 
     def release(self) -> list[nri.ContainerUpdate]:
@@ -190,7 +204,8 @@ class Agent:
         """
         self._released = True
         machine = self._node.machine
-        pinned = [one for one in self.occupancy.holdings.values() if one.cpus or one.mems]
+        ours = (one for one in self.occupancy.holdings.values() if one.seat != one.container)
+        pinned = [one for one in ours if one.cpus or one.mems]
         for one in pinned:
             self.occupancy = self.occupancy.without_pod(one.pod)
         log.warning("released: every container has the whole machine again", containers=len(pinned))
@@ -203,17 +218,24 @@ class Agent:
 
     def _request(self, pod: nri.PodSandbox, container: nri.Container) -> tuple[Request | None, tuple[Problem, ...]]:
         told = self._promises.demand(pod.uid, container.name)
-        return pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
+        request, problems = pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
+        if request is not None and container.linux.devices:
+            request = replace(request, devices=pods.devices_of(container, self._node.device_node))
+        return request, problems
+
+    def _kin_of(self, pod: nri.PodSandbox) -> Kin:
+        """The promise's kin, else what traffic taught of the pod, else of its workload."""
+        learned = self._kin.get(pod.uid) or self._kin.get(pods.workload(pod))
+        promised = self._promises.kin(pod.uid)
+        if promised is None or learned is None:
+            return promised or learned or Kin()
+        return promised if promised.weights else replace(promised, weights=learned.weights)
 
     def _commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
-        promised = self._promises.kin(pod.uid)
-        kin = promised or self._kin.get(pod.uid) or Kin()
+        kin = self._kin_of(pod)
         decision = decide(self._node.machine, self.occupancy, request, kin)
-        shrunk = self.occupancy
-        for other, cpus in decision.updates:
-            shrunk = shrunk.held(replace(shrunk.holdings[other], cpus=cpus))
-        self.occupancy = shrunk.seated(decision.seat(request)).held(decision.holding(request))
-        self._account(pod, container, decision, promised.expected if promised else NumaSet(), event)
+        self.occupancy = decision.applied(self.occupancy, request)
+        self._account(pod, container, decision, kin.expected, event)
         return decision
 
     def _account(
@@ -281,19 +303,30 @@ class Agent:
         log.info("container found pinned", **_names(pod, container), numa_nodes=homes, cpus=cpus, mems=mems)
         return None
 
-    def _note_foreign(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        """What has not opted in is never touched, but its requests take room."""
+    def _note_foreign(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim | None = None) -> None:
+        """What has not opted in takes room by its requests; it is only ever moved off exclusive CPUs, by the
+        operator's rule. claim: somebody else sets its CPUs, so that not even that happens.
+        """
         demand = pods.demand_of(container.linux.resources)
-        told = _told_cpuset(container)[0]
+        told = _claimed(claim) if claim is not None else _told_cpuset(container)[0]
         homes = (self._node.machine.nodes_of(told) if told else NumaSet()) or self._node.machine.cpu_nodes
-        self.occupancy = self.occupancy.seated(Seat(container.id, pod.uid, "", homes, replace(demand, memory=0)))
+        seat = Seat(container.id, pod.uid, "", homes, replace(demand, memory=0))
+        holding = Holding(
+            container.id,
+            container.name,
+            pod.uid,
+            container.id,
+            told - self.occupancy.exclusive,
+            foreign=claim is not None,
+        )
+        self.occupancy = self.occupancy.seated(seat).held(holding)
 
     def _stand_aside(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         self.counts["stood aside"] += 1
         self.occupancy = self.occupancy.without_holding(container.id)
         if not any(one.pod == pod.uid for one in self.occupancy.holdings.values()):
             self.occupancy = self.occupancy.without_seat(pod.uid)
-        self._note_foreign(pod, container)
+        self._note_foreign(pod, container, claim)
         why = Reason(
             "another owner", "", f"the cpuset (cpus {claim.cpus or '-'}, mems {claim.mems or '-'}) is somebody else's"
         )
@@ -311,18 +344,8 @@ class Agent:
         )
 
     def _settle(self) -> list[nri.ContainerUpdate]:
-        """Shared pools after exclusive CPUs came or went: the members whose CPUs are not their NUMA nodes' whole pool
-        any more.
-        """
-        changes = []
-        for holding in self.occupancy.holdings.values():
-            seat = self.occupancy.seats.get(holding.seat)
-            if holding.exclusive or not holding.cpus or seat is None:
-                continue
-            pool = self._node.machine.cpus_of(seat.numa_nodes) - self.occupancy.exclusive - self._node.reserved
-            if pool and pool != holding.cpus:
-                changes.append((holding.container, pool))
-        return self._updates(changes)
+        """Whose CPUs are not their pool's any more, after exclusive ones came or went."""
+        return self._updates(pools.due(self._node.machine, self.occupancy))
 
     def _updates(self, changes: Iterable[tuple[str, CpuSet]]) -> list[nri.ContainerUpdate]:
         updates = []
@@ -346,7 +369,8 @@ class Agent:
             host_network=not any(one.type == "network" for one in pod.linux.namespaces),
             netns=network,
             ips=list(pod.ips),
-            opted_in=any(key.startswith("group.numakin.io") for key in pod.annotations),
+            opted_in=opted_in(pod.annotations),
+            workload=pods.workload(pod),
         )
 
     def _complain(self, pod: nri.PodSandbox, problems: Iterable[Problem]) -> None:
@@ -359,6 +383,11 @@ class Agent:
         if record.container in self.containers:
             self.latest[record.container] = record
         del self.records[:-MOST_RECORDS]
+
+
+def _claimed(claim: pods.Claim) -> CpuSet:
+    cpuset = pods.cpuset_of(claim.cpus, claim.mems)
+    return cpuset[0] if cpuset is not None else CpuSet()
 
 
 def _told_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:

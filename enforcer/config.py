@@ -42,8 +42,15 @@ class Config:
     sysfs: str = "/sys"
     procfs: str = "/proc"
     reserved_cpus: str = ""
+    shared_pool: str = "members"
+    prefer_closest_numa_nodes: str = "on"
+    max_allowable_numa_nodes: float = 0
     metrics_listen: str = "127.0.0.1:9464"
     heartbeat_s: float = 5.0
+    observe: str = "auto"
+    duty_cycle: float = 0.1
+    window_s: float = 10.0
+    replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
 
@@ -102,15 +109,17 @@ def _from_file(text: str, name: str, known: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _converted(field: str, value: Any, where: str) -> Any:
-    if field.endswith("_s"):
+    if field in NUMBERS:
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise ConfigError(f"{where}: {value!r} is not a number of seconds") from None
+            raise ConfigError(f"{where}: {value!r} is not a number") from None
     if not isinstance(value, str):
         raise ConfigError(f"{where}: {value!r} is not text")
     return value
 
+
+NUMBERS = frozenset({"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s"})
 
 _ADDRESS = re.compile(r"[^\s/]*:\d{1,5}")
 
@@ -120,7 +129,17 @@ _CHECKS = (
     ("node_name", lambda text: re.fullmatch(r"[a-z0-9.-]{0,253}", text), "a Kubernetes node's name"),
     ("extender", lambda text: not text or _ADDRESS.fullmatch(text), "HOST:PORT, or nothing"),
     ("metrics_listen", lambda text: not text or _ADDRESS.fullmatch(text), "HOST:PORT, or nothing"),
+    ("shared_pool", lambda text: text in ("members", "all"), "members, all"),
+    ("prefer_closest_numa_nodes", lambda text: text in ("on", "off"), "on, off"),
+    (
+        "max_allowable_numa_nodes",
+        lambda number: number >= 0 and number == int(number),
+        "a whole number, 0 for no limit",
+    ),
     ("heartbeat_s", lambda number: 0.1 <= number <= 60, "0.1 to 60 seconds"),
+    ("observe", lambda text: text in ("auto", "off"), "auto, off"),
+    ("duty_cycle", lambda number: 0 < number <= 1, "a share of time, over 0 and at most 1"),
+    ("window_s", lambda number: 1 <= number <= 600, "1 to 600 seconds"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),
 )

@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -23,6 +24,7 @@ from enforcer.agent import Agent, Node
 from enforcer.config import Config, ConfigError, merged
 from enforcer.control import Connection, Control
 from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.devices import numa_node_of
 from enforcer.machine.errors import MachineError
 from enforcer.machine.memory import free_memory
 from enforcer.machine.sysfs import read_machine
@@ -41,6 +43,8 @@ from enforcer.promises import Promises
 from enforcer.version import VERSION
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Kin
+from placement.errors import PlacementError
+from placement.rules import Rules
 from proto import convert
 from proto import local_pb2 as local
 
@@ -94,16 +98,21 @@ class Hook:
         """Reads the machine and opens the control socket. MachineError, OSError when either can't be."""
         self._config = config
         log.set_up(config.log_level, config.log_format)
-        machine = read_machine(Path(config.sysfs), name=_node_name(config))
-        reserved = _reserved(config, machine.cpus)
-        node = Node(machine, reserved, _cpuset_reader(config.procfs), LiveMemory(config.sysfs, config.procfs))
-        self._agent = Agent(node, Promises())
+        procfs = Path(config.procfs)
+        machine = read_machine(Path(config.sysfs), name=_node_name(config), proc_root=procfs)
+        reserved, rules = _reserved(config, machine.cpus), _rules(config)
+        rules.check(machine, reserved)
+        if rules.everyone:
+            logger.warning("shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too")
+        memory = LiveMemory(config.sysfs, config.procfs)
+        devices = partial(numa_node_of, Path(config.sysfs), proc_root=procfs)
+        self._agent = Agent(Node(machine, reserved, _cpuset_reader(config.procfs), memory, devices, rules), Promises())
         self._outbox = Outbox(self._agent, machine)
         self._start = local.Start(
             node=_node_name(config),
             version=VERSION,
             session=self._session,
-            machine=convert.machine_to(machine, reserved),
+            machine=convert.machine_to(machine, reserved, rules),
             config=config.to_json(),
         )
         self._control = Control(Path(config.run_dir) / "hook.sock", self._loop, self._heard)
@@ -149,14 +158,18 @@ class Hook:
     def _configure(self, text: str, runtime: Runtime) -> None:
         """A runtime's drop-in file configures a hook that it launched; one that we dialled sends nothing."""
         logger.info("the runtime configures us", runtime=runtime.name, version=runtime.version, nri=runtime.nri_version)
-        if self._agent is not None:
-            return
+        if self._agent is None:
+            self.set_up(self._with_drop_in(text))
+        # Runtimes tell NRI's own version since 0.12, which brought memory policies.
+        self.agent.memory_policies = bool(runtime.nri_version)
+
+    def _with_drop_in(self, text: str) -> Config:
         config = merged(self._flags, os.environ, text, "the runtime's drop-in file")
         if config.run_dir != merged(self._flags, os.environ).run_dir:
             raise ConfigError(
                 "the runtime's drop-in file: run-dir can't be set there: the lock is taken before it is read"
             )
-        self.set_up(config)
+        return config
 
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""
@@ -270,6 +283,14 @@ def _node_name(config: Config) -> str:
     return config.node_name or socket.gethostname().lower()
 
 
+def _rules(config: Config) -> Rules:
+    return Rules(
+        prefer_closest_numa_nodes=config.prefer_closest_numa_nodes == "on",
+        max_allowable_numa_nodes=int(config.max_allowable_numa_nodes),
+        everyone=config.shared_pool == "all",
+    )
+
+
 def _reserved(config: Config, online: CpuSet) -> CpuSet:
     reserved = CpuSet.parse(config.reserved_cpus)
     if not reserved <= online:
@@ -324,7 +345,7 @@ def main(words: Sequence[str]) -> int:
         )
         if not isinstance(transport, Launched):
             hook.set_up(config)
-    except (ConfigError, MachineError, UsageError, OSError) as error:
+    except (ConfigError, MachineError, PlacementError, UsageError, OSError) as error:
         logger.error("can't start", error=error)  # noqa: TRY400 - the message says all
         return supervisor.LEAVE
     plugin = Plugin(loop, identity, hook.handlers(), transport, on_stage=hook.staged)

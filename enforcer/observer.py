@@ -19,6 +19,8 @@ from enforcer.log import Log
 from enforcer.report.mirror import Mirror
 from enforcer.report.stream import Endpoint, Stream
 from enforcer.version import VERSION
+from enforcer.watching import Outlets, Watching
+from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 
@@ -86,6 +88,7 @@ class Observer:
         self._stream: Stream | None = None
         self._threads: list[threading.Thread] = []
         self._config: Config | None = None
+        self.watching: Watching | None = None
         self.hook_present = False
         self.counters = web.Counters()
 
@@ -102,6 +105,8 @@ class Observer:
         self._stopping.set()
         if self._stream is not None:
             self._stream.stop()
+        if self.watching is not None:
+            self.watching.stop()
         self._link.close()
 
     @property
@@ -124,7 +129,9 @@ class Observer:
             self.hook_present = True
             with self._lock:
                 self.mirror.started(message.start)
-            self._begin(Config.from_json(message.start.config))
+            self._begin(Config.from_json(message.start.config), message.start)
+        elif kind == "containers" and self.watching is not None:
+            self.watching.hear(message.containers)
         elif kind == "report":
             with self._lock:
                 self.mirror.reported(message.report)
@@ -132,7 +139,7 @@ class Observer:
             if self._stream is not None:
                 self._stream.changed()
 
-    def _begin(self, config: Config) -> None:
+    def _begin(self, config: Config, start: local.Start) -> None:
         """Once: the hook's configuration says where the extender and our own port are."""
         if self._config is not None:
             return
@@ -146,9 +153,20 @@ class Observer:
                 endpoint, self.mirror, self._lock, self._expected, version=VERSION, heartbeat_s=config.heartbeat_s
             )
             self._spawn(self._stream.run)
+        if config.observe == "auto" or config.replay:
+            outlets = Outlets(kin=self._learned, traffic=self._seen, occupancy=lambda: self.mirror.occupancy)
+            self.watching = Watching(config, convert.machine_from(start.machine), outlets)
+            self._spawn(self.watching.run)
 
     def _expected(self, expect: pb.Expect) -> None:
         self._link.send(local.ToHook(expect=expect))
+
+    def _learned(self, table: local.KinTable) -> None:
+        self._link.send(local.ToHook(kin=table))
+
+    def _seen(self, traffic: pb.Traffic) -> None:
+        if self._stream is not None:
+            self._stream.tell(pb.FromEnforcer(traffic=traffic))
 
     def _spawn(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, daemon=True)

@@ -8,7 +8,7 @@ import argparse
 import os
 from dataclasses import fields
 
-from enforcer.config import Config, merged, read_file
+from enforcer.config import NUMBERS, Config, merged, read_file
 
 HELP = {
     "nri_socket": "the runtime's NRI socket",
@@ -22,8 +22,15 @@ HELP = {
     "sysfs": "where the machine is read from",
     "procfs": "where the kernel's facts are read from",
     "reserved_cpus": "CPUs that no member may use, such as 0-1",
-    "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty: none",
-    "heartbeat_s": "seconds between signs of life on the stream",
+    "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is",
+    "prefer_closest_numa_nodes": "on or off: of equally wide sets of NUMA nodes the closer one, as the kubelet's
+    option", "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
+    "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty:
+    none", "heartbeat_s": "seconds between signs of life on the stream",
+    "observe": "auto: watch who talks to whom; off: do
+    not", "duty_cycle": "share of time that the probes are on",
+    "window_s": "seconds of traffic that are looked at together",
+    "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "debug, info, warning or error",
     "log_format": "text or json",
 }
@@ -38,7 +45,7 @@ def add_to(run: argparse.ArgumentParser) -> None:
         run.add_argument(
             "--" + one.name.replace("_", "-"),
             default=None,
-            type=float if one.name.endswith("_s") else str,
+            type=float if one.name in NUMBERS else str,
             metavar=one.name.rpartition("_")[2].upper(),
             help=HELP[one.name] + ("" if "default:" in HELP[one.name] else f" (default: {default or 'none'})"),
         )

@@ -4,14 +4,16 @@ messages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from placement import optin
 from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Request
+from placement.decide import MemoryPolicy, Request
 from placement.demand import Demand, from_cgroup
 from placement.errors import PlacementError
-from placement.optin import OptIn, Problem
+from placement.optin import Problem
+from placement.workload import workload_of
 from proto import nri_pb2 as nri
 
 MARK = "pinned.numakin.io"
@@ -48,11 +50,6 @@ def request_of(
     ), problems
 
 
-def auto_group(opt_in: OptIn, learned: str) -> str:
-    """The group's full name, the learned one for `auto`."""
-    return opt_in.group or learned
-
-
 def demand_of(resources: nri.LinuxResources) -> Demand:
     """An estimate from the cgroup's settings: NRI does not tell requests."""
     cpu, memory = resources.cpu, resources.memory
@@ -70,6 +67,17 @@ def _pod_demand(pod: nri.PodSandbox, first: Demand) -> Demand:
         return first
     whole = demand_of(pod.linux.pod_resources)
     return whole if whole.cpu_milli >= first.cpu_milli else first
+
+
+def workload(pod: nri.PodSandbox) -> str:
+    """NAMESPACE/KIND/NAME of the controller that owns the pod, as its labels tell."""
+    return workload_of(pod.namespace, pod.name, pod.labels)
+
+
+def devices_of(container: nri.Container, node_of: Callable[[str, int, int], int | None]) -> tuple[NumaSet, ...]:
+    """For each device that the container gets, the NUMA node it is near to; devices without one have no say."""
+    nodes = (node_of(one.type, one.major, one.minor) for one in container.linux.devices)
+    return tuple(NumaSet.of((one,)) for one in nodes if one is not None)
 
 
 def claim_of(container: nri.Container) -> Claim | None:
@@ -96,6 +104,12 @@ def adjustment(cpus: CpuSet, mems: NumaSet) -> nri.ContainerAdjustment:
     adjust.linux.resources.cpu.cpus = str(cpus)
     adjust.linux.resources.cpu.mems = str(mems)
     return adjust
+
+
+def set_memory_policy(adjust: nri.ContainerAdjustment, policy: MemoryPolicy) -> None:
+    """For a runtime that knows NRI 0.12's memory policy; an older one ignores the field."""
+    told = nri.LinuxMemoryPolicy(mode=policy.mode, nodes=str(policy.numa_nodes))
+    adjust.linux.memory_policy.CopyFrom(told)
 
 
 def update(container: str, cpus: CpuSet, mems: NumaSet) -> nri.ContainerUpdate:

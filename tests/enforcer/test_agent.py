@@ -6,6 +6,7 @@ from enforcer.agent import Agent, Node
 from enforcer.pods import MARK
 from enforcer.promises import Promises
 from placement.cpuset import CpuSet, NumaSet
+from placement.decide import Kin
 from placement.topology import Machine, NumaNode, uniform_distances
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
@@ -142,7 +143,8 @@ def test_a_later_claim_of_the_kubelet_makes_us_stand_aside(world: World) -> None
     asked = nri.LinuxResources()
     asked.cpu.cpus = "5"
     assert world.agent.update_container(member("a"), mine, asked) == []
-    assert "a" not in world.agent.occupancy.holdings
+    assert world.agent.occupancy.holdings["a"].foreign
+    assert str(world.agent.occupancy.holdings["a"].cpus) == "5"
     assert world.agent.counts["stood aside"] == 1
 
 
@@ -181,6 +183,35 @@ def test_the_room_of_an_ended_pod_is_free(world: World) -> None:
     assert world.agent.occupancy.seats
     world.agent.stop_pod_sandbox(member("a"))
     assert not world.agent.occupancy.seats
+
+
+def learned(world: World, key: str, weights: dict[str, float]) -> None:
+    """What the observer would hand over."""
+    world.agent.learn([(key, Kin(weights=weights))])
+
+
+class TestLearned:
+    """`auto` members have no group by name: what traffic taught brings them together."""
+
+    def test_without_knowledge_they_go_where_it_is_emptiest(self, world: World) -> None:
+        for name in ("a", "b"):
+            world.create(member(name, group="auto"), container(name))
+        assert (world.mems("a"), world.mems("b")) == ("0", "1")
+
+    def test_a_pod_whose_peers_are_known_joins_them(self, world: World) -> None:
+        world.create(member("a", group="auto"), container("a"))
+        learned(world, "uid-b", {"uid-a": 5.0})
+        world.create(member("b", group="auto"), container("b"))
+        assert world.mems("b") == world.mems("a")
+
+    def test_a_new_replica_starts_with_what_its_workload_learned(self, world: World) -> None:
+        world.create(member("a", group="auto"), container("a"))
+        learned(world, "ns/Deployment/web", {"uid-a": 5.0})
+        replica = member("web-6d4cf-x2x7q", group="auto")
+        replica.namespace = "ns"
+        replica.labels["pod-template-hash"] = "6d4cf"
+        world.create(replica, container("r"))
+        assert world.mems("r") == world.mems("a")
 
 
 class TestRestart:

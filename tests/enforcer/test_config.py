@@ -27,7 +27,7 @@ def test_a_configuration_survives_its_way_to_the_observer() -> None:
         ("node-nam = 'x'", "drop-in: unknown key 'node-nam'; known: nri-socket, "),
         ("= 1", "drop-in: not TOML: "),
         ("extender = 5", "drop-in: extender: 5 is not text"),
-        ("heartbeat-s = 'soon'", "drop-in: heartbeat-s: 'soon' is not a number of seconds"),
+        ("heartbeat-s = 'soon'", "drop-in: heartbeat-s: 'soon' is not a number"),
         ("heartbeat-s = 0", "heartbeat-s: 0.0 is not allowed; allowed: 0.1 to 60 seconds"),
         ("plugin-index = '7'", "plugin-index: '7' is not allowed; allowed: two digits"),
         ("plugin-name = 'a/b'", "plugin-name: 'a/b' is not allowed; allowed: letters, digits, '_', '.', '+' and '-'"),
@@ -43,5 +43,5 @@ def test_a_bad_option_is_refused_by_name(text: str, message: str) -> None:
 
 
 def test_a_bad_environment_variable_is_named() -> None:
-    with pytest.raises(ConfigError, match="environment variable NUMAKIN_HEARTBEAT_S: 'x' is not a number of seconds"):
+    with pytest.raises(ConfigError, match="environment variable NUMAKIN_HEARTBEAT_S: 'x' is not a number"):
         merged({}, {"NUMAKIN_HEARTBEAT_S": "x"})
