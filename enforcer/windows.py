@@ -172,7 +172,7 @@ def _end(end: object, port: int) -> str:
 def _resident(one: local.LocalContainer, root: Path) -> LocalContainer | None:
     try:
         told = tuple(map(ip_address, one.ips)) or addresses.of_process(one.pid)
-        return find_container(one.pid, one.id, one.pod, told, cgroup_root=root)
+        return find_container(one.id, one.pod, one.pid, addresses=told, host_network=one.host_network, cgroup_root=root)
     except (ProcessLookupError, ValueError, OSError) as error:
         log.debug("a container can't be looked at", container=one.id[:12], error=error)
         return None
