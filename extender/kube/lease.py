@@ -1,0 +1,170 @@
+"""Which replica writes: the holder of a Lease, by the rules that client-go's leader election has.
+
+The holder renews; the others look, and take the Lease over when its holder has not renewed it for its whole duration,
+by *their own* clock since they saw the last change (no two clocks are compared). Writes carry the resourceVersion that
+was read, so that of several takers one wins. A holder that could not renew for RENEW_WITHIN_S stops writing by itself,
+well before anyone may take over.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from extender.kube.api import Api, ApiError, Unreachable
+
+DURATION_S = 15
+RENEW_WITHIN_S = 10.0
+RETRY_S = 2.0
+"""client-go's defaults: LeaseDuration, RenewDeadline, RetryPeriod."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A Lease as last read, and when (monotonic) it was first seen so. `body` None: there is none."""
+
+    body: Mapping[str, Any] | None = None
+    at: float = 0.0
+
+    @property
+    def holder(self) -> str:
+        return (self.body or {}).get("spec", {}).get("holderIdentity") or ""
+
+    def updated(self, body: Mapping[str, Any] | None, now: float) -> Seen:
+        """After another look: an unchanged Lease keeps the time at which it was first seen."""
+        unchanged = self.body is not None and body is not None and self.body.get("spec") == body.get("spec")
+        return replace(self, body=body) if unchanged else Seen(body, now)
+
+    def free(self, now: float) -> bool:
+        """Whether it may be taken: there is none, it was given back, or its holder has let it run out."""
+        if self.body is None or not self.holder:
+            return True
+        return now > self.at + (self.body["spec"].get("leaseDurationSeconds") or DURATION_S)
+
+
+def claim(seen: Seen, me: str, name: str, wall: datetime) -> dict[str, Any]:
+    """The Lease with me as its holder: taken over, or renewed. wall: the time to write into it."""
+    spec = dict((seen.body or {}).get("spec", {}))
+    if seen.holder != me:
+        spec["acquireTime"] = micro_time(wall)
+        if seen.body is not None:
+            spec["leaseTransitions"] = (spec.get("leaseTransitions") or 0) + 1
+    spec |= {"holderIdentity": me, "leaseDurationSeconds": DURATION_S, "renewTime": micro_time(wall)}
+    spec.setdefault("leaseTransitions", 0)
+    metadata = {"name": name}
+    if seen.body is not None:
+        metadata["resourceVersion"] = seen.body["metadata"]["resourceVersion"]
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def micro_time(wall: datetime) -> str:
+    """Always six digits after the point: the API server refuses any other form, also the one without a fraction."""
+    return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Election:
+    """Takes part on a thread of its own. `leading` is asked before each write; `changed` is told when it turns."""
+
+    def __init__(
+        self,
+        api: Api,
+        namespace: str,
+        name: str,
+        me: str,
+        changed: Callable[[bool], None] = lambda _leading: None,
+        *,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self._api = api
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._name = name
+        self._me = me
+        self._changed = changed
+        self._retry_s = retry_s
+        self._seen = Seen()
+        self._renewed = -RENEW_WITHIN_S
+        self._told = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    @property
+    def leading(self) -> bool:
+        """Whether this replica may write, as far as it can know now."""
+        return time.monotonic() < self._renewed + RENEW_WITHIN_S
+
+    @property
+    def holder(self) -> str:
+        """Who leads, as last seen; empty when nobody does."""
+        return self._seen.holder
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Gives the Lease back, so that another replica need not wait for it to run out."""
+        self._stopping.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._step()
+            self._tell()
+            self._stopping.wait(self._retry_s * random.uniform(1.0, 1.2))  # noqa: S311 - jitter
+        if self.leading:
+            self._give_back()
+        self._tell()
+
+    def _step(self) -> None:
+        try:
+            self._look()
+            now = time.monotonic()
+            if self._seen.holder == self._me or self._seen.free(now):
+                self._write(claim(self._seen, self._me, self._name, datetime.now(UTC)))
+                # Counted from before the write: the others count from when they see it.
+                self._renewed = now
+        except ApiError as refused:
+            if refused.code != 409:
+                _log.warning("lease not renewed", lease=self._name, error=str(refused))
+        except Unreachable as bad:
+            _log.warning("lease not renewed", lease=self._name, error=str(bad))
+
+    def _look(self) -> None:
+        try:
+            body = self._api.get(f"{self._path}/{self._name}").json()
+        except ApiError as refused:
+            if refused.code != 404:
+                raise
+            body = None
+        self._seen = self._seen.updated(body, time.monotonic())
+        if self._seen.holder != self._me:
+            self._renewed = -RENEW_WITHIN_S
+
+    def _write(self, lease: Mapping[str, Any]) -> None:
+        fresh = self._seen.body is None
+        method, path = ("POST", self._path) if fresh else ("PUT", f"{self._path}/{self._name}")
+        self._seen = Seen(self._api.request(method, path, body=lease).json(), time.monotonic())
+
+    def _give_back(self) -> None:
+        self._renewed = -RENEW_WITHIN_S
+        try:
+            lease = claim(self._seen, self._me, self._name, datetime.now(UTC))
+            lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+            self._write(lease)
+        except (ApiError, Unreachable) as bad:
+            _log.warning("lease not given back", lease=self._name, error=str(bad))
+
+    def _tell(self) -> None:
+        leading = self.leading
+        if leading != self._told:
+            self._told = leading
+            _log.info("leading" if leading else "not leading", lease=self._name)
+            self._changed(leading)

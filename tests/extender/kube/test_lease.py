@@ -1,0 +1,137 @@
+"""One replica writes: the holder of the Lease."""
+
+import threading
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from extender.kube import lease
+from extender.kube.lease import Election, Seen, claim, micro_time
+from standins.apiserver.faults import Answer
+
+WALL = datetime(2026, 11, 20, 21, 0, tzinfo=UTC)
+
+
+def body(holder: str = "a", revision: str = "7", **spec: object) -> dict:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "r1", **spec}
+    return {"metadata": {"name": "l", "resourceVersion": revision}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("wall", "text"),
+    [
+        (WALL, "2026-11-20T21:00:00.000000Z"),
+        (WALL + timedelta(microseconds=5), "2026-11-20T21:00:00.000005Z"),
+        (WALL.astimezone(timezone(timedelta(hours=2))), "2026-11-20T21:00:00.000000Z"),
+    ],
+)
+def test_times_always_have_six_digits(wall, text):
+    assert micro_time(wall) == text
+
+
+def test_a_lease_that_nobody_holds_is_free():
+    assert Seen().free(0)
+    assert Seen(body(holder=""), 0).free(0)
+
+
+def test_a_lease_runs_out_by_our_own_clock_since_its_last_change():
+    seen = Seen().updated(body(), 100)
+    assert not seen.free(115)
+    assert seen.free(115.1)
+    assert not seen.updated(body(renewTime="r2", revision="8"), 114).free(120)
+    assert seen.updated(body(revision="8"), 114).free(115.1)
+
+
+def test_renewing_keeps_when_it_was_acquired():
+    renewed = claim(Seen(body(acquireTime="then", leaseTransitions=3)), "a", "l", WALL)
+    assert renewed["spec"] == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "then",
+        "renewTime": "2026-11-20T21:00:00.000000Z",
+        "leaseTransitions": 3,
+    }
+    assert renewed["metadata"] == {"name": "l", "resourceVersion": "7"}
+
+
+def test_taking_over_counts_a_transition():
+    taken = claim(Seen(body(acquireTime="then", leaseTransitions=3)), "b", "l", WALL)
+    assert taken["spec"]["leaseTransitions"] == 4
+    assert taken["spec"]["acquireTime"] == taken["spec"]["renewTime"]
+
+
+class Told:
+    def __init__(self) -> None:
+        self.leading = threading.Event()
+        self.following = threading.Event()
+
+    def __call__(self, leading) -> None:
+        (self.leading if leading else self.following).set()
+
+
+@pytest.fixture
+def elected(api):
+    started: list[Election] = []
+
+    def start(me: str) -> tuple[Election, Told]:
+        told = Told()
+        one = Election(api, "numakin-system", "numakin-extender", me, told, retry_s=0.02)
+        started.append(one)
+        one.start()
+        return one, told
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+def test_of_several_replicas_one_leads_and_the_next_follows_at_once_when_it_ends(server, elected):
+    one, told = elected("one")
+    assert told.leading.wait(10)
+    other, told_other = elected("other")
+    assert server.wait_for(lambda: server.count("get", "leases") > 5)
+    assert one.leading
+    assert not other.leading
+    assert other.holder == "one"
+    one.stop()
+    assert told.following.is_set()
+    assert told_other.leading.wait(10)
+
+
+def test_of_many_that_start_together_one_leads(server, elected):
+    many = [elected(f"r{number}")[0] for number in range(5)]
+    assert server.wait_for(lambda: server.count("get", "leases") > 50)
+    assert sum(one.leading for one in many) == 1
+
+
+def test_a_holder_that_can_not_renew_stops_writing_by_itself(server, elected, monkeypatch):
+    monkeypatch.setattr(lease, "RENEW_WITHIN_S", 0.2)
+    one, told = elected("one")
+    assert told.leading.wait(10)
+    server.order(Answer(500), "update", "leases", times=10_000)
+    assert told.following.wait(10)
+    assert not one.leading
+
+
+def test_whoever_sees_another_holder_stops_at_once(server, elected):
+    one, told = elected("one")
+    assert told.leading.wait(10)
+    taken = {"spec": {"holderIdentity": "other", "renewTime": "2026-11-20T21:00:00.000000Z"}}
+    server.patch("coordination.k8s.io/v1", "leases", "numakin-extender", taken, namespace="numakin-system")
+    assert told.following.wait(lease.RENEW_WITHIN_S / 2)
+    assert not one.leading
+
+
+def test_it_stops_well_before_another_may_take_over():
+    assert lease.RENEW_WITHIN_S < lease.DURATION_S
+
+
+def test_a_dead_holders_lease_is_taken_when_it_has_run_out(server, elected, monkeypatch):
+    monkeypatch.setattr(lease, "DURATION_S", 1)
+    spec = {"holderIdentity": "dead", "leaseDurationSeconds": 1}
+    metadata = {"name": "numakin-extender"}
+    server.create("coordination.k8s.io/v1", "leases", {"metadata": metadata, "spec": spec}, "numakin-system")
+    _, told = elected("one")
+    assert told.leading.wait(10)
+    found = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
+    assert found["spec"]["leaseTransitions"] == 1
