@@ -23,12 +23,12 @@ HELP = {
     "procfs": "where the kernel's facts are read from",
     "reserved_cpus": "CPUs that no member may use, such as 0-1",
     "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is",
-    "prefer_closest_numa_nodes": "on or off: of equally wide sets of NUMA nodes the closer one, as the kubelet's
-    option", "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
-    "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty:
-    none", "heartbeat_s": "seconds between signs of life on the stream",
-    "observe": "auto: watch who talks to whom; off: do
-    not", "duty_cycle": "share of time that the probes are on",
+    "prefer_closest_numa_nodes": "on or off: of equally wide sets of NUMA nodes the closer one",
+    "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
+    "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty: none",
+    "heartbeat_s": "seconds between signs of life on the stream",
+    "observe": "auto: watch who talks to whom; off: do not",
+    "duty_cycle": "share of time that the probes are on",
     "window_s": "seconds of traffic that are looked at together",
     "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "debug, info, warning or error",
