@@ -1,0 +1,148 @@
+"""What a pod asks for by annotation: what is taken, and what is said, word for word, of what is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.optin import Cpus, Memory, Move, OptIn, Policy, Scope, opted_in, parse
+
+KEYS = (
+    "the keys group.numakin.io, policy.numakin.io, scope.numakin.io, cpus.numakin.io, memory.numakin.io, "
+    "move.numakin.io, size.numakin.io"
+)
+NAME = "auto, or a name of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+
+
+def test_the_groups_presence_is_the_opt_in():
+    assert parse("shop", {}) == (None, ())
+    assert parse("shop", {"cpus.numakin.io": "exclusive"}) == (None, ())
+    assert parse("shop", {"group.numakin.io": "web"}) == (OptIn("shop/web"), ())
+
+
+def test_the_defaults_are_the_gentlest():
+    web, _ = parse("shop", {"group.numakin.io": "web"})
+    assert (web.policy, web.scope, web.cpus, web.memory, web.move, web.size) == (
+        Policy.BEST_EFFORT,
+        Scope.POD,
+        Cpus.SHARED,
+        Memory.AUTO,
+        Move.CPUS,
+        0,
+    )
+
+
+def test_an_auto_group_is_learned_later():
+    web, problems = parse("shop", {"group.numakin.io": "auto"})
+    assert web.auto
+    assert web.group == ""
+    assert not problems
+
+
+def test_every_key_is_taken():
+    everything = {
+        "group.numakin.io": "web",
+        "policy.numakin.io": "single-numa-node",
+        "scope.numakin.io": "container",
+        "cpus.numakin.io": "exclusive-cores",
+        "memory.numakin.io": "bind",
+        "move.numakin.io": "never",
+        "size.numakin.io": "12",
+    }
+    assert parse("shop", everything) == (
+        OptIn(
+            "shop/web",
+            Policy.SINGLE_NUMA_NODE,
+            Scope.CONTAINER,
+            Cpus.EXCLUSIVE_CORES,
+            Memory.BIND,
+            Move.NEVER,
+            12,
+        ),
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("group.numakin.io", "", NAME),
+        ("group.numakin.io", "-web", NAME),
+        ("group.numakin.io", "a/b", NAME),
+        ("group.numakin.io", "x" * 64, NAME),
+        ("group.numakin.io", "wéb", NAME),
+        ("policy.numakin.io", "strict", "best-effort, restricted, single-numa-node, none"),
+        ("policy.numakin.io", "Restricted", "best-effort, restricted, single-numa-node, none"),
+        ("scope.numakin.io", "node", "pod, container"),
+        ("cpus.numakin.io", "2", "shared, exclusive, exclusive-cores"),
+        ("cpus.numakin.io", " shared", "shared, exclusive, exclusive-cores"),
+        ("memory.numakin.io", "strict", "auto, bind, prefer"),
+        ("move.numakin.io", "yes", "cpus, never, cpus-and-memory"),
+        ("size.numakin.io", "0", "an integer from 1 to 10000"),
+        ("size.numakin.io", "10001", "an integer from 1 to 10000"),
+        ("size.numakin.io", "-3", "an integer from 1 to 10000"),
+        ("size.numakin.io", "three", "an integer from 1 to 10000"),
+        ("size.numakin.io", "٣", "an integer from 1 to 10000"),
+        ("cpu.numakin.io", "exclusive", KEYS),
+        ("numakin.io", "web", KEYS),
+        ("numakin.io/group", "web", KEYS),
+        ("cpus.numakin.io/web", "exclusive", KEYS),
+        ("cpus.numakin.io/container.", "exclusive", KEYS),
+    ],
+)
+def test_a_bad_annotation_is_reported_word_for_word_and_counts_as_absent(key, value, allowed):
+    annotations = {"group.numakin.io": "web", key: value}
+    opt_in, problems = parse("shop", annotations)
+    shown = value if len(value) <= 64 else value[:61] + "..."
+    assert [str(one) for one in problems] == [f"annotation {key}: {shown!r} is not allowed; allowed: {allowed}"]
+    assert opt_in == (None if key == "group.numakin.io" else OptIn("shop/web"))
+
+
+def test_the_container_beats_the_pod_and_the_pod_beats_the_plain_key():
+    annotations = {
+        "group.numakin.io": "web",
+        "cpus.numakin.io": "shared",
+        "cpus.numakin.io/pod": "exclusive",
+        "cpus.numakin.io/container.db": "exclusive-cores",
+    }
+    assert parse("shop", annotations, "db")[0].cpus is Cpus.EXCLUSIVE_CORES
+    assert parse("shop", annotations, "other")[0].cpus is Cpus.EXCLUSIVE
+    assert parse("shop", annotations)[0].cpus is Cpus.EXCLUSIVE
+
+
+def test_one_container_alone_may_opt_in():
+    annotations = {"group.numakin.io/container.db": "web"}
+    assert parse("shop", annotations, "db")[0] == OptIn("shop/web")
+    assert parse("shop", annotations, "log")[0] is None
+
+
+def test_a_bad_value_leaves_the_weaker_key_standing():
+    annotations = {"group.numakin.io": "web", "cpus.numakin.io/container.db": "own", "cpus.numakin.io": "exclusive"}
+    opt_in, problems = parse("shop", annotations, "db")
+    assert opt_in.cpus is Cpus.EXCLUSIVE
+    assert [one.key for one in problems] == ["cpus.numakin.io/container.db"]
+
+
+def test_problems_come_in_the_order_of_their_keys():
+    annotations = {"size.numakin.io": "x", "group.numakin.io": "web", "cpus.numakin.io": "x", "z.numakin.io": "x"}
+    assert [one.key for one in parse("shop", annotations)[1]] == ["cpus.numakin.io", "size.numakin.io", "z.numakin.io"]
+
+
+def test_other_peoples_annotations_are_none_of_ours():
+    annotations = {"notnumakin.io": "x", "numakin.io.example.com": "x", "example.com/group.numakin.io": "x"}
+    assert parse("shop", annotations) == (None, ())
+    assert not opted_in(annotations)
+
+
+def test_a_very_long_value_is_shown_shortened():
+    problem = parse("shop", {"group.numakin.io": "web", "cpus.numakin.io": "x" * 9000})[1][0]
+    assert len(str(problem)) < 200
+
+
+@given(st.dictionaries(st.text(max_size=40) | st.sampled_from(["group.numakin.io", "cpus.numakin.io"]), st.text()))
+def test_no_annotation_can_raise(annotations):
+    opt_in, problems = parse("shop", annotations)
+    assert opt_in is None or opt_in.group.startswith("shop/") or opt_in.auto
+    assert all(one.key in annotations for one in problems)
+    assert opt_in is None or opted_in(annotations)
