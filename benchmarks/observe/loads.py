@@ -1,0 +1,162 @@
+"""The loads: each runs in processes of its own on one CPU and tells how much CPU time one unit of work took.
+
+CPU time of both ends on one CPU, since wall-clock time of two processes on two CPUs says more about where the scheduler
+put them than about probes.
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NGINX = """
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{ worker_connections 256; }}
+http {{
+    access_log off;
+    keepalive_requests 1000000000;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{ listen 127.0.0.1:{port}; location / {{ return 200 "{body}"; }} }}
+}}
+"""
+PORT = 18080
+BODY = 1024
+CONNECTIONS = 16
+MESSAGE = 64
+BLOCK = 1 << 16
+DEADLINE_S = 30.0
+
+
+def cpu() -> int:
+    """The last CPU that this process may use; the benchmark itself keeps off it where there is another."""
+    return max(os.sched_getaffinity(0))
+
+
+def forked(seconds: float, serve: Callable[[socket.socket], None], ask: Callable[[socket.socket], int]) -> float:
+    """CPU seconds for each unit: `ask` for so long in one process, `serve` in another, over TCP on loopback."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    child = os.fork()
+    if child == 0:
+        stream, _ = listener.accept()
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        serve(stream)
+        os._exit(0)
+    stream = socket.create_connection(listener.getsockname())
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    begun, until, units = time.process_time(), time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        units += ask(stream)
+    own = time.process_time() - begun
+    stream.close()
+    listener.close()
+    _, _, usage = os.wait4(child, 0)
+    return (own + usage.ru_utime + usage.ru_stime) / units
+
+
+def pingpong(seconds: float) -> float:
+    """64 bytes there and back; the unit is a round trip."""
+    message = bytes(MESSAGE)
+
+    def serve(stream: socket.socket) -> None:
+        receive, send = stream.recv, stream.send
+        while receive(MESSAGE):
+            send(message)
+
+    def ask(stream: socket.socket) -> int:
+        receive, send = stream.recv, stream.send
+        for _ in range(1000):
+            send(message)
+            receive(MESSAGE)
+        return 1000
+
+    return forked(seconds, serve, ask)
+
+
+def bulk(seconds: float) -> float:
+    """64 KiB writes one way; the unit is a write."""
+    block = bytes(BLOCK)
+
+    def serve(stream: socket.socket) -> None:
+        into = bytearray(BLOCK)
+        while stream.recv_into(into):
+            pass
+
+    def ask(stream: socket.socket) -> int:
+        for _ in range(100):
+            stream.sendall(block)
+        return 100
+
+    return forked(seconds, serve, ask)
+
+
+@contextmanager
+def nginx() -> Iterator[subprocess.Popen[bytes]]:
+    """One nginx process that answers every request with a kilobyte."""
+    with tempfile.TemporaryDirectory() as folder:
+        configuration = Path(folder) / "nginx.conf"
+        configuration.write_text(NGINX.format(folder=folder, port=PORT, body="x" * BODY))
+        process = subprocess.Popen(["nginx", "-p", folder, "-c", str(configuration)])
+        try:
+            until = time.monotonic() + DEADLINE_S
+            while time.monotonic() < until:
+                try:
+                    socket.create_connection(("127.0.0.1", PORT), 1).close()
+                    break
+                except ConnectionRefusedError:
+                    time.sleep(0.01)
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def web(seconds: float) -> float:
+    """wrk asks nginx; the unit is a request."""
+    with nginx() as server:
+        command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", f"http://127.0.0.1:{PORT}/"]
+        before = on_cpu(server.pid)
+        wrk = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert wrk.stdout
+        said = wrk.stdout.read().decode()
+        _, status, usage = os.wait4(wrk.pid, 0)
+        wrk.stdout.close()
+        wrk.returncode = os.waitstatus_to_exitcode(status)
+        requests = re.search(r"(\d+) requests in", said)
+        if wrk.returncode or not requests:
+            raise SystemExit(f"wrk: {said}")
+        used = on_cpu(server.pid) - before + usage.ru_utime + usage.ru_stime
+        return float(used / int(requests[1]))
+
+
+def on_cpu(pid: int) -> float:
+    """CPU seconds of a process with one thread: first field of schedstat, in nanoseconds."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+LOADS: dict[str, Callable[[float], float]] = {"wrk-nginx": web, "ping-pong": pingpong, "bulk": bulk}
+
+
+def run(name: str, seconds: float) -> float:
+    """CPU seconds for each unit of a load, run in a fresh interpreter pinned to one CPU."""
+    command = [sys.executable, "-m", "benchmarks.observe.loads", name, str(seconds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return float(json.loads(done.stdout))
+
+
+if __name__ == "__main__":
+    os.sched_setaffinity(0, {cpu()})
+    print(json.dumps(LOADS[sys.argv[1]](float(sys.argv[2]))))
