@@ -151,7 +151,7 @@ class Cluster:
             "enforcer.main",
             "run",
             *("--node-name", name, "--nri-socket", str(folder / "nri.sock"), "--run-dir", str(node.run_dir)),
-            *("--sysfs", str(folder / "sys"), "--extender", extender, "--metrics-listen", ""),
+            *("--sysfs", str(folder / "sys"), "--extender", extender, "--metrics-listen", "", "--observe", "off"),
         )
         self.nodes[name] = node
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from enforcer import ask, lock, log, options, supervisor
+from enforcer import ask, lock, log, options, supervisor, top
 from enforcer.config import Config, ConfigError
 from enforcer.version import VERSION
 
@@ -16,6 +16,8 @@ EPILOG = """examples:
   numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
   numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
   numakin-enforcer status                       what is pinned where on this node, and why
+  numakin-enforcer doctor                       what will work on this node, and what will not
+  numakin-enforcer top                          who talks to whom on this node, live
   numakin-enforcer release                      un-pin everything, before an uninstall
 
 The container runtime can launch the program too: install it as /opt/nri/plugins/10-numakin and put options
@@ -25,14 +27,14 @@ Every option of `run` is read from NUMAKIN_* in the environment as well; flags w
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    program = argparse.ArgumentParser(
         prog="numakin-enforcer",
         description="Pins the containers of affinity groups to their group's NUMA node (an NRI plugin, one per node).",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"numakin-enforcer {VERSION}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    program.add_argument("--version", action="version", version=f"numakin-enforcer {VERSION}")
+    commands = program.add_subparsers(dest="command", metavar="COMMAND")
     run = commands.add_parser("run", help="run the enforcer (the default)")
     options.add_to(run)
     status = commands.add_parser("status", help="ask the running enforcer what is pinned where, and why")
@@ -42,7 +44,17 @@ def parser() -> argparse.ArgumentParser:
         "release", help="give every pinned container its full cpuset back, before an uninstall"
     )
     release.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
-    return top
+    port = argparse.ArgumentParser(add_help=False)
+    port.add_argument("--metrics", default=Config().metrics_listen, metavar="HOST:PORT", help="the enforcer's port")
+    shown = commands.add_parser("top", help="who talks to whom on this node, live", parents=[port])
+    shown.add_argument("--json", action="store_true", help="once, for machines")
+    record = commands.add_parser("record", help="write what is seen into a file, for `run --replay`", parents=[port])
+    record.add_argument("file", type=Path)
+    record.add_argument("--seconds", type=float, default=0.0, help="stop after so long (default: at Ctrl-C)")
+    doctor = commands.add_parser("doctor", help="check this node: what will work here and what will not")
+    doctor.add_argument("--json", action="store_true", help="for machines")
+    options.add_to(doctor)
+    return program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,11 +62,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help", "--version")):
         words.insert(0, "run")
     given = parser().parse_args(words)
-    if given.command == "status":
-        return ask.status(Path(given.run_dir), as_json=given.json)
-    if given.command == "release":
-        return ask.release(Path(given.run_dir))
+    command = _COMMANDS.get(given.command)
+    if command is not None:
+        return command(given)
     return _run(words[1:], given)
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from enforcer.doctor import doctor  # noqa: PLC0415 - the collectors are not the supervisor's to carry
+
+    try:
+        return doctor(options.configured(given), as_json=given.json)
+    except ConfigError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 2
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "status": lambda given: ask.status(Path(given.run_dir), as_json=given.json),
+    "release": lambda given: ask.release(Path(given.run_dir)),
+    "top": lambda given: top.top(given.metrics, as_json=given.json),
+    "record": lambda given: top.record(given.metrics, given.file, given.seconds),
+    "doctor": _doctor,
+}
 
 
 def _run(words: Sequence[str], given: argparse.Namespace) -> int:

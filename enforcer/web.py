@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from socketserver import ThreadingMixIn
 from typing import Any, Protocol
+from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, make_wsgi_app
 
+from enforcer import traffic_page
 from enforcer.report.mirror import Mirror
+from enforcer.watching import View, Watching
 from proto import report_pb2 as pb
+
+COLLECTORS = ("cgroup_skb", "socket_tracepoints", "fexit", "kprobes", "inet_diag", "none", "replay", "off")
+
+disable_created_metrics()  # a second series for each counter, which nobody asks for
 
 
 class Health(Protocol):
@@ -18,6 +27,7 @@ class Health(Protocol):
 
     mirror: Mirror
     counters: Counters
+    watching: Watching | None
 
     @property
     def ready(self) -> tuple[bool, str]: ...
@@ -63,10 +73,31 @@ def _gauges(health: Health) -> None:
             "Opted-in containers that are pinned.",
             lambda: float(sum(1 for one in health.mirror.occupancy.holdings.values() if one.cpus)),
         ),
+        "numakin_enforcer_traffic_unattributed_bytes": (
+            "Payload bytes that belong to no container known here.",
+            lambda: float(health.watching.view.unattributed_bytes if health.watching is not None else 0),
+        ),
+        "numakin_enforcer_traffic_lost_bytes": (
+            "Payload bytes that the kernel's map had no room for.",
+            lambda: float(health.watching.view.lost_bytes if health.watching is not None else 0),
+        ),
         "numakin_enforcer_generation": ("Changes of the occupancy.", lambda: float(health.mirror.occupancy.generation)),
     }
+    in_force = Gauge(
+        "numakin_enforcer_collector", "1 for the way in which traffic is seen.", ["name"], registry=registry
+    )
+    for name in COLLECTORS:
+        in_force.labels(name=name).set_function(partial(_is_in_force, health, name))
     for name, (text, read) in readings.items():
         Gauge(name, text, registry=registry).set_function(read)
+
+
+def _is_in_force(health: Health, name: str) -> float:
+    return float(_collector(health) == name)
+
+
+def _collector(health: Health) -> str:
+    return health.watching.view.collector if health.watching is not None else "off"
 
 
 def _app(health: Health) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
@@ -78,8 +109,10 @@ def _app(health: Health) -> Callable[[dict[str, Any], Callable[..., Any]], Itera
             page: Iterable[bytes] = metrics(environ, start)
             return page
         answers: dict[str, tuple[bool, str]] = {"/healthz": (True, "ok"), "/readyz": health.ready}
+        if path in PAGES and health.watching is not None:
+            return _json(PAGES[path](health.watching.view, environ.get("QUERY_STRING", "")), start)
         if path not in answers:
-            good, text, status = False, "not found: try /metrics, /healthz, /readyz", "404 Not Found"
+            good, text, status = False, "not found: try /metrics, /healthz, /readyz, /api/v1/traffic", "404 Not Found"
         else:
             good, text = answers[path]
             status = "200 OK" if good else "503 Service Unavailable"
@@ -88,6 +121,23 @@ def _app(health: Health) -> Callable[[dict[str, Any], Callable[..., Any]], Itera
         return [body]
 
     return app
+
+
+def _since(query: str) -> int:
+    text = parse_qs(query).get("since", ["0"])[0]
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+PAGES: dict[str, Callable[[View, str], dict[str, Any]]] = {
+    "/api/v1/traffic": lambda view, _query: traffic_page.traffic(view),
+    "/api/v1/windows": lambda view, query: traffic_page.windows(view, _since(query)),
+}
+
+
+def _json(page: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    body = json.dumps(page).encode()
+    start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+    return [body]
 
 
 class _Server(ThreadingMixIn, WSGIServer):

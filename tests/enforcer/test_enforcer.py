@@ -47,7 +47,7 @@ class Enforcer:
     def start(self, *more: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "enforcer.main", "run", "--nri-socket", str(self.socket)]
         command += ["--run-dir", str(self.run_dir), "--sysfs", str(self.folder / "sys"), "--node-name", "n1"]
-        command += ["--metrics-listen", self.metrics, *more]
+        command += ["--metrics-listen", self.metrics, "--observe", "off", *more]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.processes.append(process)
         return process
@@ -251,7 +251,7 @@ class TestLaunchedByTheRuntime:
         return program
 
     def test_it_takes_its_options_from_the_drop_in_file(self, enforcer: Enforcer, program: Path) -> None:
-        drop_in = f'sysfs = "{enforcer.folder}/sys"\nmetrics-listen = "{enforcer.metrics}"\nnode-name = "n7"\n'
+        drop_in = f'sysfs = "{enforcer.folder}/sys"\nmetrics-listen = "{enforcer.metrics}"\nnode-name = "n7"\nobserve = "off"\n'
         with Runtime() as runtime:
             runtime.launch(program, "10", "numakin", drop_in)
             made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
