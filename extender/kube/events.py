@@ -1,0 +1,199 @@
+"""Events on pods: what was decided for them, and which of their annotations is wrong.
+
+An Event that was told before is not told anew but counted (`kubectl describe` shows "x12 over 3m"); and a pod that has
+too many gets no more for a while, as client-go's recorder has it: 25 at once, then one in five minutes. Telling goes on
+a thread of its own: nobody waits for it, and where it can't keep up Events are dropped and counted. Nothing depends on
+them.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
+
+COMPONENT = "numakin"
+BURST = 25
+REFILL_S = 300.0
+REMEMBERED = 4096
+"""client-go's EventSourceObjectSpamFilter and LRU cache."""
+AGAIN_WITHIN_S = 600.0
+"""An Event as one told so long ago is a new one."""
+WAITING = 1000
+LONGEST = 1024
+"""Characters of a message: what events.k8s.io allows for a note."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The pod that an Event is about."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """reason: one word in CamelCase, for machines. message: for people; equal ones are counted together."""
+
+    about: About
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An Event as it stands at the API server. first, last: seconds since 1970."""
+
+    name: str
+    first: float
+    last: float
+    count: int = 1
+
+
+class Book:
+    """What has been told: decides whether an Event is a new one, one more of a known one, or one too many."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[Event, Told] = OrderedDict()
+        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def enter(self, event: Event, now: float) -> Told | None:
+        """How to tell it: `count` 1 is a new Event. None: not at all. now: seconds since 1970."""
+        if not self._allowed(event.about.uid, now):
+            return None
+        known = self._told.pop(event, None)
+        if known is None or now - known.last > AGAIN_WITHIN_S:
+            known = Told(_name(event.about, now), now, now)
+        else:
+            known = replace(known, last=now, count=known.count + 1)
+        self._told[event] = known
+        if len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+        return known
+
+    def forget(self, event: Event) -> None:
+        """It was not told after all, or is there no more."""
+        self._told.pop(event, None)
+
+    def _allowed(self, uid: str, now: float) -> bool:
+        left, at = self._allowances.pop(uid, (float(BURST), now))
+        left = min(float(BURST), left + max(0.0, now - at) / REFILL_S)
+        allowed = left >= 1
+        self._allowances[uid] = (left - 1 if allowed else left, now)
+        if len(self._allowances) > REMEMBERED:
+            self._allowances.popitem(last=False)
+        return allowed
+
+
+def rendered(event: Event, told: Told, host: str) -> dict[str, Any]:
+    """A new Event, as core v1."""
+    about = event.about
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": told.name, "namespace": about.namespace},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        },
+        "reason": event.reason,
+        "message": event.message if len(event.message) <= LONGEST else event.message[: LONGEST - 3] + "...",
+        "type": "Warning" if event.warning else "Normal",
+        "source": {"component": COMPONENT, "host": host},
+        "firstTimestamp": _time(told.first),
+        "lastTimestamp": _time(told.last),
+        "count": told.count,
+        "reportingComponent": COMPONENT,
+        "reportingInstance": host,
+    }
+
+
+def counted(told: Told) -> Mapping[str, Any]:
+    """The patch of an Event that happened again."""
+    return {"count": told.count, "lastTimestamp": _time(told.last)}
+
+
+class Events:
+    """Tells Events, while `writes` says that this replica is the one to do so."""
+
+    def __init__(self, api: Api, host: str, writes: Callable[[], bool] = lambda: True) -> None:
+        self.dropped = 0
+        self._api = api
+        self._host = host
+        self._writes = writes
+        self._book = Book()
+        self._waiting: queue.Queue[Event | None] = queue.Queue(WAITING)
+        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Tells what is waiting, for so long."""
+        try:
+            self._waiting.put(None, timeout=timeout_s)
+        except queue.Full:
+            return
+        self._thread.join(timeout_s)
+
+    def emit(self, event: Event) -> None:
+        """Never waits, never raises."""
+        if not self._writes():
+            return
+        try:
+            self._waiting.put_nowait(event)
+        except queue.Full:
+            self.dropped += 1
+
+    def _run(self) -> None:
+        while (event := self._waiting.get()) is not None:
+            told = self._book.enter(event, time.time())
+            if told is None:
+                self.dropped += 1
+                continue
+            try:
+                self._tell(event, told)
+            except (ApiError, Unreachable) as bad:
+                self.dropped += 1
+                self._book.forget(event)
+                # Mostly a pod or namespace that is going: not worth more than this.
+                _log.debug("event not told", reason=event.reason, pod=event.about.name, error=str(bad))
+
+    def _tell(self, event: Event, told: Told) -> None:
+        path = f"/api/v1/namespaces/{event.about.namespace}/events"
+        if told.count > 1:
+            try:
+                self._api.request("PATCH", f"{path}/{told.name}", body=counted(told), content_type=MERGE_PATCH)
+            except ApiError as refused:
+                if refused.code != 404:
+                    raise
+            else:
+                return
+            # Events live for an hour unless told again: this one has ended meanwhile.
+        self._api.request("POST", path, body=rendered(event, told, self._host))
+
+
+def _name(about: About, now: float) -> str:
+    """As client-go names them; a name has at most 253 characters."""
+    return f"{about.name[:230]}.{int(now * 1e6):x}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,142 @@
+"""Events on pods: told once, counted after, and never too many."""
+
+import pytest
+
+from extender.kube import events
+from extender.kube.events import About, Book, Event, Events, Told, counted, rendered
+from standins.apiserver.faults import Answer
+
+POD = About("shop", "cart-1", "u1")
+PLACED = Event(POD, "NumaPlaced", "on NUMA node 1 of node-7, beside 3 members of shop/cart")
+
+
+def test_the_same_again_is_counted():
+    book = Book()
+    first = book.enter(PLACED, 1000)
+    again = book.enter(PLACED, 1010)
+    assert first.count == 1
+    assert (again.name, again.first, again.last, again.count) == (first.name, 1000, 1010, 2)
+
+
+def test_another_message_is_another_event():
+    book = Book()
+    assert book.enter(PLACED, 1000).count == 1
+    other = Event(POD, "NumaPlaced", "on NUMA node 0")
+    assert book.enter(other, 1000.1).count == 1
+    assert book.enter(other, 1000.2).name != book.enter(PLACED, 1000.3).name
+
+
+def test_the_same_much_later_is_new():
+    book = Book()
+    book.enter(PLACED, 1000)
+    assert book.enter(PLACED, 1001 + events.AGAIN_WITHIN_S).count == 1
+
+
+def test_a_pod_has_25_at_once_and_then_one_in_five_minutes():
+    book = Book()
+    assert [book.enter(PLACED, 1000) is not None for _ in range(27)] == [True] * 25 + [False] * 2
+    assert book.enter(PLACED, 1000 + events.REFILL_S)
+    assert book.enter(PLACED, 1000 + events.REFILL_S) is None
+
+
+def test_one_pods_events_do_not_take_anothers_place():
+    book = Book()
+    for _ in range(30):
+        book.enter(PLACED, 1000)
+    assert book.enter(Event(About("shop", "other", "u2"), "NumaPlaced", "x"), 1000)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(events, "REMEMBERED", 2)
+    book = Book()
+    many = [Event(About("shop", f"p{n}", f"u{n}"), "NumaPlaced", "x") for n in range(3)]
+    for one in many:
+        book.enter(one, 1000)
+    assert book.enter(many[2], 1001).count == 2
+    assert book.enter(many[0], 1001).count == 1
+
+
+def test_an_event_says_all_that_kubectl_shows():
+    assert rendered(PLACED, Told("cart-1.1", 0, 0), "extender-0") == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "cart-1.1", "namespace": "shop"},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "cart-1", "uid": "u1"},
+        "reason": "NumaPlaced",
+        "message": "on NUMA node 1 of node-7, beside 3 members of shop/cart",
+        "type": "Normal",
+        "source": {"component": "numakin", "host": "extender-0"},
+        "firstTimestamp": "1970-01-01T00:00:00Z",
+        "lastTimestamp": "1970-01-01T00:00:00Z",
+        "count": 1,
+        "reportingComponent": "numakin",
+        "reportingInstance": "extender-0",
+    }
+    assert counted(Told("x", 0, 60, 3)) == {"count": 3, "lastTimestamp": "1970-01-01T00:01:00Z"}
+
+
+def test_a_long_message_is_cut():
+    message = rendered(Event(POD, "R", "x" * 2000, warning=True), Told("n", 0, 0), "h")["message"]
+    assert len(message) == events.LONGEST
+    assert message.endswith("...")
+
+
+def test_the_longest_pod_name_leaves_room_for_the_events_own():
+    told = Book().enter(Event(About("s", "p" * 253, "u"), "R", "m"), 2_000_000_000)
+    assert len(told.name) <= 253
+
+
+@pytest.fixture
+def told(server, api):
+    """Emits these Events, and gives what is at the API server then."""
+    server.create_pod("cart-1", "shop")
+
+    def tell(*some: Event, **options):
+        teller = Events(api, "extender-0", **options)
+        teller.start()
+        for one in some:
+            teller.emit(one)
+        teller.stop()
+        found = api.get("/api/v1/namespaces/shop/events").json()["items"]
+        return teller, sorted(found, key=lambda one: one["message"])
+
+    return tell
+
+
+def test_events_reach_the_pod(told):
+    _, found = told(PLACED, PLACED, Event(POD, "NumaAnnotation", "annotation x", warning=True))
+    assert [(one["reason"], one["type"], one["count"]) for one in found] == [
+        ("NumaAnnotation", "Warning", 1),
+        ("NumaPlaced", "Normal", 2),
+    ]
+    assert found[1]["involvedObject"]["name"] == "cart-1"
+
+
+def test_an_event_that_has_ended_meanwhile_is_told_anew(server, told):
+    """Events live for an hour at the API server."""
+    server.order(Answer(404, b'{"kind":"Status","reason":"NotFound","code":404}'), "patch", "events")
+    server.order(Answer(201, b"{}"), "create", "events")
+    _, found = told(PLACED, PLACED)
+    assert [one["count"] for one in found] == [2]
+
+
+@pytest.mark.parametrize("fault", [Answer(500), Answer(403, b"{}"), Answer(429, b"", {"Retry-After": "1"})])
+def test_what_can_not_be_told_is_dropped_and_counted(server, told, fault):
+    server.order(fault, "create", "events")
+    teller, found = told(PLACED, Event(POD, "Other", "other"))
+    assert teller.dropped == 1
+    assert [one["reason"] for one in found] == ["Other"]
+
+
+def test_a_replica_that_does_not_write_tells_nothing(told):
+    teller, found = told(PLACED, writes=lambda: False)
+    assert found == []
+    assert teller.dropped == 0
+
+
+def test_a_full_queue_drops(api, monkeypatch):
+    monkeypatch.setattr(events, "WAITING", 2)
+    teller = Events(api, "h")
+    for _ in range(5):
+        teller.emit(PLACED)
+    assert teller.dropped == 3
