@@ -19,7 +19,7 @@ from extender.config import BadConfig, Config, host_and_port, load
 from extender.reports.session import Taps
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
-from extender.serving import Application
+from extender.serving import Application, calm_collector
 
 _log = structlog.get_logger("extender")
 
@@ -44,6 +44,7 @@ class Program(Taps):
         # Imported here since the import itself starts threads, and the arbiter forks.
         from extender.reports.server import Server, Tls  # noqa: PLC0415
 
+        calm_collector()
         config = self.config
         tls = (
             Tls(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca) if config.grpc_tls_cert else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from extender.cluster.predict import Wanted
 from extender.cluster.view import NodeView
@@ -45,11 +45,20 @@ class Groups:
             del self._seats[group], self._totals[group]
 
 
+def kins_on(nodes: Iterable[str], want: Wanted, groups: Groups) -> list[Kin]:
+    """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`."""
+    group = want.group
+    total = groups.total(group) if group else 0
+    here = groups.nodes(group)
+    rest = room(want, total)
+    # Nearly all nodes have no member: they share one value.
+    nobody = Kin(elsewhere=float(total), room_milli=rest)
+    return [Kin(elsewhere=float(total - here[node]), room_milli=rest) if node in here else nobody for node in nodes]
+
+
 def kin_on(node: str, want: Wanted, groups: Groups) -> Kin:
-    """The kin as this node's enforcer should weigh them, with the members on other nodes as `elsewhere`."""
-    total = groups.total(want.group) if want.group else 0
-    here = groups.nodes(want.group).get(node, 0) if total else 0
-    return Kin(elsewhere=float(total - here), room_milli=room(want, total))
+    """As `kins_on`, for one node."""
+    return kins_on((node,), want, groups)[0]
 
 
 def room(want: Wanted, members: int) -> int:

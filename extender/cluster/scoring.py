@@ -22,6 +22,9 @@ from placement.kinship import peers_of, pulls
 from placement.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
 from placement.wishes import Pool
 
+REMEMBERED = 64
+"""Decisions remembered on one view."""
+
 DIGITS = 9
 """To which placement.room rounds before it compares."""
 
@@ -42,7 +45,11 @@ def weigh(views: Sequence[NodeView], want: Wanted, kins: Sequence[Kin]) -> list[
     if not _simple(want):
         return [_decided(view, want, kin) for view, kin in zip(views, kins, strict=True)]
     uid = want.pod.uid
-    many = [at for at, view in enumerate(views) if view.table is not None and uid not in view.pods]
+    many = [
+        at
+        for at, (view, kin) in enumerate(zip(views, kins, strict=True))
+        if view.table is not None and uid not in view.pods and (kin.room_milli or not want.opt_in.size)
+    ]
     found: list[Weighed | None] = [None] * len(views)
     if many:
         results = _weighed([views[at] for at in many], want, [kins[at] for at in many])
@@ -66,7 +73,26 @@ def _simple(want: Wanted) -> bool:
 
 
 def _decided(view: NodeView, want: Wanted, kin: Kin) -> Weighed:
-    """By decide() itself; the kin's part is what the score would lose without it."""
+    """By decide() itself, which replicas of one workload share."""
+    if want.pod.uid in view.pods:
+        return _asked(view, want, kin)
+    alone = not kin.weights and want.group not in view.group_seats
+    key = (
+        tuple((one.name, one.opt_in, one.demand, one.pod_demand) for one in want.requests),
+        tuple(kin.weights.items()),
+        0.0 if alone else kin.elsewhere,
+        kin.planned,
+        kin.room_milli,
+    )
+    found: Weighed | None = view.memo.get(key)
+    if found is None:
+        if len(view.memo) >= REMEMBERED:
+            view.memo.clear()
+        found = view.memo[key] = _asked(view, want, kin)
+    return found
+
+
+def _asked(view: NodeView, want: Wanted, kin: Kin) -> Weighed:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
         return NOTHING
@@ -86,7 +112,7 @@ def _weighed(views: Sequence[NodeView], want: Wanted, kins: Sequence[Kin]) -> li
     numa_node, free, whole, used, account, real, seats = np.concatenate(tables).T
     left = free - need
     fits = ((left >= 0) | (need == 0)) & ((memory == 0) | ((account >= memory) & (real >= memory)))
-    kin = np.concatenate([_pull(one, view, want, near) for one, view, near in zip(tables, views, kins, strict=True)])
+    kin = _kin(views, tables, want, kins)
     rest = np.repeat(np.array([near.room_milli for near in kins], dtype=np.float64), sizes)
     room = np.where((rest <= 0) | (left >= rest), 1.0, np.maximum(0.0, left / np.maximum(rest, 1.0)))
     empty = np.maximum(0.0, np.minimum(left, whole - used) / whole)
@@ -100,9 +126,14 @@ def _weighed(views: Sequence[NodeView], want: Wanted, kins: Sequence[Kin]) -> li
     ]
 
 
-def _pull(rows: Floats, view: NodeView, want: Wanted, kin: Kin) -> Floats:
-    """The kin share of each of the table's NUMA nodes."""
-    if not kin.weights and not kin.planned and want.group not in view.group_seats:
-        return np.zeros(len(rows))
-    pull = pulls(view.machine, peers_of(view.occupancy, want.requests[0], kin), kin)
-    return np.array([pull[int(one)] for one in rows[:, 0]])
+def _kin(views: Sequence[NodeView], tables: Sequence[Floats], want: Wanted, kins: Sequence[Kin]) -> Floats:
+    """The kin share of each row of the tables."""
+    share = np.zeros(sum(map(len, tables)))
+    group, request, start = want.group, want.requests[0], 0
+    for view, rows, kin in zip(views, tables, kins, strict=True):
+        stop = start + len(rows)
+        if kin.weights or kin.planned or group in view.group_seats:
+            pull = pulls(view.machine, peers_of(view.occupancy, request, kin), kin)
+            share[start:stop] = [pull[int(one)] for one in rows[:, 0]]
+        start = stop
+    return share

@@ -15,7 +15,7 @@ from typing import Any
 from extender.cluster.board import Board, Sight
 from extender.cluster.explain import explained
 from extender.cluster.history import History, Offer, Row
-from extender.cluster.kinship import kin_on
+from extender.cluster.kinship import kin_on, kins_on
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.predict import Prediction, Wanted, predict, wanted
 from extender.cluster.quality import age_factor, integer_scores
@@ -91,7 +91,11 @@ class Cluster:
         """Applies a report; `fresh` is the view that a whole one starts from."""
         with self._lock:
             self._history.decided(report.decisions)
-            return self._board.reported(fresh, report, self.clock())
+            after = self._board.reported(fresh, report, self.clock())
+        if isinstance(after, NodeView):
+            # Computed now, on the stream's thread, so that kube-scheduler does not wait for it.
+            _ = after.table
+        return after
 
     # What kube-scheduler asks.
 
@@ -153,7 +157,7 @@ class Cluster:
         self._expired += self._board.expire(now)
         self._board.release(uid)
         sights = [self._board.sight(name, now) for name in names]
-        return sights, [kin_on(name, want, self._board.groups) for name in names]
+        return sights, kins_on(names, want, self._board.groups)
 
     def _predicted(self, row: Row, want: Wanted) -> Prediction | None:
         return predict(row.view.machine, row.view.occupancy, want, row.kin) if row.view else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from extender.cluster.table import Floats, table
 from placement.cpuset import NumaSet
@@ -113,6 +113,11 @@ class NodeView:
     def table(self) -> Floats | None:
         """As `table.table` has it."""
         return table(self.machine, self.occupancy)
+
+    @cached_property
+    def memo(self) -> dict[Hashable, Any]:
+        """What was computed on this view, by whatever it depends on beside the view."""
+        return {}
 
     @cached_property
     def group_seats(self) -> Mapping[str, int]:

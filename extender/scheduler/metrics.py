@@ -17,7 +17,7 @@ class Metrics:
     """One registry for one program; gauges are read from the cluster when Prometheus asks."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]
+        disable_created_metrics()
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "numakin_extender_requests", "Requests of kube-scheduler.", ["verb", "code"], registry=self.registry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from heapq import nlargest
 
 import msgspec
 import structlog
@@ -27,6 +28,9 @@ JSON = "application/json"
 
 LOGGED_NODES = 20
 """Nodes that one log line names."""
+
+LOGGED_BEST = 3
+"""Of the scores, the best; explain has them all."""
 
 
 def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], str], *, refuse: bool) -> Flask:
@@ -96,16 +100,11 @@ class Verbs:
             return wire.prioritize_answer(asked.names, [0] * len(asked.names))
         offer = self._cluster.score(want, asked.names)
         scores = [row.score for row in offer.rows]
-        best = max(offer.rows, key=lambda row: row.score, default=None)
+        best = nlargest(LOGGED_BEST, offer.rows, key=lambda row: row.score)
         _log.info(
-            "scored",
-            pod=_named(asked.pod),
-            group=want.group,
-            nodes=len(scores),
-            best=best.node if best else None,
-            score=best.score if best else None,
-        )
-        _log.debug("scores", pod=asked.pod.uid, scores={row.node: row.score for row in offer.rows})
+            "scored", pod=_named(asked.pod), group=want.group, nodes=len(scores),
+            best={row.node: row.score for row in best},
+        )  # fmt: skip
         return wire.prioritize_answer(asked.names, scores)
 
 

@@ -1,0 +1,75 @@
+"""Clusters to score on: nodes of any shape with any occupancy, and pods that ask for anything."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from extender.cluster.pods import ContainerRow, PodRow
+from extender.cluster.predict import Wanted, wanted
+from extender.cluster.view import NodeView
+from placement.cpuset import CpuSet, NumaSet
+from placement.demand import Demand
+from placement.occupancy import Occupancy, Seat
+from placement.topology import Machine, NumaNode
+
+GIB = 1 << 30
+
+
+def pod(
+    uid: str = "new", *, group: str = "shop", cpu: str = "500m", memory: str = "1Gi", node: str = "", **keys: str
+) -> PodRow:
+    """keys: further annotations, `policy="restricted"` for policy.numakin.io."""
+    annotations = {"group.numakin.io": group} if group else {}
+    return PodRow(
+        uid=uid,
+        namespace="default",
+        name=uid,
+        node=node,
+        annotations={**annotations, **{f"{key}.numakin.io": value for key, value in keys.items()}},
+        containers=(ContainerRow("main", {"cpu": cpu, "memory": memory}, {"memory": memory}),),
+    )
+
+
+def want(*arguments: str, **keys: str) -> Wanted:
+    found = wanted(pod(*arguments, **keys))
+    assert found is not None
+    return found
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Machine:
+    """One to five NUMA nodes, some without CPUs, some without memory, any distances."""
+    count = draw(st.integers(1, 5))
+    cpus = draw(st.lists(st.sampled_from([0, 1, 2, 4]), min_size=count, max_size=count).filter(any))
+    memory = draw(st.lists(st.sampled_from([0, 1, 4, 16]), min_size=count, max_size=count))
+    distances = {one: {one: 10} for one in range(count)}
+    for a in range(count):
+        for b in range(a):
+            distances[a][b] = distances[b][a] = draw(st.sampled_from([11, 20, 32]))
+    nodes, first = [], 0
+    for one in range(count):
+        nodes.append(NumaNode(one, CpuSet.of(range(first, first + cpus[one])), memory[one] * GIB, distances[one]))
+        first += cpus[one]
+    return Machine(tuple(nodes), cores=tuple(CpuSet.of((cpu,)) for cpu in range(first)))
+
+
+@st.composite
+def views(draw: st.DrawFn, name: str = "n") -> NodeView:
+    machine = draw(machines())
+    ids = [one.id for one in machine.numa_nodes]
+    seats = {}
+    for at in range(draw(st.integers(0, 6))):
+        key = f"{name}-{at}"
+        homes = NumaSet.of(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2)))
+        group = draw(st.sampled_from(["default/shop", "default/other", ""]))
+        demand = Demand(draw(st.sampled_from([0, 500, 1500])), draw(st.sampled_from([0, GIB])))
+        seats[key] = Seat(key, key, group, homes, demand)
+    chosen = st.sampled_from(ids)
+    occupancy = Occupancy(
+        seats=seats,
+        free_memory=draw(st.dictionaries(chosen, st.sampled_from([0, GIB, 8 * GIB]), max_size=2)),
+        used_cpu=draw(st.dictionaries(chosen, st.sampled_from([0, 900]), max_size=2)),
+        stalled=draw(st.dictionaries(chosen, st.sampled_from([0.0, 0.5]), max_size=1)),
+        reserved=draw(st.sampled_from([CpuSet(), CpuSet.of((0,))])),
+    )
+    return NodeView(name, "s", "1", machine, occupancy)

@@ -1,0 +1,43 @@
+"""What kube-scheduler gets: integers that use their range."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.cluster.quality import age_factor, integer_scores
+from extender.cluster.scoring import Weighed
+
+WEIGHED = st.builds(lambda kin, rest: Weighed(0.7 * kin + 0.3 * rest, kin), st.floats(0, 1), st.floats(0, 1))
+
+
+def test_a_share_of_the_kin_counts_in_full_where_nobody_has_more():
+    """A group over three nodes: the one with the largest part gets all the points."""
+    spread = [Weighed(0.7 * kin + 0.3, kin) for kin in (0.5, 0.3, 0.2, 0.0)]
+    assert integer_scores(spread, [1.0] * 4) == [10, 7, 6, 3]
+
+
+def test_without_kin_room_and_emptiness_have_the_whole_range():
+    assert integer_scores([Weighed(0.3, 0), Weighed(0.25, 0), Weighed(0.1, 0)], [1.0] * 3) == [10, 8, 3]
+
+
+def test_a_little_more_kin_is_at_least_a_point_more():
+    near = [Weighed(0.7 * 0.50 + 0.28, 0.50), Weighed(0.7 * 0.49 + 0.28, 0.49)]
+    best, other = integer_scores(near, [1.0, 1.0])
+    assert best == other + 1
+
+
+def test_equal_nodes_get_equal_points():
+    assert len(set(integer_scores([Weighed(0.5, 0.3)] * 5, [1.0] * 5))) == 1
+
+
+@given(st.lists(st.tuples(WEIGHED, st.floats(0, 1)), max_size=8))
+def test_scores_are_integers_from_0_to_10(rows):
+    scores = integer_scores([one for one, _ in rows], [factor for _, factor in rows])
+    assert all(type(one) is int and 0 <= one <= 10 for one in scores)
+
+
+@pytest.mark.parametrize(("age", "factor"), [(0, 1), (15, 1), (37.5, 0.5), (60, 0), (100, 0)])
+def test_a_report_counts_in_full_while_fresh_and_then_less_with_its_age(age, factor):
+    assert age_factor(age, 60) == pytest.approx(factor)

@@ -1,0 +1,281 @@
+"""The cluster over time: what is assumed, what is promised, and how reports settle it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from extender.cluster.pods import NodeChanges, PodChanges
+from extender.cluster.state import Cluster, Settings
+from extender.cluster.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
+from extender.cluster.view import DecisionRow, NodeView, Report
+from placement.cpuset import NumaSet
+from placement.occupancy import fingerprint
+from tests.extender.cluster.machines import GIB, pod, want
+from tests.extender.running import machine, seat
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cluster(clock: Clock) -> Cluster:
+    return Cluster(Settings(report_timeout=60, hold=30), clock)
+
+
+def tell(cluster: Cluster, node: str, *seats, of=None, generation: int = 1) -> None:
+    """A whole report of a node."""
+    cluster.connected(node)
+    view = NodeView(node, "session", "1", of or machine())
+    cluster.reported(view, Report(generation, 0, fingerprint(seats, []), tuple(seats)))
+
+
+def seats_of(cluster: Cluster, node: str) -> dict[str, str]:
+    view = cluster.view(node)
+    assert view is not None
+    return {key: str(one.numa_nodes) for key, one in view.occupancy.seats.items()}
+
+
+def scores(cluster: Cluster, asked, *names: str) -> dict[str, int]:
+    return {row.node: row.score for row in cluster.score(asked, names).rows}
+
+
+def test_a_scored_pod_holds_its_room_on_the_best_node(cluster: Cluster):
+    tell(cluster, "a", seat("kin", "1"))
+    tell(cluster, "b")
+    scores(cluster, want("p"), "a", "b")
+    assert seats_of(cluster, "a") == {"kin": "1", "p": "1"}
+    assert seats_of(cluster, "b") == {}
+
+
+def test_scoring_a_pod_again_counts_it_once(cluster: Cluster):
+    tell(cluster, "a")
+    first = scores(cluster, want("p", cpu="6"), "a")
+    assert scores(cluster, want("p", cpu="6"), "a") == first
+    assert len(seats_of(cluster, "a")) == 1
+
+
+def test_a_burst_of_members_fills_numa_nodes_and_never_overcommits(cluster: Cluster):
+    """40 members of 1 CPU, 2 nodes of 2 x 8 CPUs, and no report in between."""
+    for node in ("a", "b"):
+        tell(cluster, node)
+    placed = []
+    for at in range(32):
+        found = scores(cluster, want(f"p{at}", cpu="1"), "a", "b")
+        placed.append(max(found, key=found.__getitem__))
+    for node in ("a", "b"):
+        view = cluster.view(node)
+        assert all(load <= 8000 for load in view.occupancy.cpu_load(view.machine).values())
+    assert placed[:16] == [placed[0]] * 16, "the group stays together while its node has room"
+    assert len(set(placed[16:])) == 1
+
+
+def test_an_assumption_that_nobody_confirms_expires(cluster: Cluster, clock: Clock):
+    tell(cluster, "a")
+    scores(cluster, want("p"), "a")
+    clock.now += 31
+    cluster.heard("a")
+    assert [one.view.assumed for one in cluster.picture().sights] == [{}]
+    assert cluster.picture().expired == 1
+
+
+def test_the_report_settles_what_was_assumed(cluster: Cluster):
+    tell(cluster, "a")
+    scores(cluster, want("p"), "a")
+    tell(cluster, "a", seat("p", "1"), generation=2)
+    assert seats_of(cluster, "a") == {"p": "1"}
+    assert cluster.picture().assumed == ()
+
+
+def test_a_bound_pod_is_promised_the_place_it_was_scored_for(cluster: Cluster):
+    tell(cluster, "a", seat("kin", "1"), generation=7)
+    tell(cluster, "b")
+    asked = pod("p")
+    scores(cluster, want("p"), "a", "b")
+    cluster.apply_pods(PodChanges(rows=(asked,)))
+    (promise,) = cluster.apply_pods(PodChanges(rows=(replace(asked, node="a"),)))
+    assert (promise.node, promise.numa_nodes, promise.generation) == ("a", NumaSet.parse("1"), 7)
+    assert [one.bound for one in cluster.picture().assumed] == [True]
+
+
+def test_a_pod_bound_elsewhere_takes_its_room_along(cluster: Cluster):
+    tell(cluster, "a", seat("kin", "1"))
+    tell(cluster, "b")
+    scores(cluster, want("p"), "a", "b")
+    (promise,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="b"),)))
+    assert promise.node == "b"
+    assert promise.kin.elsewhere == 1.0
+    assert seats_of(cluster, "a") == {"kin": "1"}
+    assert seats_of(cluster, "b") == {"p": str(promise.numa_nodes)}
+
+
+def test_a_binding_is_promised_once(cluster: Cluster):
+    tell(cluster, "a")
+    bound = pod("p", node="a")
+    assert len(cluster.apply_pods(PodChanges(rows=(bound,)))) == 1
+    assert cluster.apply_pods(PodChanges(rows=(bound,))) == ()
+    assert cluster.apply_pods(PodChanges(rows=(replace(bound, phase="Running"),))) == ()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pod("p", node="a", group=""),
+        replace(pod("p", node="a"), phase="Running"),
+        pod("p", node="a", cpu="junk"),
+        pod("p"),
+    ],
+    ids=["not opted in", "running already", "unreadable", "not bound"],
+)
+def test_no_promise_where_there_is_nothing_to_promise(cluster: Cluster, row):
+    tell(cluster, "a")
+    assert cluster.apply_pods(PodChanges(rows=(row,))) == ()
+
+
+def test_a_pod_bound_to_an_unknown_node_is_promised_when_its_enforcer_comes(cluster: Cluster):
+    (facts,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    assert facts.numa_nodes == NumaSet()
+    tell(cluster, "a", seat("kin", "1"))
+    (promise,) = cluster.pending("a")
+    assert promise.numa_nodes == NumaSet.parse("1")
+
+
+def test_a_pod_that_fits_nowhere_gets_facts_without_a_place(cluster: Cluster):
+    tell(cluster, "a")
+    (promise,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a", cpu="40"),)))
+    assert promise.numa_nodes == NumaSet()
+    assert promise.want.pod.demand.cpu_milli == 40_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        PodChanges(gone=("p",)),
+        PodChanges(rows=(replace(pod("p", node="a"), phase="Failed"),)),
+        PodChanges(whole=True),
+    ],
+    ids=["deleted", "failed", "missing in a list"],
+)
+def test_a_pod_that_goes_gives_its_room_back(cluster: Cluster, change):
+    tell(cluster, "a")
+    cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    assert seats_of(cluster, "a")
+    cluster.apply_pods(change)
+    assert seats_of(cluster, "a") == {}
+
+
+def test_a_node_that_leaves_the_cluster_is_forgotten(cluster: Cluster):
+    tell(cluster, "a", seat("kin", "1"))
+    scores(cluster, want("p"), "a")
+    cluster.apply_nodes(NodeChanges(gone=("a",)))
+    assert cluster.view("a") is None
+    assert cluster.picture().assumed == ()
+
+
+def test_an_enforcer_that_begins_anew_finds_what_was_assumed(cluster: Cluster):
+    tell(cluster, "a")
+    cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    cluster.reported(NodeView("a", "another session", "1", machine()), Report(1, 0, fingerprint([], [])))
+    assert list(seats_of(cluster, "a")) == ["p"]
+
+
+def test_members_elsewhere_weigh_against_a_node(cluster: Cluster):
+    """One member of ten is less than nine of ten, though each node's own members are all at home."""
+    tell(cluster, "a", seat("k0", "0", milli=100))
+    tell(cluster, "b", *(seat(f"k{at}", "0", milli=100) for at in range(1, 10)))
+    found = scores(cluster, want("p"), "a", "b")
+    assert found["b"] == 10
+    assert found["a"] <= 4
+
+
+def test_the_first_member_goes_where_the_whole_group_has_room(cluster: Cluster):
+    tell(cluster, "small", of=machine(2, 4))
+    tell(cluster, "large", seat("other", "0", group="default/other", milli=4000), of=machine(2, 16))
+    found = scores(cluster, want("p", cpu="1", size="12"), "small", "large")
+    assert found["large"] > found["small"]
+
+
+def test_what_happened_is_kept_for_explain(cluster: Cluster):
+    row = DecisionRow(
+        "u", "default", "p", "main", "create", "1", "8-15", "1", 0.5, (("kin", "", "near"),), "kept", "1", 2
+    )
+    cluster.connected("a")
+    report = Report(1, 0, fingerprint([], []), decisions=(row,))
+    cluster.reported(NodeView("a", "s", "1", machine()), report)
+    found = cluster.explain("default", "p")
+    assert found["happened"][0]["reasons"] == ["kin: near"]
+    assert found["scored"] is None
+
+
+FULL = [seat(f"low{at}", str(at), milli=7000) for at in range(2)]
+
+
+def refused(cluster: Cluster, asked) -> dict[str, tuple[str, bool]]:
+    return {node: (one.why, one.hopeless) for node, one in cluster.refusals(asked, ["a", "unknown"]).items()}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"policy": "single-numa-node", "cpu": "4"}, {}),
+        ({"policy": "single-numa-node", "cpu": "12"}, {"a": (TOO_SMALL, True)}),
+        ({"policy": "restricted", "cpu": "12"}, {}),
+        ({"policy": "restricted", "cpu": "17"}, {"a": (TOO_SMALL, True)}),
+    ],
+)
+def test_an_empty_node_is_refused_only_to_what_can_never_be_aligned_there(cluster: Cluster, keys, expected):
+    tell(cluster, "a")
+    assert refused(cluster, want("p", **keys)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"policy": "single-numa-node", "cpu": "1"}, {}),
+        ({"policy": "single-numa-node", "cpu": "2"}, {"a": (NOT_ALIGNED, False)}),
+        ({"policy": "restricted", "cpu": "2"}, {"a": (NOT_ALIGNED, False)}),
+        ({"policy": "single-numa-node", "cpu": "3"}, {"a": (NO_ROOM, False)}),
+    ],
+)
+def test_a_full_node_is_refused_with_a_reason_that_others_share(cluster: Cluster, keys, expected):
+    tell(cluster, "a", *FULL)
+    assert refused(cluster, want("p", **keys)) == expected
+
+
+def test_a_node_is_never_refused_on_stale_data(cluster: Cluster, clock: Clock):
+    tell(cluster, "a", *FULL)
+    asked = want("p", policy="single-numa-node", cpu="3")
+    assert refused(cluster, asked)
+    clock.now += 20
+    assert refused(cluster, asked) == {}
+
+
+def test_evictions_count_only_where_they_free_a_numa_node(cluster: Cluster):
+    halves = [seat(f"half{at}", str(at % 2), milli=3500) for at in range(4)]
+    tell(cluster, "a", *halves)
+    asked = want("p", policy="single-numa-node", cpu="6")
+    assert cluster.helpful(asked, {"a": ["half0", "half1"]}) == []
+    assert cluster.helpful(asked, {"a": ["half0", "half2"]}) == ["a"]
+    assert cluster.helpful(asked, {"unknown": ["x"]}) == ["unknown"]
+
+
+def test_own_cpus_of_assumed_pods_are_not_promised_twice(cluster: Cluster):
+    tell(cluster, "a", of=machine(1, 8, 64 * GIB))
+    for at in range(3):
+        (promise,) = cluster.apply_pods(PodChanges(rows=(pod(f"p{at}", node="a", cpu="2", cpus="exclusive"),)))
+        assert promise.numa_nodes == NumaSet.parse("0")
+    view = cluster.view("a")
+    assert len(view.occupancy.exclusive) == 6
+    (promise,) = cluster.apply_pods(PodChanges(rows=(pod("p3", node="a", cpu="2", cpus="exclusive"),)))
+    assert promise.numa_nodes == NumaSet()
