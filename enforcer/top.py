@@ -13,6 +13,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+WIDE = 200
+"""Columns where no terminal says how many there are: names are not broken for whoever greps."""
+
 EVERY_S = 2.0
 """Seconds between two looks."""
 
@@ -45,6 +48,7 @@ def top(address: str, *, as_json: bool) -> int:
             return 0
         console = Console()
         if not console.is_terminal:
+            console.width = WIDE
             console.print(_table(get(address, "/api/v1/traffic"), 40))
             return 0
         with Live(console=console, screen=True, auto_refresh=False) as live:

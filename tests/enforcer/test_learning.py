@@ -1,0 +1,116 @@
+"""Recorded traffic, replayed into the real program: what it teaches, and how people see it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from enforcer.windows import BadRecording, Window, recorded
+from placement.traffic import Flow
+from standins.runtime.runtime import Runtime
+from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, cpus, enforcer, until
+
+__all__ = ["enforcer"]
+
+AUTO = {"group.numakin.io": "auto"}
+WEB = {"pod-template-hash": "6d4cf"}
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "enforcer.main", *words], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.fixture
+def recording(enforcer: Enforcer) -> Path:
+    """web and db talk."""
+    flows = (Flow("uid-web", "uid-db", "tcp", 50_000, 500), Flow("uid-db", "uid-web", "tcp", 90_000, 500))
+    file = enforcer.folder / "recording"
+    file.write_text("".join(Window(1.0, flows, unattributed_bytes=17).to_json() + "\n" for _ in range(3)))
+    return file
+
+
+@pytest.fixture
+def runtime(enforcer: Enforcer, recording: Path) -> Iterator[Runtime]:
+    with Runtime(enforcer.socket) as made:
+        enforcer.start("--replay", str(recording), "--window-s", "1")
+        made.wait_for_plugin(PATIENCE_S)
+        yield made
+
+
+def run(runtime: Runtime, name: str, replica: str = ""):
+    pod = runtime.run_pod(f"{name}-6d4cf-x2x7{replica}", "ns", f"uid-{name}{replica}", AUTO, WEB)
+    return runtime.run_container(pod, "app", cpu_request=2)
+
+
+def test_a_new_replica_is_placed_with_those_that_its_siblings_talk_to(enforcer: Enforcer, runtime: Runtime) -> None:
+    web, db = run(runtime, "web"), run(runtime, "db")
+    assert cpus(runtime, web) != cpus(runtime, db), "strangers go where it is emptiest"
+    until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
+    assert cpus(runtime, run(runtime, "db", "2")) == cpus(runtime, web)
+
+
+def traffic(enforcer: Enforcer) -> dict:
+    status, text = enforcer.get("/api/v1/traffic")
+    return json.loads(text) if status == 200 else {"edges": []}
+
+
+def test_top_shows_who_talks_to_whom(enforcer: Enforcer, runtime: Runtime) -> None:
+    run(runtime, "web")
+    run(runtime, "db")
+    until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
+    shown = command("top", "--metrics", enforcer.metrics)
+    assert "ns/web-6d4cf-x2x7" in shown.stdout
+    assert "ns/db-6d4cf-x2x7" in shown.stdout
+    as_json = json.loads(command("top", "--json", "--metrics", enforcer.metrics).stdout)
+    assert as_json["collector"] == "replay"
+    assert as_json["unattributed_bytes"] >= 17
+    assert {edge["kind"] for edge in as_json["edges"]} == {"tcp"}
+
+
+def test_a_recording_of_what_is_seen_can_be_replayed(enforcer: Enforcer, runtime: Runtime) -> None:
+    run(runtime, "web")
+    until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
+    file = enforcer.folder / "again"
+    said = command("record", str(file), "--seconds", "1", "--metrics", enforcer.metrics)
+    assert said.returncode == 0, said.stderr
+    assert any(window.flows for window in recorded(file))
+
+
+def test_without_an_enforcer_top_says_so() -> None:
+    said = command("top", "--metrics", "127.0.0.1:1")
+    assert said.returncode == 1
+    assert said.stderr.startswith("numakin-enforcer: no enforcer answers at 127.0.0.1:1: ")
+
+
+def test_a_window_survives_its_way_through_a_file() -> None:
+    window = Window(10.0, (Flow("a", "b", "udp", 1, 2),), 10.0, 3, 4)
+    assert Window.from_json(window.to_json()) == window
+
+
+@pytest.mark.parametrize("line", ["", "{}", "[]", '{"seconds": "x"}', '{"seconds": 1, "flows": [["a"]]}', "\0"])
+def test_a_broken_recording_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "recording"
+    file.write_text(Window(1.0).to_json() + "\n" + line + "\n")
+    with pytest.raises(BadRecording, match="line 2: not a recorded window"):
+        list(recorded(file))
+
+
+class TestDoctor:
+    def test_it_says_what_will_not_work_and_ends_with_1(self, enforcer: Enforcer) -> None:
+        said = command(
+            "doctor", "--json", "--nri-socket", str(enforcer.socket), "--sysfs", str(enforcer.folder / "sys")
+        )
+        found = {(one["topic"], one["grade"]): one["text"] for one in json.loads(said.stdout)}
+        assert said.returncode == 1
+        assert found["NRI", "bad"].startswith(f"no socket at {enforcer.socket}: switch NRI on")
+        assert found["NUMA", "good"] == "2 NUMA nodes with 80 CPUs each"
+
+    def test_a_runtime_that_listens_is_found(self, enforcer: Enforcer) -> None:
+        with Runtime(enforcer.socket):
+            said = command("doctor", "--nri-socket", str(enforcer.socket))
+        assert f"the container runtime listens at {enforcer.socket}" in said.stdout
