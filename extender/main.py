@@ -11,15 +11,20 @@ import structlog
 from flask import Flask
 
 from extender import log
+from extender.apiserver import ApiServer
 from extender.cluster.pods import PodChanges
 from extender.cluster.readout import gauges
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
+from extender.following import Following
 from extender.reports.session import Taps
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
 from extender.serving import Application, calm_collector
+
+NAMESPACE = "numakin"
+"""Where the manifests put everything."""
 
 _log = structlog.get_logger("extender")
 
@@ -35,6 +40,7 @@ class Program(Taps):
         )
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self._missing = "the gRPC port is not open yet"
+        self._api: ApiServer | None = None
 
     def app(self) -> Flask:
         return create_app(self.cluster, self.metrics, lambda: self._missing, refuse=self.config.refuse)
@@ -51,15 +57,18 @@ class Program(Taps):
         )
         self._server = Server(self.cluster, self, config.grpc_listen, tls)
         self._server.start()
+        self._following = Following(config.kubeconfig, os.environ, self.pods_changed, self.cluster.apply_nodes)
+        self._following.start()
         self._missing = ""
         host, _ = host_and_port("grpc_listen", config.grpc_listen)
         addresses = {"http": http, "grpc": f"{host}:{self._server.port}", "pid": os.getpid()}
-        _log.info("ready", **addresses)
+        _log.info("ready", **addresses, kube=self._api is not None)
         if config.ready_file:
             _written(Path(config.ready_file), msgspec.json.encode(addresses))
 
     def end(self) -> None:
         self._missing = "shutting down"
+        self._following.stop()
         self._server.stop()
 
     def pods_changed(self, changes: PodChanges) -> None:
@@ -68,6 +77,8 @@ class Program(Taps):
 
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()
+        if self._api is not None:
+            self._api.decided(row)
         _log.info(
             "decided", node=node, pod=f"{row.namespace}/{row.name}", container=row.container, event_kind=row.event,
             numa_nodes=row.numa_nodes, promise=row.outcome,
