@@ -23,18 +23,18 @@ class BadFrame(Exception):
     """The watch sent what is no watch event."""
 
 
-class _ListMetadata(msgspec.Struct, rename="camel"):
+class ListMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
 class _Pods(msgspec.Struct):
-    metadata: _ListMetadata
+    metadata: ListMetadata
     items: list[Pod]
 
 
 class _Nodes(msgspec.Struct):
-    metadata: _ListMetadata
+    metadata: ListMetadata
     items: list[Node]
 
 

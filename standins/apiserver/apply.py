@@ -51,7 +51,7 @@ def _paths(schema: Schema, value: Any, at: Path) -> Iterator[Path]:
     if isinstance(value, dict) and value and schema.get("x-kubernetes-map-type") != "atomic":
         for name, one in value.items():
             yield from _paths(child(schema, name) or FREE, one, (*at, f"f:{name}"))
-    elif isinstance(value, list) and keys:
+    elif isinstance(value, list) and value and keys:
         for item in value:
             here = (*at, _item_step(keys, item))
             yield (*here, ".")
@@ -150,13 +150,15 @@ def applied(
     before = next((one.fields for one in owners if one.identity == mine.identity), frozenset())
     others = [_less(one, taken) for one in owners if one.identity != mine.identity]
     others_own: frozenset[Path] = frozenset().union(*(one.fields for one in others))
-    result = merged(schema, current, config)
+    rest: Any = current
     # Whole items first: an item that has lost its key can't be found any more.
     for path in sorted(before - mine.fields - others_own, key=lambda path: (path[-1] != ".", path)):
-        result = without(result, path)
-    kept = next((one for one in owners if one.identity == mine.identity and one.fields == mine.fields), mine)
-    now = kept if result == current else mine
-    return result, [*(one for one in others if one.fields), *([now] if now.fields else [])]
+        rest = without(rest, path)
+    result = merged(schema, rest, config)
+    kept = next((one for one in owners if one.identity == mine.identity and one.fields == mine.fields), None)
+    if kept is not None and result == current:
+        return result, list(owners)
+    return result, [*(one for one in others if one.fields), *([mine] if mine.fields else [])]
 
 
 def updated(

@@ -1,0 +1,157 @@
+"""Keeps objects at the API server as they should be, by server-side apply: what differs from what was last applied is
+applied, and nothing else.
+
+Another owner's fields are respected: an apply is never forced, and an object on which another manager owns what we
+would write is left to it. A kind that the cluster does not have is asked for again after a while. One replica
+publishes; a new one applies everything once, which changes nothing where all is right already.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import structlog
+
+from extender.kube.api import Api, ApiError, Unreachable
+
+MANAGER = "numakin"
+EVERY_S = 5.0
+PER_ROUND = 100
+"""Objects applied in one round; the rest wait for the next one: 20 a second is what a cluster of 5,000 nodes can ask of
+its API server.
+"""
+ASIDE_S = 600.0
+"""How long an object that another manager owns is left alone before it is tried again."""
+ABSENT_S = 300.0
+"""How long a kind that is not served is left alone."""
+
+AGAIN_S = 30.0
+"""How long an object is left alone after a failure of the API server itself."""
+
+_UNSERVED = "the server could not find the requested resource"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Desired:
+    """An object as it should be. path: of the object. status: applied to its status subresource, after `body`."""
+
+    path: str
+    body: Mapping[str, Any]
+    status: Mapping[str, Any] | None = None
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+    @property
+    def digest(self) -> bytes:
+        text = json.dumps([self.body, self.status], sort_keys=True)
+        return blake2b(text.encode(), digest_size=16).digest()
+
+
+@dataclass
+class Ledger:
+    """What was applied, and what is left alone until when."""
+
+    applied: dict[str, bytes] = field(default_factory=dict)
+    aside: dict[str, float] = field(default_factory=dict)
+    absent: dict[str, float] = field(default_factory=dict)
+
+    def due(self, desired: Iterable[Desired], now: float) -> list[Desired]:
+        """What to apply now, at most PER_ROUND; what is no longer desired is forgotten."""
+        wanted = {one.path: one for one in desired}
+        self.applied = {path: digest for path, digest in self.applied.items() if path in wanted}
+        self.aside = {path: until for path, until in self.aside.items() if path in wanted}
+        due = [
+            one
+            for one in wanted.values()
+            if self.aside.get(one.path, 0) <= now
+            and self.absent.get(one.kind, 0) <= now
+            and self.applied.get(one.path) != one.digest
+        ]
+        return due[:PER_ROUND]
+
+
+class Publisher:
+    """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish."""
+
+    def __init__(
+        self,
+        api: Api,
+        source: Callable[[], Iterable[Desired]],
+        writes: Callable[[], bool] = lambda: True,
+        *,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self.published = 0
+        self._api = api
+        self._source = source
+        self._writes = writes
+        self._every_s = every_s
+        self._ledger = Ledger()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+
+    @property
+    def left_to_others(self) -> int:
+        """Objects that another manager owns."""
+        return len(self._ledger.aside)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        self._stopping.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.round()
+            except Unreachable as bad:
+                _log.warning("not published", error=str(bad))
+            except Exception:  # noqa: BLE001 - nobody's scheduling depends on what is published
+                _log.exception("not published")
+            self._stopping.wait(self._every_s)
+
+    def round(self) -> None:
+        """One look at what should be. Unreachable when the API server is: the rest would not fare better."""
+        if not self._writes():
+            self._ledger = Ledger()
+            return
+        for one in self._ledger.due(self._source(), time.monotonic()):
+            if self._stopping.is_set() or self._ledger.absent.get(one.kind, 0) > time.monotonic():
+                continue
+            try:
+                self._apply(one)
+            except ApiError as refused:
+                self._note(one, refused)
+
+    def _apply(self, one: Desired) -> None:
+        self._api.apply(one.path, one.body, manager=MANAGER, force=False)
+        if one.status is not None:
+            body = {name: one.body[name] for name in ("apiVersion", "kind", "metadata")}
+            self._api.apply(f"{one.path}/status", {**body, "status": one.status}, manager=MANAGER, force=False)
+        self._ledger.applied[one.path] = one.digest
+        self._ledger.aside.pop(one.path, None)
+        self.published += 1
+
+    def _note(self, one: Desired, refused: ApiError) -> None:
+        now = time.monotonic()
+        if refused.code == 404 and (refused.reason != "NotFound" or _UNSERVED in str(refused)):
+            # Not a namespace that is gone, which is answered with NotFound and its name.
+            self._ledger.absent[one.kind] = now + ABSENT_S
+            _log.info("kind not served: not published", kind=one.kind)
+            return
+        passing = refused.code == 429 or refused.code >= 500
+        self._ledger.aside[one.path] = now + (max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S)
+        told = "left to its other owner" if refused.code == 409 else "not published"
+        _log.warning(told, path=one.path, error=str(refused))

@@ -1,0 +1,182 @@
+"""Objects are kept as they should be: applied when they differ, never by force, and nothing is repeated."""
+
+import json
+
+import pytest
+
+from extender.kube import publish
+from extender.kube.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
+from extender.kube.api import Api, Unreachable
+from extender.kube.publish import Desired, Publisher
+from standins.apiserver import ApiServer
+from standins.apiserver.faults import Answer, Cut
+from tests.manifests.rendered import files, one
+
+GROUPS = "numakin.io/v1alpha1"
+
+
+@pytest.fixture
+def server(server: ApiServer) -> ApiServer:
+    server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
+    return server
+
+
+class Wanted:
+    """What should be, and a publisher of it that is stepped by hand."""
+
+    def __init__(self, api: Api) -> None:
+        self.objects: list[Desired] = []
+        self.leading = True
+        self.publisher = Publisher(api, lambda: self.objects, lambda: self.leading)
+
+    def round(self, *groups: GroupStatus) -> int:
+        """How many were published."""
+        self.objects = [affinity_group(group) for group in groups]
+        before = self.publisher.published
+        self.publisher.round()
+        return self.publisher.published - before
+
+
+@pytest.fixture
+def wanted(api: Api) -> Wanted:
+    return Wanted(api)
+
+
+def status(server: ApiServer, name: str = "cart") -> dict:
+    return server.get(GROUPS, "affinitygroups", name, "default")["status"]
+
+
+CART = GroupStatus("default", "cart", (MemberStatus("cart-1", "node-1", "0"),), 0.925)
+
+
+def test_an_object_is_made_with_its_status(server, wanted):
+    assert wanted.round(CART) == 1
+    assert status(server) == {
+        "memberCount": 1,
+        "members": [{"pod": "cart-1", "node": "node-1", "numaNodes": "0"}],
+        "homes": "node-1/0",
+        "locality": "92 %",
+        "edgeCount": 0,
+        "edges": [],
+    }
+
+
+def test_what_has_not_changed_is_not_written(server, wanted):
+    wanted.round(CART)
+    before = len(server.asked)
+    assert wanted.round(CART) == 0
+    assert len(server.asked) == before
+
+
+def test_what_has_changed_is(server, wanted):
+    wanted.round(CART)
+    assert wanted.round(GroupStatus("default", "cart")) == 1
+    assert status(server)["memberCount"] == 0
+    assert status(server)["members"] == []
+
+
+def test_a_users_spec_is_left_alone(server, wanted):
+    body = {"metadata": {"name": "cart"}, "spec": {"policy": "restricted", "priority": 5}}
+    server.create(GROUPS, "affinitygroups", body, "default")
+    wanted.round(CART)
+    found = server.get(GROUPS, "affinitygroups", "cart", "default")
+    assert found["spec"] == {"policy": "restricted", "priority": 5}
+    assert found["status"]["memberCount"] == 1
+
+
+def test_a_new_publisher_finds_all_right_and_changes_nothing(server, api, wanted):
+    wanted.round(CART)
+    revision = server.store.revision
+    assert Wanted(api).round(CART) == 1
+    assert server.store.revision == revision
+
+
+def test_another_owners_fields_are_never_forced(server, api, wanted):
+    api.apply(
+        "/apis/numa.example/v1/namespaces/default/affinitygroups/cart".replace("numa.example/v1", GROUPS),
+        {
+            "apiVersion": GROUPS,
+            "kind": "AffinityGroup",
+            "metadata": {"name": "cart", "annotations": {"numakin.io/group": "x"}},
+        },
+        manager="someone",
+    )
+    assert wanted.round(CART) == 0
+    assert wanted.publisher.left_to_others == 1
+    asked = len(server.asked)
+    assert wanted.round(CART) == 0
+    assert len(server.asked) == asked
+
+
+def test_a_kind_that_the_cluster_does_not_have_is_asked_for_once(server, api, wanted):
+    thing = {"apiVersion": "no.example/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    wanted.objects = [Desired(f"/apis/no.example/v1/things/{name}", thing) for name in "abc"]
+    before = len(server.asked)
+    wanted.publisher.round()
+    wanted.publisher.round()
+    assert wanted.publisher.published == 0
+    assert len(server.asked) == before  # not even a known resource: counted nowhere
+
+
+def test_one_objects_refusal_does_not_hold_up_the_others(server, wanted):
+    server.order(Answer(422, b'{"kind":"Status","reason":"Invalid","code":422}'), "patch", "affinitygroups")
+    assert wanted.round(CART, GroupStatus("default", "shop")) == 1
+    assert status(server, "shop")["memberCount"] == 0
+
+
+def test_a_failing_api_server_ends_the_round(server, wanted):
+    server.order(Cut(), "patch", "affinitygroups")
+    with pytest.raises(Unreachable):
+        wanted.round(CART, GroupStatus("default", "shop"))
+    assert wanted.round(CART, GroupStatus("default", "shop")) == 2
+
+
+def test_a_replica_that_does_not_lead_writes_nothing_and_then_everything_once(server, wanted):
+    wanted.leading = False
+    assert wanted.round(CART) == 0
+    wanted.leading = True
+    assert wanted.round(CART) == 1
+
+
+def test_a_round_is_bounded(server, wanted, monkeypatch):
+    monkeypatch.setattr(publish, "PER_ROUND", 3)
+    groups = [GroupStatus("default", f"g{number}") for number in range(5)]
+    assert wanted.round(*groups) == 3
+    assert wanted.round(*groups) == 2
+    assert wanted.round(*groups) == 0
+
+
+def test_it_runs_by_itself_until_it_is_stopped(server, api):
+    publisher = Publisher(api, lambda: [affinity_group(CART)], every_s=0.01)
+    publisher.start()
+    assert server.wait_for(lambda: server.count("patch", "affinitygroups") == 2)
+    publisher.stop()
+    assert status(server)["memberCount"] == 1
+
+
+def test_a_source_that_fails_does_not_end_it(server, api):
+    answers = iter([RuntimeError("a bug"), [affinity_group(CART)]])
+
+    def source():
+        found = next(answers, [])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    publisher = Publisher(api, source, every_s=0.01)
+    publisher.start()
+    assert server.wait_for(lambda: server.count("patch", "affinitygroups") == 2)
+    publisher.stop()
+
+
+def test_the_fullest_status_fits_into_etcd(server, wanted):
+    members = tuple(
+        MemberStatus("p" * 250 + f"{n:03}", "n" * 253, "0-1", "Deployment/" + "w" * 253) for n in range(600)
+    )
+    edges = tuple(EdgeStatus("a" * 320, "b" * 320 + str(n), n, n, "2026-11-20T21:00:00Z") for n in range(600))
+    assert wanted.round(GroupStatus("default", "cart", members, 1.0, edges)) == 1
+    found = status(server)
+    assert (found["memberCount"], len(found["members"])) == (600, 500)
+    assert (found["edgeCount"], len(found["edges"])) == (600, 500)
+    assert found["edges"][0]["bytesPerSecond"] == 599
+    assert len(json.dumps(found)) < 1_000_000

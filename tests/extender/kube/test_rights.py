@@ -1,0 +1,97 @@
+"""The rights that the manifests give are enough for all that the extender does, and for no more."""
+
+import json
+import threading
+
+import pytest
+
+from extender.kube.affinitygroup import GroupStatus, affinity_group, affinity_groups
+from extender.kube.api import Api, ApiError
+from extender.kube.config import connect
+from extender.kube.events import About, Event, Events
+from extender.kube.lease import Election
+from extender.kube.nrt import topology
+from extender.kube.publish import Publisher
+from extender.kube.stream import nodes, pods
+from extender.kube.tokens import BadToken, node_of
+from extender.kube.watch import Watcher
+from placement.occupancy import Occupancy
+from tests.extender.kube.test_nrt import MACHINE
+from tests.manifests.rendered import files, one
+from tests.standins.apiserver.recorded import exchanges
+
+NAMESPACE = "numakin"
+
+
+@pytest.fixture
+def extender(server, tmp_path) -> Api:
+    """The API server as the extender's service account has it."""
+    objects = files()
+    server.define(one(objects, "CustomResourceDefinition", "affinitygroups.numakin.io"))
+    requests = [each["request"] for each in exchanges("05-nrt-crd") if each["request"]["method"] == "POST"]
+    server.define(json.loads(requests[-1]["body"]))
+    server.create("v1", "namespaces", {"metadata": {"name": NAMESPACE}})
+    server.create_pod("cart-1", "shop")
+    token = server.grant("extender", one(objects, "ClusterRole", "numakin-extender")["rules"])
+    server.grant("extender", one(objects, "Role", "numakin-extender")["rules"], NAMESPACE)
+    api = connect(str(server.kubeconfig(tmp_path / "extender", token)), {})
+    assert api is not None
+    return api
+
+
+@pytest.mark.parametrize("resource", [pods, nodes, affinity_groups])
+def test_it_may_watch(extender, server, resource):
+    watcher = Watcher(extender, resource(), lambda _changes: None)
+    watcher.start()
+    assert watcher.synced.wait(10)
+    assert server.wait_for(lambda: server.watches() == 1)
+    watcher.stop()
+
+
+def test_it_may_publish(extender):
+    objects = [affinity_group(GroupStatus("shop", "cart")), topology("n1", MACHINE, Occupancy())]
+    publisher = Publisher(extender, lambda: objects)
+    publisher.round()
+    assert publisher.published == 2
+
+
+def test_it_may_lead(extender):
+    led = threading.Event()
+    election = Election(extender, NAMESPACE, "numakin-extender", "me", lambda _leading: led.set(), retry_s=0.02)
+    election.start()
+    assert led.wait(10)
+    election.stop()
+
+
+def test_it_may_tell_events_and_count_them(extender, server):
+    told = Events(extender, "me")
+    told.start()
+    for _ in range(2):
+        told.emit(Event(About("shop", "cart-1", "u"), "NumaPlaced", "x"))
+    told.stop()
+    assert told.dropped == 0
+    assert server.count("patch", "events") == 1
+
+
+def test_it_may_review_tokens(extender):
+    with pytest.raises(BadToken):
+        node_of(extender, "garbage", "numakin:numakin-enforcer")
+
+
+FORBIDDEN = (
+    ("DELETE", "/api/v1/namespaces/shop/pods/cart-1"),
+    ("POST", "/api/v1/namespaces/shop/pods/cart-1/binding"),
+    ("PATCH", "/api/v1/namespaces/shop/pods/cart-1"),
+    ("GET", "/api/v1/namespaces/shop/pods/cart-1"),
+    ("PATCH", "/api/v1/nodes/n1"),
+    ("GET", "/apis/coordination.k8s.io/v1/namespaces/shop/leases/numakin-extender"),
+    ("GET", "/apis/coordination.k8s.io/v1/namespaces/numakin/leases/other"),
+    ("DELETE", "/apis/numakin.io/v1alpha1/namespaces/shop/affinitygroups/cart"),
+    ("POST", "/api/v1/namespaces/numakin/serviceaccounts/numakin-enforcer/token"),
+)
+
+
+@pytest.mark.parametrize(("method", "path"), FORBIDDEN)
+def test_it_may_not(extender, method, path):
+    with pytest.raises(ApiError, match="403 Forbidden"):
+        extender.request(method, path, body={})
