@@ -104,6 +104,7 @@ class Lives(RuleBasedStateMachine):
         reserved = CpuSet.of([machine.cpus.lowest]) if reserve and len(machine.cpus) > 1 else CpuSet()
         self.occupancy = Occupancy(reserved=reserved, rules=Rules(everyone=everyone))
         self.requests = {}
+        self.left_open = set()
 
     def ready(self):
         return hasattr(self, "occupancy")
@@ -116,12 +117,17 @@ class Lives(RuleBasedStateMachine):
         if pod in self.requests:
             return
         self.requests[pod] = asks(pod, **wish)
-        self.occupancy = check(self.machine, self.occupancy, self.requests[pod], kin)
+        self.decided(self.requests[pod], kin)
+
+    def decided(self, request, kin):
+        self.occupancy = check(self.machine, self.occupancy, request, kin)
+        if not self.occupancy.holdings[request.container].cpus:
+            self.left_open.add(request.pod)
 
     @rule(number=st.integers(0, 7), kin=kins)
     def is_asked_again(self, number, kin):
         if self.ready() and (request := self.requests.get(f"p{number}")):
-            self.occupancy = check(self.machine, self.occupancy, request, kin)
+            self.decided(request, kin)
 
     @rule(number=st.integers(0, 7))
     def stops(self, number):
@@ -131,6 +137,7 @@ class Lives(RuleBasedStateMachine):
     @rule(number=st.integers(0, 7))
     def goes(self, number):
         if self.ready() and self.requests.pop(f"p{number}", None):
+            self.left_open.discard(f"p{number}")
             self.settle_pools(self.occupancy.without_pod(f"p{number}"))
 
     def settle_pools(self, occupancy):
@@ -151,12 +158,9 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def requests_of_the_shared_pool_are_kept(self):
-        if not self.ready():
+        if not self.ready() or self.left_open:
             return
         load = self.occupancy.load(self.machine)
-        open_seats = {one.seat for one in self.occupancy.holdings.values() if not one.cpus}
-        if open_seats:
-            return
         for node in self.machine.numa_nodes:
             usable = node.cpus - self.occupancy.reserved
             row = load.rows.get(node.id)
