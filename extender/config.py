@@ -7,6 +7,7 @@ them as NUMAKIN_LISTEN. An unknown key or a value of the wrong type is an error 
 from __future__ import annotations
 
 import argparse
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -31,6 +32,8 @@ class Config:
     threads: int = 8
     kubeconfig: str = ""
     kube: bool = True
+    namespace: str = ""
+    enforcer_account: str = ""
     report_timeout: float = 60.0
     hold: float = 30.0
     elsewhere_closeness: float = 0.0
@@ -52,11 +55,15 @@ class Config:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise BadConfig(f"{_flag(name)} must be within {low:g}..{high:g}, not {value:g}")
+        if self.enforcer_account and not _ACCOUNT.fullmatch(self.enforcer_account):
+            raise BadConfig(f"--enforcer-account must be NAMESPACE:NAME, not {self.enforcer_account!r}")
         for prefix in ("tls", "grpc_tls"):
             cert, key, ca = (getattr(self, f"{prefix}_{part}") for part in ("cert", "key", "client_ca"))
             if bool(cert) != bool(key) or (ca and not cert):
                 raise BadConfig(f"{_flag(prefix)}-cert and {_flag(prefix)}-key belong together")
 
+
+_ACCOUNT = re.compile(r"[a-z0-9.-]+:[a-z0-9.-]+")
 
 _RANGES = (
     ("threads", 1, 256),
@@ -71,6 +78,11 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "threads": ("N", "HTTP requests answered at once"),
     "kubeconfig": ("FILE", "how to reach the API server; without it the pod's own service account is used, if any"),
     "kube": ("", "watch pods and nodes at the API server (--no-kube: know pods from the enforcers' reports alone)"),
+    "namespace": ("NAMESPACE", "where the Lease of the replicas is; by default the pod's own, else numakin"),
+    "enforcer_account": (
+        "NAMESPACE:NAME",
+        "the enforcers' service account: each must prove by its token which node it speaks for; empty: none is asked",
+    ),
     "report_timeout": ("SECONDS", "a node that was silent for so long counts as without an enforcer and scores 0"),
     "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
     "elsewhere_closeness": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,13 +12,13 @@ import structlog
 from flask import Flask
 
 from extender import log
-from extender.apiserver import ApiServer
+from extender.apiserver import ApiServer, own_namespace
 from extender.cluster.pods import PodChanges
 from extender.cluster.readout import gauges
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
-from extender.following import Following
+from extender.kube.config import connect
 from extender.reports.session import Taps
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
@@ -55,10 +56,15 @@ class Program(Taps):
         tls = (
             Tls(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca) if config.grpc_tls_cert else None
         )
-        self._server = Server(self.cluster, self, config.grpc_listen, tls)
+        self._api = self._connected()
+        identify = None
+        if self._api is not None and config.enforcer_account:
+            identify = partial(self._api.node_of, account=config.enforcer_account)
+        self._server = Server(self.cluster, self, config.grpc_listen, tls, identify)
         self._server.start()
-        self._following = Following(config.kubeconfig, os.environ, self.pods_changed, self.cluster.apply_nodes)
-        self._following.start()
+        if self._api is not None:
+            self.metrics.gauges(self._api.gauges)
+            self._api.start()
         self._missing = ""
         host, _ = host_and_port("grpc_listen", config.grpc_listen)
         addresses = {"http": http, "grpc": f"{host}:{self._server.port}", "pid": os.getpid()}
@@ -66,9 +72,20 @@ class Program(Taps):
         if config.ready_file:
             _written(Path(config.ready_file), msgspec.json.encode(addresses))
 
+    def _connected(self) -> ApiServer | None:
+        """None without an API server: then pods are known from their enforcers' reports alone."""
+        api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
+        if api is not None:
+            namespace = self.config.namespace or own_namespace() or NAMESPACE
+            return ApiServer(api, self.pods_changed, self.cluster.apply_nodes, namespace)
+        if self.config.enforcer_account:
+            raise BadConfig("--enforcer-account needs an API server to check tokens with")
+        return None
+
     def end(self) -> None:
         self._missing = "shutting down"
-        self._following.stop()
+        if self._api is not None:
+            self._api.stop()
         self._server.stop()
 
     def pods_changed(self, changes: PodChanges) -> None:

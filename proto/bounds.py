@@ -30,7 +30,9 @@ SEATS = 10_000
 """Seats of one node. The kubelet's largest supported number of pods is 110; clusters in the wild go up to 1,000."""
 
 HOLDINGS = 20_000
-DECISIONS = 2_000
+DECISIONS = 4_096
+"""Of one report; an enforcer keeps up to 2,048 while there is no stream."""
+
 REASONS = 64
 HUGEPAGE_SIZES = 16
 FLOWS = 100_000

@@ -95,7 +95,7 @@ def body(uid: str, nodes: int, **annotations: str) -> bytes:
 
 
 def timed(calls: int, one: Callable[[int], object]) -> dict[str, float]:
-    """Milliseconds of CPU, so that a busy machine tells the same. The first call is told apart: it builds what the others find."""
+    """Milliseconds of CPU, so that a busy machine tells the same; the first call builds what the others find."""
     taken = []
     for at in range(calls + 1):
         begin = time.thread_time()

@@ -83,9 +83,7 @@ def _happened(row: DecisionRow) -> dict[str, Any]:
         "cpus": row.cpus,
         "mems": row.mems,
         "score": row.score,
-        "reasons": [
-            f"{what} {number}: {effect}" if number else f"{what}: {effect}" for what, number, effect in row.reasons
-        ],
+        "reasons": row.sentences,
         "promise": row.outcome,
         "promised": row.promised,
         "generation": row.generation,

@@ -58,6 +58,13 @@ class DecisionRow:
     promised: str
     generation: int
 
+    @property
+    def sentences(self) -> list[str]:
+        """The reasons, one sentence each."""
+        return [
+            f"{what} {number}: {effect}" if number else f"{what}: {effect}" for what, number, effect in self.reasons
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Report:

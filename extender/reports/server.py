@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ import structlog
 from extender.cluster.state import Cluster, Promise
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.outgoing import expect
-from extender.reports.session import Session, Taps
+from extender.reports.session import NotYours, Session, Taps
 from proto import bounds
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
@@ -51,12 +51,26 @@ class Tls:
         return grpc.ssl_server_credentials([pair], roots, require_client_auth=bool(roots))
 
 
+class Denied(Exception):
+    """The token does not prove which node it speaks for; the text says why."""
+
+
+class Unproven(Exception):
+    """The token could not be checked now."""
+
+
+Identify = Callable[[str], str]
+"""From a bearer token to the node's name; Denied or Unproven. It may take its time: it runs on a thread of its own."""
+
+
 class Server:
     """start() returns once the port is bound; promise() may be called from any thread."""
 
-    def __init__(self, cluster: Cluster, taps: Taps, address: str, tls: Tls | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, taps: Taps, address: str, tls: Tls | None = None, identify: Identify | None = None
+    ) -> None:
         self.port = 0
-        self._streams = _Streams(cluster, taps)
+        self._streams = _Streams(cluster, taps, identify)
         self._address = address
         self._tls = tls
         self._loop = asyncio.new_event_loop()
@@ -112,9 +126,10 @@ class Server:
 class _Streams(rpc.ReportsServicer):
     """All on the loop's thread."""
 
-    def __init__(self, cluster: Cluster, taps: Taps) -> None:
+    def __init__(self, cluster: Cluster, taps: Taps, identify: Identify | None) -> None:
         self._cluster = cluster
         self._taps = taps
+        self._identify = identify
         self._queues: dict[str, asyncio.Queue[pb.ToEnforcer | None]] = {}
         self._closing = False
 
@@ -137,7 +152,7 @@ class _Streams(rpc.ReportsServicer):
     async def Stream(  # noqa: N802 - the service's own name for it
         self, messages: AsyncIterator[pb.FromEnforcer], context: grpc.aio.ServicerContext[Any, Any]
     ) -> None:
-        session = Session(self._cluster, self._taps, self._cluster.clock)
+        session = Session(self._cluster, self._taps, self._cluster.clock, await self._proven(context))
         queue: asyncio.Queue[pb.ToEnforcer | None] = asyncio.Queue()
         reader = asyncio.create_task(self._read(messages, session, queue))
         try:
@@ -155,6 +170,20 @@ class _Streams(rpc.ReportsServicer):
                 del self._queues[session.node]
                 self._cluster.disconnected(session.node)
                 _log.info("enforcer gone", node=session.node, peer=context.peer())
+
+    async def _proven(self, context: grpc.aio.ServicerContext[Any, Any]) -> str | None:
+        """The node that the caller may speak for; None: any."""
+        if self._identify is None:
+            return None
+        header = str(dict(context.invocation_metadata() or ()).get("authorization", ""))
+        try:
+            return await asyncio.to_thread(self._identify, header.removeprefix("Bearer "))
+        except Denied as bad:
+            _log.warning("enforcer denied", why=str(bad), peer=context.peer())
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(bad))
+        except Unproven as bad:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(bad))
+        return None
 
     async def _read(
         self,
@@ -198,6 +227,7 @@ class _Streams(rpc.ReportsServicer):
 
 
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
+    (NotYours, grpc.StatusCode.PERMISSION_DENIED),
     (OutOfBounds, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (BadMessage, grpc.StatusCode.INVALID_ARGUMENT),
 )

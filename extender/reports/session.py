@@ -48,11 +48,19 @@ class Rate:
         return self.tokens >= 0
 
 
-class Session:
-    """BadMessage and OutOfBounds from `receive` end the stream; their text is for the enforcer's log."""
+class NotYours(ValueError):
+    """An enforcer that speaks for another node than it proved to be on."""
 
-    def __init__(self, cluster: Cluster, taps: Taps, clock: Callable[[], float]) -> None:
+
+class Session:
+    """BadMessage, OutOfBounds and NotYours from `receive` end the stream; their text is for the enforcer's log.
+
+    proven: the node that the caller may speak for; None: any.
+    """
+
+    def __init__(self, cluster: Cluster, taps: Taps, clock: Callable[[], float], proven: str | None = None) -> None:
         self.node = ""
+        self._proven = proven
         self._cluster = cluster
         self._taps = taps
         self._clock = clock
@@ -89,6 +97,8 @@ class Session:
         if self.node:
             raise BadMessage("Hello comes once, first")
         incoming.hello(message)
+        if self._proven is not None and message.node != self._proven:
+            raise NotYours(f"the token speaks for node {self._proven}, not for {message.node}")
         self.node, self._session, self._version = message.node, message.session, message.version
         held = self._cluster.view(self.node)
         self._in_step = (

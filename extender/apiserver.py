@@ -1,0 +1,117 @@
+"""Everything between this program and the API server: what is watched there, told there and published there.
+
+Nothing here is needed to answer kube-scheduler: while the API server can't be reached the last view serves on, and
+its age is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Protocol
+
+import structlog
+
+from extender.cluster.pods import NodeChanges, PodChanges, PodRow
+from extender.cluster.readout import Gauge
+from extender.cluster.view import DecisionRow
+from extender.kube import stream
+from extender.kube.api import Api, ApiError, Unreachable
+from extender.kube.config import ACCOUNT
+from extender.kube.events import About, Event, Events
+from extender.kube.lease import Election
+from extender.kube.tokens import BadToken, node_of
+from extender.kube.watch import Watcher
+from extender.reports.server import Denied, Unproven
+from placement.optin import opted_in, parse
+
+LEASE = "numakin-extender"
+
+STOP_SECONDS = 2.0
+"""For each part, at shutdown."""
+
+PLACED, NOT_PLACED, BAD_ANNOTATION = "NumaPlaced", "NumaNotPlaced", "NumaAnnotationIgnored"
+"""The reasons of our Events."""
+
+_log = structlog.get_logger("apiserver")
+
+
+class Part(Protocol):
+    """What has a thread of its own."""
+
+    def start(self) -> None: ...
+
+    def stop(self, timeout_s: float) -> None: ...
+
+
+class ApiServer:
+    """pods, nodes: where changes go. Started in the worker; every part has its own thread."""
+
+    def __init__(
+        self, api: Api, pods: Callable[[PodChanges], None], nodes: Callable[[NodeChanges], None], namespace: str
+    ) -> None:
+        self._api = api
+        self._pods = pods
+        self._told: set[str] = set()
+        me = f"{socket.gethostname()}-{os.getpid()}"
+        self._election = Election(api, namespace, LEASE, me)
+        self._events = Events(api, me, lambda: self._election.leading)
+        self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
+        self._node_watch = Watcher(api, stream.nodes(), nodes)
+        self._parts: tuple[Part, ...] = (self._election, self._events, self._pod_watch, self._node_watch)
+
+    def start(self) -> None:
+        for part in self._parts:
+            part.start()
+
+    def stop(self) -> None:
+        for part in reversed(self._parts):
+            part.stop(STOP_SECONDS)
+
+    def decided(self, row: DecisionRow) -> None:
+        """Tells the pod's readers where a container was placed, or why it was not."""
+        placed = f"on NUMA node {row.numa_nodes}" if row.cpus else "left open"
+        text = f"container {row.container} {placed}: {'; '.join(row.sentences)}"
+        about = About(row.namespace, row.name, row.pod)
+        self._events.emit(Event(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus))
+
+    def gauges(self) -> Iterator[Gauge]:
+        ages = {"pods": self._pod_watch.age_s, "nodes": self._node_watch.age_s}
+        yield "numakin_extender_watch_age_seconds", "How old the view of the API server may be.", "resource", ages
+        synced = {"pods": self._pod_watch.synced.is_set(), "nodes": self._node_watch.synced.is_set()}
+        yield "numakin_extender_watch_synced", "Whether all was listed once.", "resource", synced
+        leading = {"": float(self._election.leading)}
+        yield "numakin_extender_leading", "Whether this replica is the one that writes.", "", leading
+
+    def node_of(self, token: str, account: str) -> str:
+        """The node that an enforcer's token speaks for. account: NAMESPACE:NAME."""
+        try:
+            return node_of(self._api, token, account)
+        except BadToken as bad:
+            raise Denied(str(bad)) from bad
+        except (ApiError, Unreachable) as bad:
+            raise Unproven(f"the API server can't check the token: {bad}") from bad
+
+    def _pods_changed(self, changes: PodChanges) -> None:
+        self._pods(changes)
+        for row in changes.rows:
+            if opted_in(row.annotations) and row.uid not in self._told and not row.ended:
+                self._told.add(row.uid)
+                self._tell_problems(row)
+        self._told.difference_update(changes.gone)
+        if changes.whole:
+            self._told.intersection_update(row.uid for row in changes.rows)
+
+    def _tell_problems(self, row: PodRow) -> None:
+        about = About(row.namespace, row.name, row.uid)
+        found = (parse(row.namespace, row.annotations, one.name)[1] for one in row.containers)
+        for problem in dict.fromkeys(chain.from_iterable(found)):
+            self._events.emit(Event(about, BAD_ANNOTATION, str(problem), warning=True))
+
+
+def own_namespace() -> str:
+    """The pod's, as its service account's volume tells it; empty outside of a cluster."""
+    file = ACCOUNT / "namespace"
+    return file.read_text().strip() if file.exists() else ""
