@@ -6,11 +6,13 @@ cgroupfs driver, and without CNI (pods live in the node's network).
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -148,6 +150,29 @@ class RealContainerd:
             self._kubelet.close()
         until(self._cgroups_gone, f"the lab's cgroups {self.cgroup_parent} to empty")
         shutil.rmtree(self.folder)
+
+    @contextmanager
+    def stalled_shims(self) -> Iterator[None]:
+        """Whatever the runtime asks of its containers takes as long as the body."""
+        assert self._world is not None
+        shims = [pid for pid in _processes_in(self._world.pid) if b"-shim" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        for shim in shims:
+            os.kill(shim, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for shim in shims:
+                os.kill(shim, signal.SIGCONT)
+
+    def wait_for_log(self, *words: str) -> None:
+        """Until a line of its log has all the words."""
+
+        def there() -> bool:
+            return any(
+                all(word in line for word in words) for line in self.log.read_text(errors="replace").splitlines()
+            )
+
+        until(there, f"a line of containerd's log with {' and '.join(words)}")
 
     def log_end(self, lines: int = 20) -> str:
         return "\n".join(line[:400] for line in self.log.read_text(errors="replace").splitlines()[-lines:])

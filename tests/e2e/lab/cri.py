@@ -50,9 +50,11 @@ class Kubelet:
         answer = self._runtime.Version(cri.VersionRequest(), timeout=CALL_S, wait_for_ready=True)
         return str(answer.runtime_version)
 
-    def run_pod(self, name: str, *, namespace: str = "default", annotations: Mapping[str, str] | None = None) -> Pod:
-        """A pod sandbox without containers."""
-        uid = str(uuid.uuid4())
+    def run_pod(
+        self, name: str, *, namespace: str = "default", uid: str = "", annotations: Mapping[str, str] | None = None
+    ) -> Pod:
+        """A pod sandbox without containers. uid: made up where not given."""
+        uid = uid or str(uuid.uuid4())
         config = cri.PodSandboxConfig(
             metadata=cri.PodSandboxMetadata(name=name, uid=uid, namespace=namespace),
             log_directory=f"/var/log/pods/{namespace}_{name}_{uid}",
@@ -74,11 +76,12 @@ class Kubelet:
         *,
         resources: cri.LinuxContainerResources | None = None,
         environment: Mapping[str, str] | None = None,
+        attempt: int = 0,
     ) -> str:
-        """A container, not started; its id."""
+        """A container, not started; its id. attempt: counts the restarts of a name in a pod."""
         meta = pod.config.metadata
         config = cri.ContainerConfig(
-            metadata=cri.ContainerMetadata(name=name),
+            metadata=cri.ContainerMetadata(name=name, attempt=attempt),
             image=cri.ImageSpec(image=image.NAME),
             command=command,
             envs=[cri.KeyValue(key=key, value=value) for key, value in (environment or {}).items()],
@@ -103,9 +106,10 @@ class Kubelet:
         *,
         resources: cri.LinuxContainerResources | None = None,
         environment: Mapping[str, str] | None = None,
+        attempt: int = 0,
     ) -> str:
         """A container, started; its id."""
-        container = self.create(pod, name, command, resources=resources, environment=environment)
+        container = self.create(pod, name, command, resources=resources, environment=environment, attempt=attempt)
         self.start(container)
         return container
 

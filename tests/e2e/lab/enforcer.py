@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,8 @@ class RunningEnforcer:
         self.run_dir = folder / "run"
         self.log = folder / "enforcer.log"
         self._command = [sys.executable, "-m", "enforcer.main", "run", "--nri-socket", str(nri_socket)]
-        self._command += ["--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", "", *options]
+        self._command += ["--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", ""]
+        self._command += ["--log-format", "json", *options]
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -55,6 +61,32 @@ class RunningEnforcer:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             self._process.wait(20)
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """The hook answers nothing, though its connection stays open."""
+        hook = self._hook()
+        os.kill(hook, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(hook, signal.SIGCONT)
+
+    def try_another(self) -> tuple[int, str]:
+        """Runs a second one beside it, to its end: exit status, and what it said."""
+        done = subprocess.run(self._command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def log_records(self, event: str) -> list[dict[str, str]]:
+        """Lines of its log with that event, oldest first."""
+        lines = (line for line in self.log.read_text(errors="replace").splitlines() if line.startswith("{"))
+        return [record for record in map(json.loads, lines) if record["event"] == event]
+
+    def _hook(self) -> int:
+        assert self._process is not None
+        supervisor = self._process.pid
+        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+        return next(int(pid) for pid in children if b"enforcer.hook" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
     def log_end(self, lines: int = 30) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

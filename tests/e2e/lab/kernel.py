@@ -42,21 +42,23 @@ def cpuset(pid: int) -> Place:
 
 
 def anonymous_pages(pid: int) -> Counter[int]:
-    """NUMA node -> bytes of anonymous memory that a process has there, from numa_maps.
+    """NUMA node -> bytes of anonymous memory that a container's processes have there, from their numa_maps.
 
-    File pages are left out: they stay on the NUMA node of whoever read them first.
+    pid: any of the processes. Mappings of files are left out, the written ones too, since they are counted together with
+    the page cache's pages, which stay on the NUMA node of whoever read them first.
     """
     found: Counter[int] = Counter()
-    for line in Path(f"/proc/{pid}/numa_maps").read_text().splitlines():
-        if " anon=" in line:
-            size = int(re.findall(r"kernelpagesize_kB=(\d+)", line)[0]) << 10
-            for node, pages in re.findall(r"\bN(\d+)=(\d+)", line):
-                found[int(node)] += int(pages) * size
+    for one in (cgroup(pid, "memory") / "cgroup.procs").read_text().split():
+        for line in Path(f"/proc/{one}/numa_maps").read_text().splitlines():
+            if " anon=" in line and " file=" not in line:
+                size = int(re.findall(r"kernelpagesize_kB=(\d+)", line)[0]) << 10
+                for node, pages in re.findall(r"\bN(\d+)=(\d+)", line):
+                    found[int(node)] += int(pages) * size
     return found
 
 
 def anonymous_memory(pid: int) -> Counter[int]:
-    """NUMA node -> bytes of anonymous memory of a process's cgroup, from memory.numa_stat (cgroup v2)."""
+    """NUMA node -> bytes of anonymous memory of a container, from its cgroup's memory.numa_stat (cgroup v2)."""
     for line in (cgroup(pid, "memory") / "memory.numa_stat").read_text().splitlines():
         kind, *nodes = line.split()
         if kind == "anon":

@@ -1,0 +1,186 @@
+"""Runs inside the emulated NUMA machine: the product's whole path, on a real kernel with several NUMA nodes.
+
+    python3 -m tests.e2e.guest.main_path
+
+A stand-in API server, the extender and the enforcer as they are, the machine's containerd. For each pod what Kubernetes
+does: the scheduler asks the extender, the pod is bound, the kubelet creates it over CRI. Prints a JSON object a line:
+first the machine, then each pod with what the extender predicted and what the kernel says.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from proto import cri_pb2 as cri
+from standins.apiserver import ApiServer
+from standins.scheduler.extender_client import ExtenderClient
+from tests.e2e.lab import kernel
+from tests.e2e.lab.cri import Kubelet
+from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.waiting import until
+
+NODE, UNKNOWN_NODE = "lab", "elsewhere"
+PATIENCE_S = 120.0
+
+TOUCHED = 16 << 20
+# dd fills its buffer and then waits for ever: sleep does not read.
+COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
+MEMORY_LIMIT = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A pod to come. group: "" has not opted in."""
+
+    name: str
+    group: str = ""
+    cpu_milli: int = 100
+
+
+WISHES = (
+    Wish("cart", "shop"),
+    Wish("ledger", "bank"),
+    Wish("checkout", "shop"),
+    Wish("plain"),
+    Wish("payment", "shop"),
+    Wish("teller", "bank"),
+    # Two of these fill a NUMA node of two CPUs; the third has to go where its kin are nearest.
+    Wish("wide-1", "wide", 900),
+    Wish("wide-2", "wide", 900),
+    Wish("wide-3", "wide", 900),
+)
+
+
+class World:
+    """The processes, and what plays the rest of Kubernetes."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
+        self.kubelet = Kubelet(Path("/run/containerd/containerd.sock"), "/numakin-lab")
+        self.api = stack.enter_context(ApiServer())
+        self.api.create_node(NODE)
+        addresses = self._extender(stack, folder)
+        self.http = addresses["http"]
+        self.scheduler = ExtenderClient(self.http, timeout_s=PATIENCE_S)
+        self.enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), "--extender", addresses["grpc"])
+        stack.callback(self.enforcer.stop)
+        self.enforcer.start(PATIENCE_S)
+        until(self._live, "the extender to hear the enforcer", PATIENCE_S)
+
+    def place(self, wish: Wish) -> dict[str, Any]:
+        """One pod from its creation in the API to its memory touched; everything that is known of it then."""
+        annotations = {"group.numakin.io": wish.group} if wish.group else {}
+        requests = {"cpu": f"{wish.cpu_milli}m", "memory": "32Mi"}
+        resources = {"requests": requests, "limits": {"memory": str(MEMORY_LIMIT)}}
+        spec = [{"name": "main", "image": "busybox", "resources": resources}]
+        pod = self.api.create_pod(wish.name, "default", annotations=annotations, containers=spec)
+        scores = self.scheduler.prioritize(pod, self.scheduler.filter(pod, [NODE, UNKNOWN_NODE]))
+        predicted = self._predicted(wish)
+        self.api.bind(wish.name, NODE)
+        if wish.group:
+            until(lambda: self._bound(wish), f"the extender to see {wish.name} bound", PATIENCE_S)
+        pid = self._created(wish, pod["metadata"]["uid"], annotations)
+        until(lambda: kernel.anonymous_memory(pid).total() >= TOUCHED, f"{wish.name} to touch its memory", PATIENCE_S)
+        return {
+            "pod": wish.name,
+            "group": wish.group,
+            "scores": scores,
+            "predicted": predicted,
+            "cgroup": asdict(kernel.cpuset(pid)),
+            "allowed": asdict(kernel.allowed(pid)),
+            "numa_maps": kernel.anonymous_pages(pid),
+            "numa_stat": kernel.anonymous_memory(pid),
+            "happened": self._happened(wish),
+        }
+
+    def _created(self, wish: Wish, uid: str, annotations: Mapping[str, str]) -> int:
+        sandbox = self.kubelet.run_pod(wish.name, uid=uid, annotations=annotations)
+        shares = cri.LinuxContainerResources(
+            cpu_shares=wish.cpu_milli * 1024 // 1000, memory_limit_in_bytes=MEMORY_LIMIT
+        )
+        return self.kubelet.pid(self.kubelet.run(sandbox, command=COMMAND, resources=shares))
+
+    def _predicted(self, wish: Wish) -> dict[str, Any] | None:
+        """The row of the extender's explanation that names our node; None for a pod that has not opted in."""
+        found = self._explained(wish)
+        rows = found["scored"]["nodes"] if found and found["scored"] else []
+        return next((row for row in rows if row["node"] == NODE), None)
+
+    def _bound(self, wish: Wish) -> bool:
+        found = self._explained(wish)
+        return bool(found and found["expected"] and found["expected"]["bound"])
+
+    def _happened(self, wish: Wish) -> list[dict[str, Any]]:
+        if not wish.group:
+            return []
+
+        def reported() -> list[dict[str, Any]]:
+            found = self._explained(wish)
+            return list(found["happened"]) if found else []
+
+        return until(reported, f"the enforcer's report of {wish.name}", PATIENCE_S)
+
+    def _explained(self, wish: Wish) -> dict[str, Any] | None:
+        try:
+            return self._get(f"/api/v1/explain?namespace=default&pod={wish.name}")
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+            return None
+
+    def _live(self) -> bool:
+        return any(one["live"] and one["registered"] for one in self._get("/api/v1/nodes")["nodes"])
+
+    def _get(self, path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=PATIENCE_S) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    def _extender(self, stack: ExitStack, folder: Path) -> dict[str, str]:
+        ready, log = folder / "ready.json", stack.enter_context((folder / "extender.log").open("wb"))
+        command = [sys.executable, "-m", "extender.main", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"]
+        command += ["--kubeconfig", str(self.api.kubeconfig(folder / "kubeconfig")), "--ready-file", str(ready)]
+        process = stack.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
+        stack.callback(process.terminate)
+        until(ready.exists, "the extender to start", PATIENCE_S)
+        addresses: dict[str, str] = json.loads(ready.read_text())
+        return addresses
+
+
+def machine() -> dict[str, Any]:
+    """What the kernel tells of the hardware."""
+    nodes = Path("/sys/devices/system/node")
+    ids = sorted(int(one.name.removeprefix("node")) for one in nodes.glob("node[0-9]*"))
+    return {
+        "cpus": {one: (nodes / f"node{one}/cpulist").read_text().strip() for one in ids},
+        "distances": {one: list(map(int, (nodes / f"node{one}/distance").read_text().split())) for one in ids},
+        "has_memory": (nodes / "has_memory").read_text().strip(),
+    }
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp())
+    print(json.dumps({"machine": machine()}), flush=True)
+    try:
+        with ExitStack() as stack:
+            world = World(stack, folder)
+            for wish in WISHES:
+                print(json.dumps(world.place(wish)), flush=True)
+    except BaseException:
+        for log in sorted(folder.glob("*.log")):
+            print(f"--- {log.name}\n{log.read_text()[-8000:]}")
+        raise
+
+
+if __name__ == "__main__":
+    main()

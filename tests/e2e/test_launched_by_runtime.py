@@ -1,0 +1,100 @@
+"""The enforcer as a plugin that a real containerd launches: NN-name, a socket as file descriptor 3, and a drop-in file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from enforcer.ask import NobodyAnswersError, ask
+from tests.e2e.lab import kernel
+from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.place import REPOSITORY
+from tests.e2e.lab.split_machine import SplitMachine
+from tests.e2e.lab.waiting import until
+
+pytestmark = pytest.mark.runtime
+
+# The runtime's own root has no Python: step out to this machine's tree. The runtime sets three variables, not even PATH.
+PLUGIN = """\
+#!/bin/sh
+export NUMAKIN_RUN_DIR={run_dir}
+exec 2>>{log_inside}
+cd /host && exec /usr/sbin/chroot /host {python} -c '
+import os, runpy, sys
+os.chdir("{repository}"); sys.path.insert(0, "{repository}"); os.environ["PYTHONPATH"] = "{repository}"
+sys.argv = ["numakin-enforcer"]
+runpy.run_module("enforcer.main", run_name="__main__")'
+"""
+
+
+@pytest.fixture
+def launching(suite: str, tmp_path: Path) -> Iterator[RealContainerd]:
+    """A containerd, not started, that will launch the enforcer as 10-numakin."""
+    runtime = RealContainerd(suite)
+    plugin = runtime.plugins / "10-numakin"
+    text = PLUGIN.format(
+        run_dir=tmp_path / "run", log_inside=runtime.folder / "plugin.log", python=sys.executable, repository=REPOSITORY
+    )
+    plugin.write_text(text)
+    plugin.chmod(0o755)
+    try:
+        yield runtime
+    finally:
+        runtime.destroy()
+
+
+def configure(runtime: RealContainerd, name: str, **options: str) -> None:
+    lines = (f"{key.replace('_', '-')} = {json.dumps(value)}\n" for key, value in options.items())
+    (runtime.conf_d / name).write_text("".join(lines))
+
+
+def run(runtime: RealContainerd, group: str) -> int:
+    pod = runtime.kubelet.run_pod(f"pod-of-{group}", annotations={"group.numakin.io": group})
+    return runtime.kubelet.pid(runtime.kubelet.run(pod))
+
+
+def registered(run_dir: Path) -> bool:
+    try:
+        return bool(ask(run_dir)["registered"])
+    except NobodyAnswersError:
+        return False
+
+
+@pytest.mark.parametrize("file_name", ["10-numakin.conf", "numakin.conf"])
+def test_a_launched_enforcer_takes_its_options_from_the_runtimes_drop_in_file_and_pins(
+    launching: RealContainerd, machine: SplitMachine, tmp_path: Path, file_name: str
+) -> None:
+    configure(launching, file_name, sysfs=str(machine.sysfs), node_name="from-the-file", metrics_listen="")
+    launching.start()
+    until(lambda: registered(tmp_path / "run"), "the launched enforcer to be registered")
+    shop, bank = run(launching, "shop"), run(launching, "bank")
+    assert {kernel.cpuset(shop).cpus, kernel.cpuset(bank).cpus} == set(machine.halves)
+    assert ask(tmp_path / "run")["node"] == "from-the-file"
+
+
+def test_a_bad_drop_in_file_is_refused_by_name_and_containers_start_all_the_same(
+    launching: RealContainerd, machine: SplitMachine
+) -> None:
+    configure(launching, "10-numakin.conf", sysfz=str(machine.sysfs))
+    launching.start()
+    assert kernel.allowed(run(launching, "shop")).cpus == machine.whole
+    log = launching.folder / "plugin.log"
+    until(lambda: "unknown key 'sysfz'" in log.read_text(), "the enforcer to name the unknown key")
+
+
+def test_a_launched_enforcer_leaves_with_its_runtime(
+    launching: RealContainerd, machine: SplitMachine, tmp_path: Path
+) -> None:
+    configure(launching, "10-numakin.conf", sysfs=str(machine.sysfs), metrics_listen="")
+    launching.start()
+    until(lambda: registered(tmp_path / "run"), "the launched enforcer to be registered")
+    shop = run(launching, "shop")
+    launching.stop()
+    until(lambda: not registered(tmp_path / "run"), "the launched enforcer to leave")
+    launching.start()
+    until(lambda: registered(tmp_path / "run"), "the runtime to launch another")
+    assert kernel.cpuset(shop).cpus in machine.halves

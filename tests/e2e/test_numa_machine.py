@@ -1,0 +1,110 @@
+"""The whole path on a machine with several NUMA nodes (emulated): scored, bound, created, pinned where predicted.
+
+One boot runs tests/e2e/guest/main_path.py; each test here reads what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from placement.cpuset import CpuSet
+from tests.e2e.guest import main_path
+from tests.e2e.lab import vm
+
+pytestmark = [pytest.mark.numavm, pytest.mark.timeout(1500)]
+
+CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
+MEMORY_ONLY = 4
+NEAREST = {0: 1, 1: 0, 2: 3, 3: 2}
+GROUPS = ("shop", "bank", "wide")
+MEMBERS = [wish.name for wish in main_path.WISHES if wish.group]
+
+
+class Found:
+    """What the boot printed. homes: member -> the NUMA node that all of its CPUs belong to."""
+
+    def __init__(self, records: list[dict[str, Any]]) -> None:
+        self.machine: dict[str, Any] = records[0]["machine"]
+        self.pods: dict[str, dict[str, Any]] = {one["pod"]: one for one in records[1:]}
+        node_of = {cpus: node for node, cpus in CPUS.items()}
+        self.homes = {name: node_of.get(self.pods[name]["allowed"]["cpus"]) for name in MEMBERS}
+
+    def homes_of(self, group: str) -> list[int | None]:
+        """In the order of creation."""
+        return [self.homes[wish.name] for wish in main_path.WISHES if wish.group == group]
+
+
+@pytest.fixture(scope="module")
+def found(numavm: Callable[..., vm.Result]) -> Found:
+    result = numavm("4n", ["python3", "-m", main_path.__name__], timeout_s=1200)
+    assert result.status == 0, result.output[-20000:] + result.messages
+    return Found(result.records())
+
+
+def test_the_machine_is_what_it_is_meant_to_be(found: Found) -> None:
+    assert {int(node): cpus for node, cpus in found.machine["cpus"].items()} == {**CPUS, MEMORY_ONLY: ""}
+    assert found.machine["has_memory"] == "0-4"
+    assert found.machine["distances"]["0"][1] != found.machine["distances"]["1"][0], "distances are asymmetric"
+
+
+@pytest.mark.parametrize("group", ["shop", "bank"])
+def test_members_of_a_group_run_on_the_cpus_of_one_numa_node(found: Found, group: str) -> None:
+    homes = found.homes_of(group)
+    assert homes[0] in CPUS
+    assert len(set(homes)) == 1
+
+
+def test_groups_do_not_crowd_one_numa_node(found: Found) -> None:
+    assert len({found.homes_of(group)[0] for group in GROUPS}) == len(GROUPS)
+
+
+def test_a_member_that_finds_its_groups_numa_node_full_goes_to_the_nearest(found: Found) -> None:
+    first, second, third = found.homes_of("wide")
+    assert first is not None
+    assert second == first
+    assert third == NEAREST[first]
+
+
+@pytest.mark.parametrize("pod", MEMBERS)
+def test_a_members_memory_is_on_its_numa_node(found: Found, pod: str) -> None:
+    home, seen = found.homes[pod], found.pods[pod]
+    assert home is not None
+    assert seen["allowed"]["mems"] == str(home)
+    for witness in ("numa_maps", "numa_stat"):
+        pages = {int(node): size for node, size in seen[witness].items() if size}
+        assert set(pages) == {home}, witness
+        assert pages[home] >= main_path.TOUCHED, witness
+
+
+@pytest.mark.parametrize("pod", MEMBERS)
+def test_the_cgroup_says_what_is_in_force(found: Found, pod: str) -> None:
+    assert found.pods[pod]["cgroup"] == found.pods[pod]["allowed"]
+
+
+@pytest.mark.parametrize("pod", MEMBERS)
+def test_the_extenders_prediction_is_what_happened(found: Found, pod: str) -> None:
+    seen = found.pods[pod]
+    predicted, happened = seen["predicted"], seen["happened"][-1]
+    assert predicted["numa_nodes"] == str(found.homes[pod]) == happened["numa_nodes"]
+    assert [one["cpus"] for one in predicted["containers"]] == [seen["allowed"]["cpus"]]
+    assert [one["mems"] for one in predicted["containers"]] == [seen["allowed"]["mems"]]
+    assert happened["promise"] == "kept"
+
+
+@pytest.mark.parametrize("pod", MEMBERS)
+def test_a_node_without_an_enforcer_scores_0_for_a_member(found: Found, pod: str) -> None:
+    scores = found.pods[pod]["scores"]
+    assert scores[main_path.UNKNOWN_NODE] == 0
+    assert scores[main_path.NODE] > 0
+
+
+def test_a_pod_that_has_not_opted_in_is_never_touched(found: Found) -> None:
+    plain = found.pods["plain"]
+    assert plain["cgroup"] == {"cpus": "", "mems": ""}
+    assert CpuSet.parse(plain["allowed"]["cpus"]) == CpuSet.parse("0-7")
+    assert plain["allowed"]["mems"] == "0-4"
+    assert len(set(plain["scores"].values())) == 1
+    assert plain["happened"] == []

@@ -1,0 +1,137 @@
+"""The enforcer on a real containerd: what it promises of pods, read back from the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from placement.cpuset import CpuSet
+from proto import cri_pb2 as cri
+from tests.e2e.lab import kernel
+from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.split_machine import SplitMachine
+from tests.e2e.lab.waiting import until
+
+pytestmark = pytest.mark.runtime
+
+SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 thousandths of a CPU
+
+
+def run(runtime: RealContainerd, pod: str, group: str = "") -> int:
+    """A pod with one container, in `group` if that is given; the container's pid."""
+    annotations = {"group.numakin.io": group} if group else {}
+    sandbox = runtime.kubelet.run_pod(pod, annotations=annotations)
+    return runtime.kubelet.pid(runtime.kubelet.run(sandbox, resources=SMALL))
+
+
+def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    cart, checkout, stranger = (
+        run(runtime, "cart", "shop"),
+        run(runtime, "checkout", "shop"),
+        run(runtime, "db", "bank"),
+    )
+    home = kernel.cpuset(cart).cpus
+    assert home in machine.halves
+    assert kernel.cpuset(checkout).cpus == home
+    assert kernel.cpuset(stranger).cpus == machine.halves[1 - machine.halves.index(home)]
+    for pid in (cart, checkout, stranger):
+        assert kernel.allowed(pid) == kernel.cpuset(pid)
+
+
+def test_a_pod_that_has_not_opted_in_is_never_touched(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    before = run(runtime, "before")
+    run(runtime, "cart", "shop")
+    after = run(runtime, "after")
+    assert kernel.cpuset(before) == kernel.cpuset(after)
+    assert kernel.allowed(before).cpus == kernel.allowed(after).cpus == machine.whole
+    assert kernel.allowed(before).mems == kernel.allowed(1).mems
+
+
+def test_a_killed_enforcer_pins_on_its_return_what_was_created_meanwhile_and_leaves_right_ones_alone(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    pinned = run(runtime, "cart", "shop")
+    home = kernel.cpuset(pinned)
+    enforcer.kill()
+    missed, plain = run(runtime, "checkout", "shop"), run(runtime, "plain")
+    assert kernel.allowed(missed).cpus == machine.whole, "the runtime goes on without us"
+    assert kernel.cpuset(pinned) == home
+
+    enforcer.start()
+    until(lambda: kernel.cpuset(missed) == home, "the container created meanwhile to be pinned")
+    assert kernel.cpuset(pinned) == home
+    assert kernel.allowed(plain).cpus == machine.whole
+    assert enforcer.log_records("synchronized")[-1]["updates"] == "1", "one container was wrong, and one was changed"
+
+
+def test_a_container_whose_start_is_under_way_while_the_enforcer_registers_is_pinned_all_the_same(
+    runtime: RealContainerd, enforcer: RunningEnforcer
+) -> None:
+    """The runtime takes our update for a container that is not running yet, and then starts it with the old cpuset."""
+    home = kernel.cpuset(run(runtime, "cart", "shop"))
+    enforcer.kill()
+    pod = runtime.kubelet.run_pod("checkout", annotations={"group.numakin.io": "shop"})
+    starting = runtime.kubelet.create(pod, resources=SMALL)
+    with ThreadPoolExecutor(1) as threads, runtime.stalled_shims():
+        started = threads.submit(runtime.kubelet.start, starting)
+        runtime.wait_for_log("StartContainer for", starting)
+        enforcer.start()
+    started.result()
+    pid = runtime.kubelet.pid(starting)
+    until(lambda: kernel.cpuset(pid) == home, "the container to be pinned", 5)
+
+
+@pytest.mark.parametrize("ends", [RealContainerd.stop, RealContainerd.kill], ids=["restarted", "crashed"])
+def test_the_enforcer_comes_back_to_a_runtime_that_comes_back(
+    runtime: RealContainerd, enforcer: RunningEnforcer, ends: Callable[[RealContainerd], None]
+) -> None:
+    before = run(runtime, "cart", "shop")
+    home = kernel.cpuset(before)
+    ends(runtime)
+    until(lambda: not enforcer.status()["registered"], "the enforcer to miss its runtime")
+    runtime.start()
+    meanwhile = run(runtime, "checkout", "shop")
+    enforcer.wait_registered()
+    after = run(runtime, "payment", "shop")
+    assert kernel.cpuset(before) == home
+    assert kernel.cpuset(after) == home
+    until(lambda: kernel.cpuset(meanwhile) == home, "the container that may have come too early to be pinned")
+
+
+def test_a_hanging_enforcer_delays_a_container_by_the_runtimes_patience_and_no_more(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    home = kernel.cpuset(run(runtime, "cart", "shop"))
+    with enforcer.hanging():
+        missed = run(runtime, "checkout", "shop")
+        assert kernel.allowed(missed).cpus == machine.whole
+    until(lambda: kernel.cpuset(missed) == home, "the missed container to be pinned after the enforcer's return")
+
+
+def test_a_container_restarted_in_place_finds_its_cpus_again_before_the_old_one_is_removed(
+    runtime: RealContainerd, enforcer: RunningEnforcer
+) -> None:
+    kubelet, whole_cpu = runtime.kubelet, cri.LinuxContainerResources(cpu_shares=1024)
+    pod = kubelet.run_pod("cart", annotations={"group.numakin.io": "shop", "cpus.numakin.io": "exclusive"})
+    first = kubelet.run(pod, resources=whole_cpu)
+    held = kernel.cpuset(kubelet.pid(first))
+    kubelet.stop(first)
+    again = kubelet.run(pod, resources=whole_cpu, attempt=1)
+    assert kernel.cpuset(kubelet.pid(again)) == held
+    assert len(CpuSet.parse(held.cpus)) == 1
+
+
+def test_one_enforcer_per_node_a_second_one_says_so_and_leaves(
+    runtime: RealContainerd, enforcer: RunningEnforcer
+) -> None:
+    status, said = enforcer.try_another()
+    assert status == 1
+    assert "another" in said
+    assert enforcer.status()["registered"]
