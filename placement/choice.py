@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from placement import candidates
@@ -106,35 +107,33 @@ def _will_do(room: Room, offered: Candidate, best: Candidate) -> bool:
 def narrowest(room: Room) -> Candidate | None:
     """The best of the narrowest sets on which the request fits; None when it fits nowhere.
 
-    The families that `candidates` grows on large machines only gain with width, so that their width is found by halves.
+    What each resource by itself needs is the least width, and nearly always enough. Beyond it, sets that `candidates`
+    grows on large machines only gain with width, so that theirs is found by halves.
     """
-    usable = [*room.usable]
-    least = candidates.narrowest(usable, room.cpu, room.need)
-    if room.own is not None:
-        least = max(least, candidates.narrowest(usable, room.own, room.request.demand.whole_cpus))
-    most = len(usable)
-    if least <= 2 or most <= candidates.SMALL:
-        stop = most if most <= candidates.SMALL else 2
-        for width in range(least, stop + 1):
-            best = _best(room, usable, width)
-            if best is not None and best.fits:
-                return best
-        least = stop + 1
+    most, width = len(room.usable), room.least_width()
+    share = room.shares() if width > 1 else {}
+    while width <= min(most, candidates.SMALL) or width == room.least_width() <= most:
+        best = _best(room, width, share)
+        if best is not None:
+            return best
+        width += 1
     found = None
-    while least <= most:
-        width = (least + most) // 2
-        best = _best(room, usable, width)
-        if best is not None and best.fits:
-            found, most = best, width - 1
+    while width <= most:
+        middle = (width + most) // 2
+        best = _best(room, middle, share)
+        if best is not None:
+            found, most = best, middle - 1
         else:
-            least = width + 1
+            width = middle + 1
     return found
 
 
-def _best(room: Room, usable: list[int], width: int) -> Candidate | None:
+def _best(room: Room, width: int, share: Mapping[int, float]) -> Candidate | None:
+    """Of the sets of one width on which the request fits."""
     closest = room.occupancy.rules.prefer_closest_numa_nodes
-    weighed = [room.weigh(mask) for mask in candidates.of_width(room.machine, usable, width, room.cpu)]
-    return min(weighed, key=lambda one: one.rank(closest=closest), default=None)
+    sets = candidates.of_width(room.machine, room.usable, width, share)
+    fitting = [one for mask in sets if room.has_cpu(mask) and (one := room.weigh(mask)).fits]
+    return min(fitting, key=lambda one: one.rank(closest=closest), default=None)
 
 
 def _judged(room: Room, candidate: Candidate | None, reasons: list[Reason]) -> Choice:

@@ -104,9 +104,9 @@ class Occupancy:
         for one in holdings.values():
             if checked and one is not None:
                 _check(after, one)
-        gone = (self.holdings[key] for key in holdings if key in self.holdings)
-        owners = {one.seat for one in (*gone, *holdings.values()) if one is not None and (one.exclusive or one.mems)}
-        self._carry_load(after, {*seats, *owners})
+        changes = [(self.holdings.get(key), one) for key, one in holdings.items()]
+        weighty = [pair for pair in changes if _weight(pair[0]) != _weight(pair[1])]
+        self._carry_load(after, {*seats, *(one.seat for pair in weighty for one in pair if one is not None)})
         return after
 
     def _carry_load(self, after: Occupancy, seats: Iterable[str]) -> None:
@@ -175,6 +175,13 @@ class Occupancy:
         """The seats of a group's pods, without those of the pod `but`."""
         found = (self.seats[key] for key in self.directory.by_group.get(group, ()))
         return [seat for seat in found if seat.pod != but]
+
+
+def _weight(holding: Holding | None) -> tuple[str, int, bool] | None:
+    """What of a holding counts in its seat's load."""
+    if holding is None or not (holding.exclusive or holding.mems):
+        return None
+    return holding.seat, holding.exclusive.mask, bool(holding.mems)
 
 
 def _check(occupancy: Occupancy, holding: Holding) -> None:

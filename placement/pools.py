@@ -13,7 +13,7 @@ have to be set anew after any change.
 from __future__ import annotations
 
 from placement.cpuset import CpuSet, NumaSet
-from placement.occupancy import Holding, Occupancy, Seat
+from placement.occupancy import Occupancy
 from placement.tally import EMPTY
 from placement.topology import Machine
 from placement.wishes import Pool
@@ -57,20 +57,24 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
     Never an empty set: a container whose pool has vanished keeps what it has.
     """
     found = []
+    pools: dict[tuple[Pool, int], CpuSet] = {}
+    rest = machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
     for holding in occupancy.holdings.values():
-        target = _target(machine, occupancy, holding, occupancy.seats.get(holding.seat))
-        if target and target != (holding.cpus or machine.cpus):
+        if holding.exclusive or holding.foreign:
+            continue
+        seat = occupancy.seats.get(holding.seat)
+        if seat is None or not seat.opted_in:
+            target = rest
+        elif holding.cpus:
+            key = seat.pool, seat.numa_nodes.mask
+            if key not in pools:
+                pools[key] = pool_of(machine, occupancy, seat.pool, seat.numa_nodes)
+            target = pools[key]
+        else:
+            continue
+        if target and target.mask != (holding.cpus or machine.cpus).mask:
             found.append((holding.container, target))
     return tuple(found)
-
-
-def _target(machine: Machine, occupancy: Occupancy, holding: Holding, seat: Seat | None) -> CpuSet:
-    """Empty for what is not ours to change."""
-    if holding.exclusive or holding.foreign:
-        return CpuSet()
-    if seat is not None and seat.opted_in:
-        return pool_of(machine, occupancy, seat.pool, seat.numa_nodes) if holding.cpus else CpuSet()
-    return machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
 
 
 def sharers(occupancy: Occupancy, but: str = "") -> int:

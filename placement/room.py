@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from placement.candidates import narrowest
 from placement.cpuset import NumaSet
 from placement.hints import Need, Provider
 from placement.memory import STALLED, capacity, tiers
@@ -120,6 +121,28 @@ class Room:
             left=left,
             seats=sum(self.load.rows.get(one, EMPTY).seats for one in nodes),
         )
+
+    def has_cpu(self, mask: int) -> bool:
+        """Whether the CPU requests would fit: the quick doubt that spares weighing."""
+        return self.need <= 0 or self.left([one for one in self.usable if mask >> one & 1]) >= 0
+
+    def least_width(self) -> int:
+        """The fewest NUMA nodes that any one resource by itself needs."""
+        own = () if self.own is None else [self.own[one] for one in self.usable]
+        wanted = 0 if self.own is None else self.request.demand.whole_cpus
+        return max(narrowest([self.cpu[one] for one in self.usable], self.need), narrowest(own, wanted))
+
+    def shares(self) -> dict[int, float]:
+        """How much of the demand each usable NUMA node holds, by the resource that it holds least of."""
+        memory = self.request.seat_demand.memory if self.memory else 0
+        found = {}
+        for one in self.usable:
+            share = max(0, self.cpu[one]) / self.need if self.need > 0 else 1.0
+            if memory:
+                near = self.machine.nearest_mems(NumaSet(1 << one))
+                share = min(share, max(0, sum(self.memory[mem] for mem in near)) / memory)
+            found[one] = share
+        return found
 
     def left(self, nodes: Sequence[int]) -> int:
         """Thousandths that stay unrequested; an overcommitted NUMA node gives nothing to a wide set, and takes
