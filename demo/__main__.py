@@ -42,10 +42,11 @@ def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> 
     machines = {name: node.machine for name, node in cluster.nodes.items()}
     ways = {
         "numakin": places,
-        "kubelet: lowest NUMA node first": without.placed(machines, pods, without.lowest_first),
-        "spread over NUMA nodes": without.placed(machines, pods, without.spread),
+        "lowest first": without.placed(machines, pods, without.lowest_first),
+        "spread": without.placed(machines, pods, without.spread),
     }
     show.landed(console, places)
+    show.promised(console, [cluster.explain(pod) for pod in pods])
     show.compared(console, ways)
     if options.json:
         print(json.dumps({way: locality(found, SHOPS).numa for way, found in ways.items()}))
@@ -61,11 +62,11 @@ def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod]) -> dict[Pod
     places = {}
     for number, pod in enumerate(pods, start=1):
         body = cluster.created(pod)
-        node = scheduler.schedule(body, pod.workload, pod.service.cpu_milli).node
-        cluster.api.bind(pod.name, node, pod.shop)
-        container = cluster.run(pod, body["metadata"]["uid"], node)
-        places[pod] = Place(node, cluster.where(node, container))
-        show.landing(console, number, pod, places[pod], "")
+        choice = scheduler.schedule(body, pod.workload, pod.service.cpu_milli)
+        cluster.api.bind(pod.name, choice.node, pod.shop)
+        container = cluster.run(pod, body["metadata"]["uid"], choice.node)
+        places[pod] = Place(choice.node, cluster.where(choice.node, container))
+        show.landing(console, number, pod, places[pod], {node: score for node, (_, score) in choice.scores.items()})
     client.close()
     return places
 

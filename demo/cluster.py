@@ -30,6 +30,9 @@ PATIENCE_S = 60.0
 """How long the processes may take to find each other; a loaded machine needs a tenth of that."""
 
 
+SANDBOX_S = 0.1
+"""Between a pod's sandbox and its container: what a fast runtime takes, and more than a promise needs to arrive."""
+
 OPT_IN = {"group.numakin.io": "boutique"}
 """All that a pod's user writes; the shops' namespaces make it one group for each."""
 
@@ -104,6 +107,7 @@ class Cluster:
         """What the kubelet does with a pod that is bound to its node."""
         runtime = self.nodes[node].runtime
         sandbox = runtime.run_pod(pod.name, pod.shop, uid, OPT_IN, {"pod-template-hash": TEMPLATE})
+        time.sleep(SANDBOX_S)
         return runtime.run_container(
             sandbox, pod.service.name, cpu_request=pod.service.cpu_milli / 1000, memory_limit=pod.service.memory
         )

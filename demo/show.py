@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from demo.cluster import Cluster
-from demo.locality import Locality, Place, locality
+from demo.locality import Place, locality
 from demo.shop import SERVICES, SHOPS, Pod
 
 
@@ -30,14 +31,16 @@ def machines(console: Console, cluster: Cluster, kinds: Mapping[str, str]) -> No
     console.print(table)
 
 
-def landing(console: Console, number: int, pod: Pod, place: Place, why: str) -> None:
+def landing(console: Console, number: int, pod: Pod, place: Place, scores: Mapping[str, int]) -> None:
+    """scores: the extender's, 0 to 10 by node."""
+    told = ", ".join(f"{node} {score}" for node, score in sorted(scores.items()))
     console.print(
         Text.assemble(
             (f"{number:3} ", "dim"),
             (f"{pod.shop}/{pod.service.name}".ljust(24), "bold"),
             ("-> ", "dim"),
             (f"{place.node} NUMA node {place.numa_nodes}".ljust(26), "green"),
-            (why, "dim"),
+            (f"scores: {told}", "dim"),
         ),
         soft_wrap=True,
     )
@@ -62,18 +65,27 @@ def landed(console: Console, places: Mapping[Pod, Place]) -> None:
     console.print(table)
 
 
+def promised(console: Console, explained: Iterable[Mapping[str, Any]]) -> None:
+    """What became of the scheduler's promises, by the enforcers' own word."""
+    outcomes = Counter(
+        one["promise"] for pod in explained for one in pod["happened"] if one["event"] in ("create", "promise")
+    )
+    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    console.print(f"the NUMA nodes that the extender promised: {told}\n")
+
+
 def compared(console: Console, ways: Mapping[str, Mapping[Pod, Place]]) -> None:
     """The same shops, the same order, placed in different ways."""
-    table = Table(title="calls that stay inside one NUMA node (inside one node)", title_justify="left")
+    table = Table(title="calls that stay inside one NUMA node", title_justify="left")
     table.add_column("placed by")
-    for shop in (*SHOPS, "all"):
+    for shop in (*SHOPS, "all", "inside one node"):
         table.add_column(shop, justify="right")
     for way, places in ways.items():
-        cells = [locality(places, [shop]) for shop in SHOPS] + [locality(places, SHOPS)]
-        table.add_row(way, *(_cell(one) for one in cells))
+        whole = locality(places, SHOPS)
+        cells = [locality(places, [shop]).numa for shop in SHOPS] + [whole.numa]
+        table.add_row(way, *map(_cell, cells), Text(f"{whole.node:.0%}", "dim"))
     console.print(table)
 
 
-def _cell(one: Locality) -> Text:
-    style = "bold green" if one.numa >= 0.8 else "yellow" if one.numa >= 0.4 else "red"
-    return Text.assemble((f"{one.numa:4.0%}", style), (f" ({one.node:4.0%})", "dim"))
+def _cell(share: float) -> Text:
+    return Text(f"{share:.0%}", "bold green" if share >= 0.8 else "yellow" if share >= 0.4 else "red")

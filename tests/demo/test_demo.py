@@ -1,0 +1,32 @@
+"""`make demo`: the main job, as a newcomer sees it."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+
+def test_the_shops_are_kept_together_and_without_numakin_they_are_not() -> None:
+    played = subprocess.run(
+        [sys.executable, "-m", "demo", "--json"], capture_output=True, text=True, check=True, timeout=180
+    )
+    shares = json.loads(played.stdout)
+    assert shares["numakin"] >= 0.95
+    assert shares["lowest first"] < 0.5
+    assert shares["spread"] < 0.2
+    assert "who landed where" in played.stderr
+    assert re.search(r"promised: \d+ kept", played.stderr)
+
+
+def test_keep_leaves_it_running_and_says_where() -> None:
+    with subprocess.Popen([sys.executable, "-m", "demo", "--keep"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = next(match[1] for line in process.stdout if (match := re.search(r"curl '(http\S+)'", line)))
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            explained = json.load(answer)
+        assert explained["scored"]["nodes"][0]["reasons"]
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait(60) == 0
