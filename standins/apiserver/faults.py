@@ -18,6 +18,14 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+THROTTLED = Answer(
+    429,
+    b"Too many requests, please try again later.\n",
+    {"Content-Type": "text/plain; charset=utf-8", "Retry-After": "1"},
+)
+"""What API priority and fairness answers: plain text, not a Status."""
+
+
 @dataclass(frozen=True)
 class Cut:
     """The connection is closed in the middle: by FIN without the last chunk, or by RST."""

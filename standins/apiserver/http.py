@@ -107,21 +107,22 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, headers: Mapping[str, str], body: bytes) -> None:
         api = self.server.api
-        plain = api.plain(self.command, self.path)
+        plain = api.answers.plain(self.command, self.path)
         if plain is not None:
             code, text, content_type = plain
             self._send(code, text, {"Content-Type": content_type})
             return
-        request = api.request(self.command, self.path, headers, body, time.monotonic())
+        request = api.answers.request(self.command, self.path, headers, body, time.monotonic())
+        api.heard(request)
         order = api.faults.take(request)
         if order is not None and not (request.verb == "watch" and not isinstance(order.fault, Answer)):
             self._break(order.fault)
             return
-        api.authorise(request)
+        api.answers.authorise(request)
         if request.verb == "watch":
             self._watch(api.watch(request), order)
             return
-        code, text, more = api.answer(request)
+        code, text, more = api.answers.answer(request)
         self._send(code, text, more)
 
     def _watch(self, watch: Watch, order: Order | None) -> None:

@@ -158,16 +158,6 @@ def forbidden(user: str, verb: str, kind: Kind, *, subresource: str, namespace: 
     )
 
 
-def throttled(retry_after_s: int = 1) -> Refused:
-    """What API priority and fairness answers: plain text, not a Status."""
-    return Refused(
-        429,
-        "Too many requests, please try again later.",
-        text=True,
-        headers={"Retry-After": str(retry_after_s)},
-    )
-
-
 def apply_conflict(fields: list[tuple[str, str]]) -> Refused:
     """fields: (the owner in the API's own words, the field's path)."""
     causes = [

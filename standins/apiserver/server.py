@@ -12,11 +12,11 @@ from typing import Any, Self
 
 import yaml
 
-from standins.apiserver import faults, kinds, pods, reading, refusals, requests, writing
-from standins.apiserver.access import Access
+from standins.apiserver import faults, pods, refusals
+from standins.apiserver.answers import Answers
 from standins.apiserver.faults import Order, Orders
 from standins.apiserver.http import Listener
-from standins.apiserver.requests import ANONYMOUS, Request, User
+from standins.apiserver.requests import Request, User
 from standins.apiserver.store import Store
 from standins.apiserver.tokens import Tokens
 from standins.apiserver.watching import Watch
@@ -25,8 +25,6 @@ ADMIN_TOKEN = "admin-token"
 NAMESPACES = ("default", "kube-system", "numakin-system")
 
 _ADMIN = User("admin", ("system:masters", "system:authenticated"))
-_PLAIN = "text/plain; charset=utf-8"
-_VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.9", "platform": "linux/amd64"}
 
 
 class ApiServer:
@@ -39,11 +37,9 @@ class ApiServer:
     def __init__(self, host: str = "127.0.0.1", port: int = 0, *, bookmark_every_s: float = 60.0) -> None:
         self.store = Store()
         self.faults = Orders()
-        self.tokens = Tokens(self.store)
-        self.access = Access()
+        self.answers = Answers(self.store)
         self.asked: list[Request] = []
         self.bookmark_every_s = bookmark_every_s
-        self._kinds = {(one.group, one.version, one.plural): one for one in kinds.BUILT_IN}
         self._watches: set[Watch] = set()
         self._happened = threading.Condition()
         self._closing = threading.Event()
@@ -54,6 +50,10 @@ class ApiServer:
         self.tokens.static[ADMIN_TOKEN] = _ADMIN
         for namespace in NAMESPACES:
             self.create("v1", "namespaces", {"metadata": {"name": namespace}})
+
+    @property
+    def tokens(self) -> Tokens:
+        return self.answers.tokens
 
     @property
     def url(self) -> str:
@@ -99,12 +99,11 @@ class ApiServer:
 
     def define(self, definition: Mapping[str, Any]) -> None:
         """Serves the kinds of a CustomResourceDefinition."""
-        for one in kinds.from_definition(definition):
-            self._kinds[(one.group, one.version, one.plural)] = one
+        self.answers.define(definition)
 
     def grant(self, user: str, rules: Iterable[Mapping[str, Any]], namespace: str = "") -> str:
         """Lets a user do what these RBAC rules allow (in one namespace, when given); returns a token of that user."""
-        self.access.grant(user, rules, namespace)
+        self.answers.access.grant(user, rules, namespace)
         token = f"{user}-token"
         self.tokens.static[token] = User(user)
         return token
@@ -206,53 +205,11 @@ class ApiServer:
 
     # What the HTTP side asks.
 
-    def plain(self, method: str, path: str) -> tuple[int, bytes, str] | None:
-        """Health, version, and everything that is no API path."""
-        where = path.partition("?")[0].rstrip("/")
-        if where in ("/readyz", "/livez", "/healthz"):
-            return 200, b"ok", _PLAIN
-        if where == "/version":
-            return 200, json.dumps(_VERSION, indent=2).encode(), "application/json"
-        if requests.target(path) is None:
-            raise refusals.page_not_found()
-        if method == "HEAD":
-            raise refusals.method_not_allowed()
-        return None
-
-    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes, at: float) -> Request:
-        target = requests.target(path)
-        assert target is not None
-        kind = self._kinds.get((target.group, target.version, target.plural))
-        if kind is None:
-            known = any(group == target.group and version == target.version for group, version, _ in self._kinds)
-            raise refusals.no_such_resource() if known else refusals.page_not_found()
-        user = self._user(headers.get("authorization", ""))
-        if target.subresource and target.subresource not in kind.subresources:
-            raise refusals.no_such_resource()
-        request = Request(
-            method=method,
-            path=path,
-            query=requests.query(path),
-            headers=headers,
-            body=body,
-            kind=kind,
-            namespace=target.namespace,
-            name=target.name,
-            subresource=target.subresource,
-            user=user,
-            at=at,
-        )
+    def heard(self, request: Request) -> None:
+        """Keeps it in `asked`."""
         with self._happened:
             self.asked.append(request)
             self._happened.notify_all()
-        return request
-
-    def authorise(self, request: Request) -> None:
-        self.access.check(request)
-        if request.headers.get("accept", "*/*").partition("/")[0] not in ("application", "*"):
-            accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            message = f"only the following media types are accepted: {accepted}"
-            raise refusals.Refused(406, message, "NotAcceptable")
 
     def watch(self, request: Request) -> Watch:
         watch = Watch(self.store, request, self.bookmark_every_s)
@@ -270,39 +227,6 @@ class ApiServer:
         """Holds a stalled connection until the server closes."""
         self._closing.wait()
 
-    def answer(self, request: Request) -> writing.Result:
-        """Everything but watches."""
-        if request.kind.plural == "tokenreviews" and request.method == "POST":
-            return 201, _line(self.tokens.review(request)), {}
-        if request.subresource == "token" and request.method == "POST":
-            return 201, _line(self.tokens.request(request)), {}
-        if request.method == "POST" and (request.subresource == "binding" or request.kind.plural == "bindings"):
-            return writing.bind(self.store, request)
-        if request.method == "GET" and request.kind.plural not in kinds.UNSTORED:
-            text = (
-                reading.get(self.store, request).text + b"\n"
-                if request.name
-                else reading.list_text(self.store, request)
-            )
-            return 200, text, {}
-        write = _WRITES.get((request.method, bool(request.name)))
-        if write is None or request.kind.plural in kinds.UNSTORED or request.subresource not in ("", "status"):
-            raise refusals.method_not_allowed()
-        with self.store.changed:
-            result = write(self.store, request)
-            if request.kind.plural == "customresourcedefinitions" and request.method == "POST":
-                self.define(request.json())
-            return result
-
-    def _user(self, authorization: str) -> User:
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return ANONYMOUS
-        user = self.tokens.user(token.strip())
-        if user is None:
-            raise refusals.unauthorized()
-        return user
-
     def _local(
         self,
         method: str,
@@ -314,31 +238,18 @@ class ApiServer:
         subresource: str = "",
         body: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        group, _, version = api_version.rpartition("/")
         request = Request(
             method=method,
             path="",
             query={},
             headers={"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json"},
             body=json.dumps(body).encode() if body else b"",
-            kind=self._kinds[(group, version, plural)],
+            kind=self.answers.kind(api_version, plural),
             namespace=namespace,
             name=name,
             subresource=subresource,
             user=_ADMIN,
             at=time.monotonic(),
         )
-        result: dict[str, Any] = json.loads(self.answer(request)[1])
+        result: dict[str, Any] = json.loads(self.answers.answer(request)[1])
         return result
-
-
-_WRITES: Mapping[tuple[str, bool], Callable[[Store, Request], writing.Result]] = {
-    ("POST", False): writing.create,
-    ("PUT", True): writing.update,
-    ("PATCH", True): writing.patch,
-    ("DELETE", True): writing.delete,
-}
-
-
-def _line(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, separators=(",", ":")).encode() + b"\n"

@@ -183,8 +183,10 @@ def _start_revision(request: Request) -> int:
 
 
 def _timeout_s(request: Request) -> float:
-    text = request.query.get("timeoutSeconds") or ""
-    return float(text) if text.isdigit() and int(text) else LONGEST_S
+    text = request.query.get("timeoutSeconds") or "0"
+    if not text.isdigit():
+        raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return float(text) or LONGEST_S
 
 
 def _check_options(request: Request) -> None:

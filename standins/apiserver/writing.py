@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import string
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import yaml
-
-from standins.apiserver import apply, patches, pods, refusals, schema
+from standins.apiserver import apply, bodies, patches, pods, refusals, schema
 from standins.apiserver.kinds import Kind
 from standins.apiserver.requests import Request
 from standins.apiserver.store import Name, Store, Stored
@@ -21,10 +18,6 @@ from standins.apiserver.store import Name, Store, Stored
 LARGEST_BODY = 3_145_728
 LARGEST_OBJECT = 1_572_864
 """etcd's --max-request-bytes: an object over it is refused with 500, as recorded."""
-LARGEST_ANNOTATIONS = 262_144
-
-_MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
-_MICRO_TIMES = {"Lease": ("acquireTime", "renewTime")}
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "managedFields", "resourceVersion")
 
 Result = tuple[int, bytes, Mapping[str, str]]
@@ -32,7 +25,7 @@ Result = tuple[int, bytes, Mapping[str, str]]
 
 
 def create(store: Store, request: Request) -> Result:
-    body = _checked_body(request)
+    body = bodies.whole_object(request)
     metadata = body["metadata"]
     name = metadata.get("name") or _generated(metadata)
     if not name:
@@ -42,16 +35,16 @@ def create(store: Store, request: Request) -> Result:
             "",
             [("FieldValueRequired", "Required value: name or generateName is required", "metadata.name")],
         )
-    _check_namespace(store, request)
+    bodies.check_namespace(store, request)
     if store.get(request.kind, (request.namespace, name)) is not None:
         raise refusals.already_exists(request.kind, name)
-    body, warnings = _pruned(request, body)
+    body, warnings = bodies.pruned(request, body)
     fresh = _fresh(request, {**body, "metadata": {**metadata, "name": name}})
     return 201, _written(store, request, (request.namespace, name), {}, fresh), warnings
 
 
 def update(store: Store, request: Request) -> Result:
-    body = _checked_body(request)
+    body = bodies.whole_object(request)
     key = (request.namespace, request.name)
     old = store.get(request.kind, key)
     if old is None:
@@ -63,9 +56,9 @@ def update(store: Store, request: Request) -> Result:
         cause = ("FieldValueInvalid", message, "metadata.resourceVersion")
         refused = refusals.invalid(request.kind.plural, request.kind.group, request.name, [cause])
         raise refused
-    _check_uid(request, old, body)
-    _check_revision(request, old, body)
-    body, warnings = _pruned(request, body)
+    bodies.check_uid(request, old, body)
+    bodies.check_revision(request, old, body)
+    body, warnings = bodies.pruned(request, body)
     return 200, _written(store, request, key, old.object, _changed(request, old.object, body)), warnings
 
 
@@ -82,9 +75,9 @@ def patch(store: Store, request: Request) -> Result:
     if old is None:
         raise refusals.not_found(request.kind, request.name)
     body = patches.patched(request.content_type, old.object, request.json())
-    _check_revision(request, old, body)
-    _check_times(request.kind, body, patching=True)
-    body, warnings = _pruned(request, body)
+    bodies.check_revision(request, old, body)
+    bodies.check_times(request.kind, body, patching=True)
+    body, warnings = bodies.pruned(request, body)
     return 200, _written(store, request, key, old.object, _changed(request, old.object, body)), warnings
 
 
@@ -94,7 +87,7 @@ def delete(store: Store, request: Request) -> Result:
     if old is None:
         raise refusals.not_found(request.kind, request.name)
     options = request.json() if request.body else {}
-    _check_preconditions(request, old, options.get("preconditions") or {})
+    bodies.check_preconditions(request, old, options.get("preconditions") or {})
     if request.kind.kind == "Pod":
         return 200, pods.delete(store, request, old, options), {}
     store.delete(request.kind, key)
@@ -123,14 +116,14 @@ def bind(store: Store, request: Request) -> Result:
 
 
 def _apply(store: Store, request: Request) -> Result:
-    config = _checked_config(request)
+    config = bodies.applied_config(request)
     key = (request.namespace, request.name)
     old = store.get(request.kind, key)
     if old is None and request.subresource:
         raise refusals.not_found(request.kind, request.name)
     if old is not None:
-        _check_revision(request, old, config)
-    described = _schema(request.kind)
+        bodies.check_revision(request, old, config)
+    described = bodies.schema_of(request.kind)
     why = schema.untyped(described, config)
     if why:
         name = "/".join(("", *filter(None, (request.namespace if not request.kind.custom else "", request.name))))
@@ -149,8 +142,8 @@ def _apply(store: Store, request: Request) -> Result:
         )
     result, now = apply.applied(described, current, config, mine, owners)
     if old is None:
-        _check_namespace(store, request)
-    body = _store(store, request, old, _validated(request, result), now)
+        bodies.check_namespace(store, request)
+    body = _store(store, request, old, bodies.validated(request, result), now)
     return (200 if old else 201), body, {}
 
 
@@ -181,12 +174,12 @@ def _written(store: Store, request: Request, key: Name, before: Mapping[str, Any
             raise refusals.already_exists(request.kind, request.name or key[1])
         if old is not None and before and old.object is not before:
             raise refusals.conflict(request.kind, key[1])
-        body = _validated(request, body)
+        body = bodies.validated(request, body)
         owners: list[apply.Owner] = []
         if request.kind.custom:
             mine = apply.Owner(request.manager, "Update", request.subresource, frozenset(), _now())
             known = [apply.from_managed(one) for one in before.get("metadata", {}).get("managedFields", ())]
-            owners = apply.updated(_schema(request.kind), before, body, mine, known)
+            owners = apply.updated(bodies.schema_of(request.kind), before, body, mine, known)
         return _store(store, request, old, body, owners)
 
 
@@ -215,131 +208,6 @@ def _relevant(request: Request, config: Mapping[str, Any]) -> dict[str, Any]:
     dropped = ("status",) if "status" in request.kind.subresources else ()
     rest = {name: one for name, one in config.items() if name not in dropped}
     return {**rest, **identity}
-
-
-def _checked_config(request: Request) -> dict[str, Any]:
-    if not request.query.get("fieldManager"):
-        message = "Required value: is required for apply patch"
-        raise refusals.invalid_options("PatchOptions", message, "FieldValueRequired", message, "fieldManager")
-    try:
-        config = yaml.safe_load(request.body)
-    except yaml.YAMLError as bad:
-        why = str(bad).replace("\n", " ")
-        raise refusals.bad_request(f"error decoding YAML: error converting YAML to JSON: yaml: {why}") from bad
-    kind = request.kind
-    if (config.get("apiVersion"), config.get("kind")) != (kind.api_version, kind.kind):
-        raise refusals.bad_request(f"invalid object type: {config.get('apiVersion')}, Kind={config.get('kind')}")
-    name = config.setdefault("metadata", {}).setdefault("name", request.name)
-    if name != request.name:
-        raise refusals.bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({request.name})"
-        )
-    if config["metadata"].get("managedFields"):
-        raise refusals.bad_request("metadata.managedFields must be nil")
-    checked: dict[str, Any] = config
-    return checked
-
-
-def _checked_body(request: Request) -> dict[str, Any]:
-    kind = request.kind
-    if request.content_type not in ("application/json", ""):
-        raise refusals.unsupported_media_type("application/json, application/yaml, application/vnd.kubernetes.protobuf")
-    body = request.json()
-    if not isinstance(body, dict) or body.get("kind", kind.kind) != kind.kind:
-        told = body.get("kind") if isinstance(body, dict) else type(body).__name__
-        raise refusals.bad_request(
-            f'{told} in version "{kind.version}" cannot be handled as a {kind.kind}: unknown conversion'
-        )
-    metadata = body.setdefault("metadata", {})
-    if not isinstance(metadata.get("name", ""), str):
-        raise refusals.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: '
-            "cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"
-        )
-    if metadata.get("namespace", request.namespace) != request.namespace:
-        raise refusals.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    _check_times(kind, body, patching=False)
-    return body
-
-
-def _check_times(kind: Kind, body: Mapping[str, Any], *, patching: bool) -> None:
-    """MicroTime fields have exactly six digits after the point: all else is refused."""
-    for name in _MICRO_TIMES.get(kind.kind, ()):
-        text = body.get("spec", {}).get(name)
-        if text is None:
-            continue
-        if _MICRO_TIME.fullmatch(text):
-            utc = datetime.fromisoformat(text).astimezone(UTC)
-            body["spec"][name] = utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            continue
-        why = f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{text}"'
-        if patching:
-            raise refusals.Refused(422, f"cannot restore struct from: {why}", "Invalid", {})
-        raise refusals.bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
-
-
-def _validated(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    kind = request.kind
-    name = body["metadata"].get("name", "")
-    annotations = body["metadata"].get("annotations") or {}
-    if sum(len(key) + len(value) for key, value in annotations.items()) > LARGEST_ANNOTATIONS:
-        message = f"Too long: may not be more than {LARGEST_ANNOTATIONS} bytes"
-        raise refusals.invalid(kind.kind, kind.group, name, [("FieldValueTooLong", message, "metadata.annotations")])
-    if kind.schema is not None:
-        body = schema.defaulted(_schema(kind), body)
-        causes = schema.violations(_schema(kind), body)
-    else:
-        causes = pods.violations(kind, body, request.namespace)
-    if causes:
-        raise refusals.invalid(kind.kind, kind.group, name, causes)
-    return body
-
-
-def _pruned(request: Request, body: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, str]]:
-    if request.kind.schema is None:
-        return body, {}
-    kept, dropped = schema.pruned(_schema(request.kind), body)
-    how = request.query.get("fieldValidation", "Warn")
-    if dropped and how == "Strict":
-        told = ", ".join(f'unknown field "{one}"' for one in dropped)
-        kind = request.kind
-        raise refusals.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {told}'
-        )
-    warning = ", ".join(f'299 - "unknown field \\"{one}\\""' for one in dropped) if how == "Warn" else ""
-    return kept, {"Warning": warning} if warning else {}
-
-
-def _check_namespace(store: Store, request: Request) -> None:
-    if request.namespace and store.get(pods.NAMESPACE, ("", request.namespace)) is None:
-        raise refusals.not_found(pods.NAMESPACE, request.namespace)
-
-
-def _check_revision(request: Request, old: Stored, body: Mapping[str, Any]) -> None:
-    told = body["metadata"].get("resourceVersion")
-    if told and told != str(old.revision):
-        raise refusals.conflict(request.kind, request.name)
-
-
-def _check_uid(request: Request, old: Stored, body: Mapping[str, Any]) -> None:
-    told, uid = body["metadata"].get("uid"), old.object["metadata"]["uid"]
-    if told and told != uid:
-        raise refusals.conflict(request.kind, request.name, pods.uid_precondition(request.kind, request, told, uid))
-
-
-def _check_preconditions(request: Request, old: Stored, told: Mapping[str, str]) -> None:
-    for field, words, now, after in (
-        ("uid", "UID", old.object["metadata"]["uid"], "deleted and then recreated"),
-        ("resourceVersion", "ResourceVersion", str(old.revision), "modified"),
-    ):
-        if told.get(field, now) != now:
-            why = (
-                f"the {words} in the precondition ({told[field]}) does not match the {words} in record ({now}). "
-                f"The object might have been {after}"
-            )
-            raise refusals.precondition(request.kind, request.name, why)
 
 
 def _fresh(request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -377,10 +245,6 @@ def _without_revision(body: Mapping[str, Any]) -> dict[str, Any]:
 def _generated(metadata: Mapping[str, Any]) -> str:
     prefix = metadata.get("generateName", "")
     return prefix + "".join(random.choices(string.ascii_lowercase + string.digits, k=5)) if prefix else ""
-
-
-def _schema(kind: Kind) -> schema.Schema:
-    return schema.of_object(kind.schema) if kind.schema is not None else schema.FREE
 
 
 def _now() -> str:
