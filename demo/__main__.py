@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from rich.console import Console
@@ -78,7 +79,10 @@ def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     console.print(f"why there  curl '{example}'", soft_wrap=True)
     for name, node in cluster.nodes.items():
         console.print(f"{name:10} numakin-enforcer status --run-dir {node.run_dir}", soft_wrap=True)
-    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    enough = threading.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, lambda *_: enough.set())
+    enough.wait()
 
 
 def _options() -> argparse.Namespace:
