@@ -93,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         if length > LARGEST_BODY:
-            self.close_connection = True
+            self._discard(length)
             self._send_status(refusals.too_large(LARGEST_BODY))
             return
         body = self.rfile.read(length) if length else b""
@@ -104,6 +104,11 @@ class Handler(BaseHTTPRequestHandler):
             self._send_status(refused)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+
+    def _discard(self, length: int) -> None:
+        """A client that is not read to the end would see its connection break, and not the answer."""
+        while length > 0 and (data := self.rfile.read(min(length, _CHUNK))):
+            length -= len(data)
 
     def _answer(self, headers: Mapping[str, str], body: bytes) -> None:
         api = self.server.api
