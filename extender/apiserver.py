@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
 from extender.kube.lease import Election
+from extender.kube.publish import Desired, Publisher
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import Watcher
 from extender.reports.server import Denied, Unproven
@@ -47,10 +48,15 @@ class Part(Protocol):
 
 
 class ApiServer:
-    """pods, nodes: where changes go. Started in the worker; every part has its own thread."""
+    """pods, nodes: where changes go. published: what should be there for others. Every part has its own thread."""
 
     def __init__(
-        self, api: Api, pods: Callable[[PodChanges], None], nodes: Callable[[NodeChanges], None], namespace: str
+        self,
+        api: Api,
+        pods: Callable[[PodChanges], None],
+        nodes: Callable[[NodeChanges], None],
+        published: Callable[[], Iterable[Desired]],
+        namespace: str,
     ) -> None:
         self._api = api
         self._pods = pods
@@ -60,7 +66,8 @@ class ApiServer:
         self._events = Events(api, me, lambda: self._election.leading)
         self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
         self._node_watch = Watcher(api, stream.nodes(), nodes)
-        self._parts: tuple[Part, ...] = (self._election, self._events, self._pod_watch, self._node_watch)
+        publisher = Publisher(api, published, lambda: self._election.leading)
+        self._parts: tuple[Part, ...] = (self._election, self._events, publisher, self._pod_watch, self._node_watch)
 
     def start(self) -> None:
         for part in self._parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
 from extender.kube.config import connect
+from extender.kube.publish import Desired
+from extender.published import objects
 from extender.reports.session import Taps
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
@@ -77,7 +80,7 @@ class Program(Taps):
         api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
         if api is not None:
             namespace = self.config.namespace or own_namespace() or NAMESPACE
-            return ApiServer(api, self.pods_changed, self.cluster.apply_nodes, namespace)
+            return ApiServer(api, self.pods_changed, self.cluster.apply_nodes, self.published, namespace)
         if self.config.enforcer_account:
             raise BadConfig("--enforcer-account needs an API server to check tokens with")
         return None
@@ -91,6 +94,9 @@ class Program(Taps):
     def pods_changed(self, changes: PodChanges) -> None:
         """What the watch calls, on its own thread."""
         self._server.promise(self.cluster.apply_pods(changes))
+
+    def published(self) -> Iterable[Desired]:
+        return objects(self.cluster.picture(), self.cluster.live)
 
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()

@@ -20,13 +20,18 @@ def nodes(picture: Picture, live: Live) -> list[dict[str, Any]]:
 
 
 def groups(picture: Picture) -> list[dict[str, Any]]:
-    members: dict[str, list[Member]] = defaultdict(list)
+    return [group_row(group, found, picture.names) for group, found in members(picture).items()]
+
+
+def members(picture: Picture) -> dict[str, list[Member]]:
+    """Every group's, in the order of the groups' names."""
+    found: dict[str, list[Member]] = defaultdict(list)
     for one in picture.sights:
         reported = one.view.reported.seats
         for key, seat in one.view.occupancy.seats.items():
             if seat.group:
-                members[seat.group].append(Member(one.view.name, seat, key not in reported))
-    return [group_row(group, members[group], picture.names) for group in sorted(members)]
+                found[seat.group].append(Member(one.view.name, seat, key not in reported))
+    return dict(sorted(found.items()))
 
 
 def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from extender.cluster.table import Floats, table
 from placement.cpuset import NumaSet
+from placement.decide import Reason
 from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
 from placement.topology import Machine
@@ -53,7 +54,7 @@ class DecisionRow:
     cpus: str
     mems: str
     score: float
-    reasons: tuple[tuple[str, str, str], ...]
+    reasons: tuple[Reason, ...]
     outcome: str
     promised: str
     generation: int
@@ -61,9 +62,7 @@ class DecisionRow:
     @property
     def sentences(self) -> list[str]:
         """The reasons, one sentence each."""
-        return [
-            f"{what} {number}: {effect}" if number else f"{what}: {effect}" for what, number, effect in self.reasons
-        ]
+        return [str(one) for one in self.reasons]
 
 
 @dataclass(frozen=True, slots=True)

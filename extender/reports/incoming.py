@@ -7,6 +7,7 @@ from typing import Any
 
 from extender.cluster.view import DecisionRow, Report
 from placement.cpuset import CpuSet
+from placement.decide import Reason
 from placement.errors import PlacementError
 from placement.occupancy import Holding, Seat
 from placement.topology import Machine
@@ -134,7 +135,7 @@ def _decision(message: pb.DecisionRecord) -> DecisionRow:
         cpus=message.cpus,
         mems=message.mems,
         score=message.score,
-        reasons=tuple((one.what, one.number, one.effect) for one in message.reasons),
+        reasons=tuple(Reason(one.what, one.number, one.effect) for one in message.reasons),
         outcome=OUTCOMES.get(message.outcome, "unpromised"),
         promised=message.promised,
         generation=message.generation,

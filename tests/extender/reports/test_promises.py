@@ -1,0 +1,166 @@
+"""From a binding at the API server to the promise on its node's stream: the real program between stand-ins of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from proto import report_pb2 as pb
+from standins.apiserver import ApiServer
+from tests.extender.running import GIB, Enforcer, Extender, machine, running, seat, until, whole_report
+from tests.manifests.rendered import files, one
+from tests.standins.apiserver.recorded import exchanges
+
+MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer() as one:
+        yield one
+
+
+@pytest.fixture
+def watching(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
+    options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
+    with running(tmp_path, "--kube", *options) as one:
+        assert server.wait_for(lambda: server.watches("pods") == 1)
+        yield one
+
+
+def bound(server: ApiServer, name: str, node: str, **annotations: str) -> str:
+    """Creates and binds a pod; its uid."""
+    keys = {f"{key}.numakin.io": value for key, value in annotations.items()}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d7", "uid": "r"}
+    pod = server.create_pod(name, annotations=keys, containers=[MAIN], owner=owner, labels={"pod-template-hash": "5d7"})
+    server.bind(name, node)
+    return str(pod["metadata"]["uid"])
+
+
+def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tell(watching, server):
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine(), seat("kin", "1"), generation=9)
+    uid = bound(server, "web-1", "n1", group="shop", size="5")
+    demand = pb.Demand(cpu_milli=500, memory=GIB)
+    assert enforcer.next().expect == pb.Expect(
+        pod=uid,
+        namespace="default",
+        name="web-1",
+        numa_nodes="1",
+        generation=9,
+        containers=[pb.ContainerDemand(name="main", demand=demand)],
+        workload="default/Deployment/web",
+        room_milli=3 * 500,
+        pod_demand=demand,
+    )
+
+
+def test_a_pod_that_has_not_opted_in_is_not_promised(watching, server):
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine())
+    bound(server, "plain", "n1")
+    uid = bound(server, "member", "n1", group="shop")
+    assert enforcer.next().expect.pod == uid
+
+
+def test_a_promise_waits_for_an_enforcer_that_comes_later(watching, server):
+    server.create_node("n1")
+    uid = bound(server, "web-1", "n1", group="shop")
+    until("the binding is seen", lambda: watching.get("/metrics"))
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine())
+    expect = enforcer.next().expect
+    assert (expect.pod, expect.numa_nodes) == (uid, "0")
+
+
+def test_a_burst_of_bindings_is_promised_without_overcommitting(watching, server):
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine(2, 8, 64 * GIB))
+    for at in range(32):
+        bound(server, f"web-{at}", "n1", group="shop")
+    places = [enforcer.next().expect.numa_nodes for _ in range(32)]
+    assert places.count("0") == places.count("1") == 16
+    assert places[:16] == ["0"] * 16
+
+
+def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine())
+    until("the Lease is held", lambda: "numakin_extender_leading 1.0" in watching.get("/metrics"))
+    uid = bound(server, "web-1", "n1", group="shop", memory="lots")
+    assert enforcer.next().expect.pod == uid
+    record = pb.DecisionRecord(
+        pod=uid, namespace="default", pod_name="web-1", container_name="main", numa_nodes="0", cpus="0-7",
+        reasons=[pb.Reason(what="no kin here", effect="the emptiest that fits is NUMA node 0")], outcome=pb.KEPT,
+    )  # fmt: skip
+    enforcer.send(report=whole_report(2, [seat(uid, "0")], decisions=[record]))
+    assert server.wait_for(lambda: server.count("create", "events") == 2)
+    told = [json.loads(asked.body) for asked in server.asked if (asked.verb, asked.kind.plural) == ("create", "events")]
+    assert [(one["involvedObject"]["uid"], one["type"], one["reason"], one["message"]) for one in told] == [
+        (
+            uid,
+            "Warning",
+            "NumaAnnotationIgnored",
+            "annotation memory.numakin.io: 'lots' is not allowed; allowed: auto, bind, prefer",
+        ),
+        (
+            uid,
+            "Normal",
+            "NumaPlaced",
+            "container main on NUMA node 0: no kin here: the emptiest that fits is NUMA node 0",
+        ),
+    ]
+    assert 'numakin_predictions_total{outcome="kept"} 1.0' in watching.get("/metrics")
+
+
+@pytest.fixture
+def proving(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
+    kubeconfig = str(server.kubeconfig(tmp_path / "kubeconfig"))
+    with running(tmp_path, "--kube", "--kubeconfig", kubeconfig, "--enforcer-account", "numakin:enforcer") as one:
+        yield one
+
+
+def test_an_enforcer_speaks_for_the_node_that_its_token_proves_and_no_other(proving, server):
+    server.create_node("n1")
+    server.create_pod("enforcer-1", "numakin", serviceAccountName="enforcer", nodeName="n1")
+    token = server.token_for("numakin", "enforcer", "numakin", "enforcer-1")
+    own = Enforcer(proving.grpc_address, "n1", token=token)
+    own.report(machine())
+    other = Enforcer(proving.grpc_address, "n2", token=token).failure()
+    assert (other.code(), other.details()) == (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "the token speaks for node n1, not for n2",
+    )
+    own.close()
+
+
+def test_an_enforcer_without_a_token_is_denied(proving):
+    error = Enforcer(proving.grpc_address, "n1").failure()
+    assert (error.code(), error.details()) == (grpc.StatusCode.UNAUTHENTICATED, "not a token")
+
+
+def test_nodes_and_groups_are_published_for_others(watching, server):
+    server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
+    *_, topology = [asked for exchange in exchanges("05-nrt-crd") if (asked := exchange["request"])["method"] == "POST"]
+    server.define(json.loads(topology["body"]))
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    uid = bound(server, "web-1", "n1", group="shop")
+    enforcer.report(machine(), seat(uid, "1"), seat("unknown", "1"))
+
+    def published() -> bool:
+        return server.count("patch", "noderesourcetopologies") > 0 and server.count("patch", "affinitygroups") > 0
+
+    until("both are published", published)
+    group = server.get("numakin.io/v1alpha1", "affinitygroups", "shop", "default")
+    assert group["metadata"]["annotations"] == {"numakin.io/group": "shop"}
+    zones = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")["zones"]
+    assert [one["name"] for one in zones] == ["node-0", "node-1"]
