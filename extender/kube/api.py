@@ -136,7 +136,7 @@ class Api:
 
 def _give_back(response: urllib3.BaseHTTPResponse) -> None:
     """To the pool when it was read to the end; else its connection is of no more use."""
-    if getattr(response, "_fp", None) is None or response.closed:
+    if response.closed:
         response.release_conn()
     else:
         response.close()

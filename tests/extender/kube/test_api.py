@@ -1,0 +1,73 @@
+"""Requests to the API server: errors as they are told, connections kept."""
+
+import pytest
+
+from extender.kube.api import ApiError, Unreachable
+from extender.kube.config import connect
+from standins.apiserver import ApiServer
+from standins.apiserver.faults import THROTTLED, Answer, Cut
+
+PODS = "/api/v1/pods"
+
+
+def test_a_status_is_told_by_its_reason_and_message(api):
+    with pytest.raises(ApiError, match=r'^404 NotFound: nodes "n1" not found$') as told:
+        api.get("/api/v1/nodes/n1")
+    assert (told.value.code, told.value.reason, told.value.retry_after_s) == (404, "NotFound", 0)
+
+
+def test_plain_text_is_told_as_it_is(server, api):
+    server.order(THROTTLED, "list", "pods")
+    with pytest.raises(ApiError, match="429 : Too many requests, please try again later") as told:
+        api.get(PODS)
+    assert told.value.retry_after_s == 1
+
+
+@pytest.mark.parametrize("retry_after", ["", "soon", "-1", "Fri, 20 Nov 2026 21:00:00 GMT"])
+def test_a_retry_after_that_is_no_number_is_none(server, api, retry_after):
+    server.order(Answer(503, b"", {"Retry-After": retry_after}), "list", "pods")
+    with pytest.raises(ApiError) as told:
+        api.get(PODS)
+    assert told.value.retry_after_s == 0
+
+
+def test_a_message_is_bounded(server, api):
+    server.order(Answer(500, b"x" * 100_000), "list", "pods")
+    with pytest.raises(ApiError) as told:
+        api.get(PODS)
+    assert len(str(told.value)) < 600
+
+
+def test_a_refusal_is_not_repeated_by_itself(server, api):
+    """A create that was cut may have happened: only who asked can know whether to ask again."""
+    server.order(Cut(), "create", "pods")
+    with pytest.raises(Unreachable, match="POST /api/v1/namespaces/default/pods"):
+        api.request("POST", "/api/v1/namespaces/default/pods", body={"metadata": {"name": "a"}})
+    assert server.count("create", "pods") == 1
+
+
+def test_nobody_there_is_said(tmp_path):
+    with ApiServer() as gone:
+        path = gone.kubeconfig(tmp_path / "kubeconfig")
+    with pytest.raises(Unreachable, match=f"GET {PODS}"):
+        connect(str(path), {}).get(PODS)
+
+
+def test_connections_are_kept(api):
+    for _ in range(5):
+        api.get(PODS)
+    with pytest.raises(ApiError):
+        api.get("/api/v1/nodes/none")
+    api.get(PODS)
+    pools = api._client.rest_client.pool_manager.pools
+    (key,) = pools.keys()
+    pool = pools[key]
+    assert pool.num_connections == 1
+    assert pool.num_requests == 7
+
+
+def test_a_stream_that_is_left_early_gives_no_half_read_connection_back(server, api):
+    server.create_pod("a")
+    with api.stream(PODS, {"watch": "true"}, 10) as response:
+        assert next(response.stream())
+    assert api.get(PODS).json()["kind"] == "PodList"
