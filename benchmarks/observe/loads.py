@@ -34,6 +34,7 @@ http {{
 }}
 """
 PORT = 18080
+"""Below the ephemeral range, as servers' ports are."""
 BODY = 1024
 CONNECTIONS = 16
 MESSAGE = 64
@@ -48,7 +49,7 @@ def cpu() -> int:
 
 def forked(seconds: float, serve: Callable[[socket.socket], None], ask: Callable[[socket.socket], int]) -> float:
     """CPU seconds for each unit: `ask` for so long in one process, `serve` in another, over TCP on loopback."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", PORT))
     child = os.fork()
     if child == 0:
         stream, _ = listener.accept()

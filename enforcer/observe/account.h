@@ -48,14 +48,14 @@ static __always_inline int address_below(const u32 *local, const u32 *remote) {
 
 /*
  * Which end is the server? The one with the smaller port: a client's port is ephemeral. A server above the ephemeral floor
- * (50051 is popular) is known by a SYN that was sent to it. Equal ports fall to `tie`. What matters is that the two ends of one
- * connection, asking each for itself, never give the same answer.
+ * (50051 is popular) is known by a SYN that was sent to it. For equal ports callers compare addresses. What matters is that
+ * the two ends of one connection, asking each for itself, never give the same answer.
  */
-static __always_inline int is_server(u32 local, u32 remote, int tie) {
+static __always_inline int is_server(u32 local, u32 remote) {
     if (local >= EPHEMERAL_FLOOR && remote >= EPHEMERAL_FLOOR) {
         int here = is_listening(local), there = is_listening(remote);
         if (here != there)
             return here;
     }
-    return local == remote ? tie : local < remote;
+    return local < remote;
 }

@@ -34,7 +34,6 @@ static __always_inline void account_socket(void *sk, u8 protocol, long bytes, in
         return;
     if (head.family == AF_INET6) {
         bpf_probe_read_kernel(key.peer, 16, sk + OFFSET_sock_common_skc_v6_daddr);
-        bpf_probe_read_kernel(own, 16, sk + OFFSET_sock_common_skc_v6_rcv_saddr);
     } else if (head.family == AF_INET) {
         key.peer[2] = own[2] = __builtin_bswap32(0xffff);
         key.peer[3] = head.daddr;
@@ -43,8 +42,15 @@ static __always_inline void account_socket(void *sk, u8 protocol, long bytes, in
         return;
     }
     u32 local = head.num, remote = __builtin_bswap16(head.dport);
-    /* Without a remote port the socket is unconnected, as those of UDP servers are. */
-    key.server = remote ? is_server(local, remote, address_below(own, key.peer)) : 1;
+    if (!remote) {
+        key.server = 1; /* unconnected, as the sockets of UDP servers are */
+    } else if (local != remote) {
+        key.server = is_server(local, remote);
+    } else {
+        if (head.family == AF_INET6)
+            bpf_probe_read_kernel(own, 16, sk + OFFSET_sock_common_skc_v6_rcv_saddr);
+        key.server = address_below(own, key.peer);
+    }
     key.port = key.server ? local : remote;
     key.protocol = protocol;
     key.cgroup = bpf_get_current_cgroup_id();
