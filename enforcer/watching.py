@@ -161,10 +161,7 @@ class Watching:
             pb.Traffic(
                 seconds=window.seconds,
                 scale=window.scale,
-                flows=[
-                    pb.Flow(source=one.source, target=one.target, kind=one.kind, bytes=one.bytes, messages=one.messages)
-                    for one in flows
-                ],
+                flows=[pb.Flow(**one._asdict()) for one in flows],
                 unattributed_bytes=window.unattributed_bytes,
                 lost_bytes=window.lost_bytes,
                 collector=collector,

@@ -66,8 +66,8 @@ class Window:
         try:
             fields = json.loads(text)
             flows = tuple(
-                Flow(str(source), str(target), str(kind), int(size), int(messages))
-                for source, target, kind, size, messages in fields["flows"]
+                Flow(str(source), str(target), str(kind), int(size), int(messages), any(by_server))
+                for source, target, kind, size, messages, *by_server in fields["flows"]
             )
             return cls(
                 float(fields["seconds"]),
@@ -159,7 +159,7 @@ def _window(reading: Reading, attribution: Attribution, edges: Iterable[Edge]) -
 def _flow(edge: Edge) -> Flow | None:
     """Between pods, or a pod and an address; what stays inside a pod is nobody's business here."""
     source, target = _end(edge.source, edge.port), _end(edge.target, edge.port)
-    return Flow(source, target, edge.kind, edge.bytes, edge.messages) if source != target else None
+    return Flow(source, target, edge.kind, edge.bytes, edge.messages, edge.by_server) if source != target else None
 
 
 def _end(end: object, port: int) -> str:

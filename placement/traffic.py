@@ -1,8 +1,9 @@
 """Who talks to whom, and how much: the graph that placement works from.
 
-A `Tally` belongs to one owner, who feeds it flows (differences of counters) with the time at which they were taken; nothing here reads a clock. It keeps
-rates in which old traffic fades by half with every half-life, and at most so many edges: over that the lightest go first, and are counted. A `Graph` is
-what the tally hands to readers: immutable, and rolled up to workloads when asked, so that a new replica starts with what its siblings learned.
+A `Tally` belongs to one owner, who feeds it flows (differences of counters) with the time at which they were taken;
+nothing here reads a clock. It keeps rates in which old traffic fades by half with every half-life, and at most so
+many edges: over that the lightest go first, and are counted. A `Graph` is what the tally hands to readers: immutable,
+and rolled up to workloads when asked, so that a new replica starts with what its siblings learned.
 """
 
 from __future__ import annotations
@@ -25,27 +26,40 @@ HALF_LIFE_S = 600.0
 """Seconds in which traffic counts for half: long against a lull, short against a day."""
 
 LONGEST_NAME = 400
-"""Characters of an endpoint's name: NAMESPACE/KIND/NAME of a workload is at most 63 + 1 + 63 + 1 + 253 by Kubernetes' rules."""
+"""Characters of an endpoint's name: NAMESPACE/KIND/NAME of a workload is at most 63 + 1 + 63 + 1 + 253 by Kubernetes'
+rules.
+"""
 
 REMOTE_LINE_NS = 124.0
-"""What a cache line from another socket costs over a local one: 242 - 118 ns, Intel MLC's idle latencies on a two-socket Xeon."""
+"""What a cache line from another socket costs over a local one: 242 - 118 ns, Intel MLC's idle latencies on a
+two-socket Xeon.
+"""
 
 REMOTE_BYTE_NS = 0.0205
-"""What a streamed byte costs more from another socket: 1/34 - 1/112 ns, a Xeon Platinum 8160's remote and local read GB/s per socket (J. McCalpin)."""
+"""What a streamed byte costs more from another socket: 1/34 - 1/112 ns, a Xeon Platinum 8160's remote and local read
+GB/s per socket (J. McCalpin).
+"""
 
 LINES: Mapping[str, float] = {"tcp": 16, "udp": 12, "unix": 10, "wake": 6, "shm": 1}
-"""Cache lines that one message moves between its two ends besides its payload (socket, buffer head, wait queue, woken task). An estimate: what
+"""Cache lines that one message moves between its two ends besides its payload (socket, buffer head, wait queue, woken
+task). An estimate: what
 matters for placement is their ratio to the bytes, and that a TCP message costs more than a bare wake-up."""
 
 
 class Flow(NamedTuple):
-    """Counts from one endpoint to another since the last time. Endpoints: pod uids, workloads or addresses; kind: one of KINDS."""
+    """Counts from one endpoint to another since the last time. Endpoints: pod uids, workloads or addresses; kind: one
+    of KINDS.
+
+    by_server: counted where one end serves the other, which is an address then: of what two nodes tell of a pair, the
+    server's word is the one to trust.
+    """
 
     source: str
     target: str
     kind: str
     bytes: int
     messages: int
+    by_server: bool = False
 
 
 class Key(NamedTuple):
@@ -65,24 +79,22 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Nanoseconds that a message and a byte cost when they cross NUMA nodes, by kind: the weight of an edge is its cost a second."""
+    """Nanoseconds that a message and a byte cost when they cross NUMA nodes, by kind: the weight of an edge is its
+    cost a second.
+    """
 
     per_message: Mapping[str, float] = field(
         default_factory=lambda: {kind: LINES[kind] * REMOTE_LINE_NS for kind in KINDS},
         hash=False,
     )
-    per_byte: Mapping[str, float] = field(
-        default_factory=lambda: dict.fromkeys(KINDS, REMOTE_BYTE_NS), hash=False
-    )
+    per_byte: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, REMOTE_BYTE_NS), hash=False)
 
     def __post_init__(self) -> None:
         for name, table in (("message", self.per_message), ("byte", self.per_byte)):
             for kind in KINDS:
                 cost = table.get(kind)
                 if cost is None or not isfinite(cost) or cost < 0:
-                    raise BadTraffic(
-                        f"the cost of a {kind} {name} must be a number of nanoseconds, not {cost}"
-                    )
+                    raise BadTraffic(f"the cost of a {kind} {name} must be a number of nanoseconds, not {cost}")
 
     def weight(self, kind: str, rate: Rate) -> float:
         """Nanoseconds a second."""
@@ -109,15 +121,15 @@ class Graph:
         found: dict[str, float] = defaultdict(float)
         for key, rate in self.edges.items():
             if one in key[:2]:
-                found[key.target if key.source == one else key.source] += (
-                    self.costs.weight(key.kind, rate)
-                )
+                found[key.target if key.source == one else key.source] += self.costs.weight(key.kind, rate)
         return dict(found)
 
     def rolled_up(self, owners: Mapping[str, str]) -> Graph:
-        """The same traffic between owners: pod uids become workloads; endpoints that nobody owns (addresses) fall out.
+        """The same traffic between owners: pod uids become workloads; endpoints that nobody owns (addresses) fall
+        out.
 
-        Pods that are gone should stay in `owners` for a few half-lives, so that a workload whose pods are replaced keeps what they showed.
+        Pods that are gone should stay in `owners` for a few half-lives, so that a workload whose pods are replaced
+        keeps what they showed.
         """
         found: dict[Key, Rate] = {}
         for key, rate in self.edges.items():
@@ -126,20 +138,14 @@ class Graph:
                 continue
             owned = Key(source, target, key.kind)
             before = found.get(owned, Rate(0.0, 0.0))
-            found[owned] = Rate(
-                before.bytes + rate.bytes, before.messages + rate.messages
-            )
+            found[owned] = Rate(before.bytes + rate.bytes, before.messages + rate.messages)
         return Graph(found, self.costs, self.dropped)
 
-    def remembering(
-        self, past: Graph, live: Collection[str], most_edges: int = MOST_EDGES
-    ) -> Graph:
-        """With the past's edges of workloads that are not live now: what was learned outlives the pods. The lightest go first over the cap."""
-        kept = {
-            key: rate
-            for key, rate in past.edges.items()
-            if not (key.source in live and key.target in live)
-        }
+    def remembering(self, past: Graph, live: Collection[str], most_edges: int = MOST_EDGES) -> Graph:
+        """With the past's edges of workloads that are not live now: what was learned outlives the pods. The lightest
+        go first over the cap.
+        """
+        kept = {key: rate for key, rate in past.edges.items() if not (key.source in live and key.target in live)}
         edges = {**kept, **self.edges}
         over = len(edges) - most_edges
         if over > 0:
@@ -155,8 +161,9 @@ class Graph:
 class Tally:
     """Flows in, rates out. One owner; readers get `graph()`.
 
-    An edge's rate is the sum of its counts, each weighted by ln 2 / half-life x 2^(-age / half-life): steady traffic is shown at its true rate once
-    it has lasted a few half-lives, and a young edge counts for what it has shown so far.
+    An edge's rate is the sum of its counts, each weighted by ln 2 / half-life x 2^(-age / half-life): steady traffic
+    is shown at its true rate once it has lasted a few half-lives, and a young edge counts for what it has shown so
+    far.
     """
 
     def __init__(
@@ -166,9 +173,7 @@ class Tally:
         costs: Costs | None = None,
     ) -> None:
         if not (isfinite(half_life) and half_life > 0):
-            raise BadTraffic(
-                f"a half-life must be a positive number of seconds, not {half_life}"
-            )
+            raise BadTraffic(f"a half-life must be a positive number of seconds, not {half_life}")
         if most_edges < 1:
             raise BadTraffic(f"the cap on edges must be at least 1, not {most_edges}")
         self.costs = costs or Costs()
@@ -183,7 +188,9 @@ class Tally:
         return len(self._edges)
 
     def add(self, flows: Iterable[Flow], now: float, scale: float = 1.0) -> None:
-        """Counts taken at `now` (seconds of any clock that never runs backwards). scale: 1 / duty cycle where counts are samples."""
+        """Counts taken at `now` (seconds of any clock that never runs backwards). scale: 1 / duty cycle where counts
+        are samples.
+        """
         if not (isfinite(scale) and scale > 0):
             raise BadTraffic(f"a scale must be a positive number, not {scale}")
         gain = scale * log(2) / self._half_life
@@ -195,24 +202,18 @@ class Tally:
             old = self._rate(key, now)
             self._edges[key] = (
                 now,
-                Rate(
-                    old.bytes + gain * flow.bytes, old.messages + gain * flow.messages
-                ),
+                Rate(old.bytes + gain * flow.bytes, old.messages + gain * flow.messages),
             )
         self._shed(now)
 
     def forget(self, endpoints: Collection[str]) -> None:
         """Without the edges of these endpoints, which are gone for good."""
         self._edges = {
-            key: one
-            for key, one in self._edges.items()
-            if key.source not in endpoints and key.target not in endpoints
+            key: one for key, one in self._edges.items() if key.source not in endpoints and key.target not in endpoints
         }
 
     def graph(self, now: float) -> Graph:
-        return Graph(
-            {key: self._rate(key, now) for key in self._edges}, self.costs, self.dropped
-        )
+        return Graph({key: self._rate(key, now) for key in self._edges}, self.costs, self.dropped)
 
     def _rate(self, key: Key, now: float) -> Rate:
         at, rate = self._edges.get(key, (now, Rate(0.0, 0.0)))
@@ -223,10 +224,7 @@ class Tally:
         over = len(self._edges) - self._most_edges
         if over <= 0:
             return
-        weights = {
-            key: self.costs.weight(key.kind, self._rate(key, now))
-            for key in self._edges
-        }
+        weights = {key: self.costs.weight(key.kind, self._rate(key, now)) for key in self._edges}
         for key in nsmallest(over, weights, key=lambda key: (weights[key], key)):
             del self._edges[key]
             self.dropped += 1
@@ -234,15 +232,15 @@ class Tally:
 
 
 class Deltas:
-    """Flows that wait to be reported: summed by edge, handed out heaviest first so that a report has a bound; what is left waits and adds up."""
+    """Flows that wait to be reported: summed by edge, handed out heaviest first so that a report has a bound; what is
+    left waits and adds up.
+    """
 
-    def __init__(
-        self, most_edges: int = MOST_EDGES, costs: Costs | None = None
-    ) -> None:
+    def __init__(self, most_edges: int = MOST_EDGES, costs: Costs | None = None) -> None:
         self.dropped = 0
         self._costs = costs or Costs()
         self._most_edges = most_edges
-        self._waiting: dict[Key, Rate] = {}
+        self._waiting: dict[tuple[Key, bool], Rate] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -250,11 +248,9 @@ class Deltas:
     def add(self, flows: Iterable[Flow]) -> None:
         for flow in flows:
             _check(flow)
-            key = Key(flow.source, flow.target, flow.kind)
+            key = Key(flow.source, flow.target, flow.kind), flow.by_server
             old = self._waiting.get(key, Rate(0, 0))
-            self._waiting[key] = Rate(
-                old.bytes + flow.bytes, old.messages + flow.messages
-            )
+            self._waiting[key] = Rate(old.bytes + flow.bytes, old.messages + flow.messages)
         over = len(self._waiting) - self._most_edges
         if over > 0:
             for key in nsmallest(over, self._waiting, key=self._rank):
@@ -264,23 +260,20 @@ class Deltas:
     def take(self, most: int) -> list[Flow]:
         """The heaviest `most` flows; they wait no longer."""
         heaviest = nlargest(most, self._waiting, key=self._rank)
-        return [Flow(*key, *map(int, self._waiting.pop(key))) for key in heaviest]
+        taken = ((ends, by_server, self._waiting.pop((ends, by_server))) for ends, by_server in heaviest)
+        return [Flow(*ends, int(rate.bytes), int(rate.messages), by_server) for ends, by_server, rate in taken]
 
-    def _rank(self, key: Key) -> tuple[float, Key]:
-        return self._costs.weight(key.kind, self._waiting[key]), key
+    def _rank(self, key: tuple[Key, bool]) -> tuple[float, Key, bool]:
+        return self._costs.weight(key[0].kind, self._waiting[key]), *key
 
 
 def _check(flow: Flow) -> None:
     if flow.kind not in KINDS:
-        raise BadTraffic(
-            f"{flow.kind[:40]!r} is not a kind of traffic; allowed: {', '.join(KINDS)}"
-        )
+        raise BadTraffic(f"{flow.kind[:40]!r} is not a kind of traffic; allowed: {', '.join(KINDS)}")
     if flow.bytes < 0 or flow.messages < 0:
         raise BadTraffic(
             f"a flow from {flow.source[:40]} has negative counts: {flow.bytes} bytes, {flow.messages} messages"
         )
     for end in (flow.source, flow.target):
         if not 0 < len(end) <= LONGEST_NAME:
-            raise BadTraffic(
-                f"a flow's end must have a name of 1 to {LONGEST_NAME} characters, not {len(end)}"
-            )
+            raise BadTraffic(f"a flow's end must have a name of 1 to {LONGEST_NAME} characters, not {len(end)}")

@@ -346,15 +346,17 @@ class Traffic(_message.Message):
     def __init__(self, seconds: _Optional[float] = ..., scale: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[Flow, _Mapping]]] = ..., unattributed_bytes: _Optional[int] = ..., lost_bytes: _Optional[int] = ..., collector: _Optional[str] = ...) -> None: ...
 
 class Flow(_message.Message):
-    __slots__ = ("source", "target", "kind", "bytes", "messages")
+    __slots__ = ("source", "target", "kind", "bytes", "messages", "by_server")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    BY_SERVER_FIELD_NUMBER: _ClassVar[int]
     source: str
     target: str
     kind: str
     bytes: int
     messages: int
-    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., kind: _Optional[str] = ..., bytes: _Optional[int] = ..., messages: _Optional[int] = ...) -> None: ...
+    by_server: bool
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., kind: _Optional[str] = ..., bytes: _Optional[int] = ..., messages: _Optional[int] = ..., by_server: _Optional[bool] = ...) -> None: ...
