@@ -1,16 +1,14 @@
-"""Parts of a graph on NUMA nodes: which replicas share one, within what each can hold, so that the heaviest traffic stays inside.
+"""Parts of a graph on NUMA nodes: which replicas share one, within what each can hold.
 
-Replicas of one kind are alike, so a state is a table of counts, kinds x bins. Bins are the NUMA nodes, and one more: *nowhere*, which holds anything and
-costs more than any traffic could gain, so that every state on the way is within capacity. The search is local: moves and swaps while they gain
-(Kernighan and Lin 1970, Fiduccia and Mattheyses 1982), from several starts, then again after small random disturbances, of which the better state is kept.
-Its randomness comes from a fixed seed: same problem, same answer.
+Replicas of one kind are alike, so a state is a table of counts, kinds x bins. Bins are the NUMA nodes, and one more:
+*nowhere*, which holds anything and costs more than any traffic could gain, so that every state that a search passes
+through is within capacity. `placement.search` looks for good states.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from random import Random
 
 EPSILON = 1e-9
 """Gains below this share of all traffic are rounding, not gains: without it two states could take turns for ever."""
@@ -18,9 +16,9 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """sizes: (CPU, memory) of one replica, by kind. counts: replicas, by kind. pulls: for each kind, what one replica of it exchanges with one of another
-    kind, symmetric, its own kind allowed. capacity: (CPU, memory) by bin. nearness: bin x bin, 1 at home, at most 1 elsewhere. pinned: counts that
-    stay where they are, kinds x bins.
+    """sizes: (CPU, memory) of one replica, by kind. counts: replicas, by kind. pulls: for each kind, what one replica
+    of it exchanges with one of another kind, symmetric, its own kind allowed. capacity: (CPU, memory) by bin.
+    nearness: bin x bin, 1 at home, at most 1 elsewhere. pinned: counts that stay where they are, kinds x bins.
     """
 
     sizes: Sequence[tuple[int, int]]
@@ -48,7 +46,9 @@ class Problem:
 
 
 class State:
-    """Counts of each kind in each bin (the last bin is nowhere), with the attraction that each bin has for a replica of each kind kept up to date."""
+    """Counts of each kind in each bin (the last bin is nowhere), with the attraction that each bin has for a replica
+    of each kind kept up to date.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -56,18 +56,14 @@ class State:
         self.counts = [[0] * bins + [count] for count in problem.counts]
         self.free = [list(one) for one in problem.capacity] + [[1 << 62, 1 << 62]]
         self.attraction = [[0.0] * (bins + 1) for _ in problem.counts]
-        self._nearness = [[*row, 0.0] for row in problem.nearness] + [
-            [0.0] * (bins + 1)
-        ]
+        self._nearness = [[*row, 0.0] for row in problem.nearness] + [[0.0] * (bins + 1)]
         cpu = max(
             1,
-            sum(
-                size[0] * count
-                for size, count in zip(problem.sizes, problem.counts, strict=True)
-            ),
+            sum(size[0] * count for size, count in zip(problem.sizes, problem.counts, strict=True)),
         )
         self.scale = problem.traffic or 1.0
-        # A replica that is nowhere loses more than all traffic; larger ones more still, so that they are seated first.
+        # A replica that is nowhere loses more than all traffic; larger ones more still, so that they are seated
+        # first.
         self.homeless = [self.scale * (1 + size[0] / cpu) for size in problem.sizes]
         for kind, row in enumerate(problem.pinned):
             for bin_, count in enumerate(row):
@@ -83,7 +79,7 @@ class State:
                 for _ in range(count - problem.pinned[kind][bin_]):
                     if state.counts[kind][problem.bins] and state.fits(kind, bin_):
                         state.move(kind, problem.bins, bin_)
-        _fill(state, range(len(problem.counts)))
+        state.fill(range(len(problem.counts)))
         return state
 
     def copy(self) -> State:
@@ -93,6 +89,17 @@ class State:
         other.free = [row[:] for row in self.free]
         other.attraction = [row[:] for row in self.attraction]
         return other
+
+    def fill(self, order: Iterable[int]) -> None:
+        """Seats what is nowhere, each replica where it is drawn most among where it fits, or where there is most room."""
+        nowhere = self.problem.bins
+        for kind in order:
+            row = self.attraction[kind]
+            while self.counts[kind][nowhere]:
+                fitting = [bin_ for bin_ in range(nowhere) if self.fits(kind, bin_)]
+                if not fitting:
+                    break
+                self.move(kind, nowhere, max(fitting, key=lambda bin_: (row[bin_], self.free[bin_][0], -bin_)))
 
     def fits(self, kind: int, bin_: int) -> bool:
         size, free = self.problem.sizes[kind], self.free[bin_]
@@ -126,12 +133,8 @@ class State:
     def swap_gain(self, kind: int, source: int, other: int, target: int) -> float:
         pull = self.problem.pulls[kind].get(other, 0.0)
         near = self._nearness
-        twice = pull * (
-            near[source][source] + near[target][target] - 2 * near[source][target]
-        )
-        return (
-            self.gain(kind, source, target) + self.gain(other, target, source) - twice
-        )
+        twice = pull * (near[source][source] + near[target][target] - 2 * near[source][target])
+        return self.gain(kind, source, target) + self.gain(other, target, source) - twice
 
     def move(self, kind: int, source: int, target: int) -> None:
         size = self.problem.sizes[kind]
@@ -140,10 +143,7 @@ class State:
         for dimension in (0, 1):
             self.free[source][dimension] += size[dimension]
             self.free[target][dimension] -= size[dimension]
-        added = [
-            b - a
-            for a, b in zip(self._nearness[source], self._nearness[target], strict=True)
-        ]
+        added = [b - a for a, b in zip(self._nearness[source], self._nearness[target], strict=True)]
         for other, pull in self.problem.pulls[kind].items():
             row = self.attraction[other]
             for bin_, near in enumerate(added):
@@ -156,14 +156,7 @@ class State:
             pull = self.problem.pulls[kind].get(kind, 0.0)
             for bin_, count in enumerate(row[:-1]):
                 if count:
-                    total += (
-                        count
-                        * (
-                            self.attraction[kind][bin_]
-                            - pull * self._nearness[bin_][bin_]
-                        )
-                        / 2
-                    )
+                    total += count * (self.attraction[kind][bin_] - pull * self._nearness[bin_][bin_]) / 2
             total -= row[-1] * self.homeless[kind]
         return total
 
@@ -172,190 +165,7 @@ class State:
         inside = 0.0
         for kind, pulls in enumerate(self.problem.pulls):
             for other, pull in pulls.items():
-                for mine, theirs in zip(
-                    self.counts[kind][:-1], self.counts[other][:-1], strict=True
-                ):
-                    inside += (
-                        pull * mine * (theirs if other != kind else theirs - 1) / 2
-                    )
+                for mine, theirs in zip(self.counts[kind][:-1], self.counts[other][:-1], strict=True):
+                    inside += pull * mine * (theirs if other != kind else theirs - 1) / 2
         traffic = self.problem.traffic
         return inside / traffic if traffic else 1.0
-
-
-def solve(
-    problem: Problem,
-    starts: Sequence[Sequence[Sequence[int]]] = (),
-    effort: int = 40,
-    seed: int = 0,
-) -> State:
-    """The best state found. starts: states to try first (kinds x bins; what no longer fits is seated anew). effort: disturbances to try.
-
-    Never worse than any of the starts, nor than placing the replicas greedily one by one.
-    """
-    random = Random(seed)
-    best: State | None = None
-    for state in [State.of(problem, start) for start in starts] + [
-        _grown(problem),
-        _by_size(problem),
-        _grown(problem, random),
-    ]:
-        climb(state)
-        if best is None or state.score() > best.score() + EPSILON * best.scale:
-            best = state
-    assert best is not None
-    return _disturbed(best, random, effort)
-
-
-def climb(state: State) -> None:
-    """Moves and swaps, each the best for its replica, until none gains."""
-    bins = range(state.problem.bins)
-    active = set(range(state.problem.bins + 1))
-    least = EPSILON * state.scale
-    while active:
-        touched: set[int] = set()
-        for kind, row in enumerate(state.counts):
-            for source in range(len(row)):
-                if not row[source] or state.movable(kind, source) <= 0:
-                    continue
-                targets = (
-                    bins if source in active else [one for one in bins if one in active]
-                )
-                gain, other, target = _best_step(state, kind, source, targets)
-                if gain > least:
-                    state.move(kind, source, target)
-                    if other >= 0:
-                        state.move(other, target, source)
-                    touched |= {source, target}
-        active = touched
-
-
-def _best_step(
-    state: State, kind: int, source: int, targets: Sequence[int]
-) -> tuple[float, int, int]:
-    """(gain, kind to swap with or -1, target) of the best step for one replica."""
-    best = (0.0, -1, source)
-    for target in targets:
-        if target == source:
-            continue
-        if state.fits(kind, target):
-            gain = state.gain(kind, source, target)
-            if gain > best[0]:
-                best = (gain, -1, target)
-        forward = state.gain(kind, source, target)
-        for other, row in enumerate(state.counts):
-            if not row[target] or other == kind or state.movable(other, target) <= 0:
-                continue
-            # A swap gains at most both moves; most pairs end here.
-            if forward + state.gain(other, target, source) <= best[0]:
-                continue
-            gain = state.swap_gain(kind, source, other, target)
-            if gain > best[0] and state.swap_fits(kind, source, other, target):
-                best = (gain, other, target)
-    return best
-
-
-def _grown(problem: Problem, random: Random | None = None) -> State:
-    """Greedily, always the replica that is drawn most to where it fits; the first of a part is the one that talks most."""
-    state = State(problem)
-    nowhere = problem.bins
-    talk = [
-        sum(pull * problem.counts[other] for other, pull in pulls.items())
-        for pulls in problem.pulls
-    ]
-    if random is not None:
-        talk = [one * random.uniform(0.5, 1.5) for one in talk]
-    open_bin = 0
-    while any(row[nowhere] for row in state.counts):
-        waiting = [kind for kind, row in enumerate(state.counts) if row[nowhere]]
-        inside = [kind for kind in waiting if state.fits(kind, open_bin)]
-        if not inside:
-            open_bin += 1
-            if open_bin == nowhere:
-                break
-            continue
-        # Among those drawn here, the one with the larger share of its traffic inside: thin edges outward make good parts.
-        row = max(
-            inside,
-            key=lambda kind: (
-                state.attraction[kind][open_bin] / (talk[kind] or 1.0),
-                talk[kind],
-                -kind,
-            ),
-        )
-        state.move(row, nowhere, open_bin)
-    return state
-
-
-def _by_size(problem: Problem) -> State:
-    state = State(problem)
-    _fill(
-        state,
-        sorted(
-            range(len(problem.counts)),
-            key=lambda kind: (-problem.sizes[kind][0], -problem.sizes[kind][1], kind),
-        ),
-    )
-    return state
-
-
-def _fill(state: State, order: Sequence[int] | range) -> None:
-    """Seats what is nowhere, each replica where it is drawn most among where it fits; without any pull where there is most room."""
-    nowhere = state.problem.bins
-    for kind in order:
-        while state.counts[kind][nowhere]:
-            fitting = [bin_ for bin_ in range(nowhere) if state.fits(kind, bin_)]
-            if not fitting:
-                break
-            state.move(
-                kind,
-                nowhere,
-                max(
-                    fitting,
-                    key=lambda bin_: (
-                        state.attraction[kind][bin_],
-                        state.free[bin_][0],
-                        -bin_,
-                    ),
-                ),
-            )
-
-
-def _disturbed(best: State, random: Random, effort: int) -> State:
-    """After each of `effort` disturbances the better of the two states goes on."""
-    bins = best.problem.bins
-    if bins < 2:
-        return best
-    score = best.score()
-    for turn in range(effort):
-        state = best.copy()
-        (_empty_two if turn % 2 else _scatter)(state, random)
-        climb(state)
-        after = state.score()
-        if after > score + EPSILON * best.scale:
-            best, score = state, after
-    return best
-
-
-def _empty_two(state: State, random: Random) -> None:
-    """Two bins are emptied, and filled again in a random order."""
-    bins = random.sample(range(state.problem.bins), 2)
-    out = []
-    for kind in range(len(state.counts)):
-        for bin_ in bins:
-            for _ in range(state.movable(kind, bin_)):
-                state.move(kind, bin_, state.problem.bins)
-                out.append(kind)
-    random.shuffle(out)
-    _fill(state, list(dict.fromkeys(out)))
-
-
-def _scatter(state: State, random: Random) -> None:
-    """A kind and those that it talks with are taken out, and seated again in a random order."""
-    kind = random.randrange(len(state.counts))
-    around = [kind, *state.problem.pulls[kind]]
-    random.shuffle(around)
-    for one in around:
-        for bin_ in range(state.problem.bins):
-            for _ in range(state.movable(one, bin_)):
-                state.move(one, bin_, state.problem.bins)
-    _fill(state, around)

@@ -1,8 +1,9 @@
 """Where each known workload's replicas should live on a machine, settled ahead of their arrival.
 
-Whoever places each newcomer beside the heaviest peer already there gives early arrivals the wrong seats. So the known workloads' graph is partitioned
-over the machine's NUMA nodes ahead of time, off the hook's path, with a seat for each expected replica. Members that run stay where they are: the plan is
-made around them. A new plan must gain `pays` of all traffic over the old one, or the old one's seats are kept: only newcomers to it are given new ones.
+Whoever places each newcomer beside the heaviest peer already there gives early arrivals the wrong seats. So the known
+workloads' graph is partitioned over the machine's NUMA nodes ahead of time, off the hook's path, with a seat for each
+expected replica. Members that run stay where they are: the plan is made around them. A new plan must gain `pays` of
+all traffic over the old one, or the old one's seats are kept: only newcomers to it are given new ones.
 
 `Plan.seat` then answers for a newcomer, given who sits where now, what goes into `Kin.planned`:
   1. a vacant seat of its workload, the best first;
@@ -20,28 +21,35 @@ from dataclasses import dataclass, field, replace
 from placement.cpuset import NumaSet
 from placement.demand import Demand
 from placement.occupancy import Occupancy
-from placement.partition import Problem, State, solve
+from placement.partition import Problem, State
+from placement.search import ANEW, solve
 from placement.topology import Machine
 
 MEMORY_RESERVE = 0.05
 """Share of a NUMA node's memory that is planned for nobody, as decide() leaves it free."""
 
 REMOTE_SHARE = 0.1
-"""What traffic to a neighbour at the local distance would count, against 1 at home; falls with the SLIT distance. Small, so that distances settle
-only where the parts of a split group go, and never split one."""
+"""What traffic to a neighbour at the local distance would count, against 1 at home; falls with the SLIT distance. Small,
+so that distances settle where the parts of a split group go, and never split one.
+"""
 
 PAYS = 0.02
 """Share of all traffic that a new plan must gain over the old one's seats."""
 
 EFFORT = 40
-"""Disturbances that the search tries: on 16 NUMA nodes with 200 members some seconds of one CPU, on 4 with 60 a tenth of that."""
+"""Steps of the search for each replica and NUMA node: on 16 NUMA nodes with 250 members some 3 s of one CPU, on 4 with
+60 a tenth of that.
+"""
 
 UNKNOWN: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is expected on the machine: replicas in all, those that run there already included. demand: of one replica."""
+    """What is expected on the machine.
+
+    replicas: in all, those that run there already included. demand: of one replica.
+    """
 
     name: str
     demand: Demand
@@ -58,7 +66,8 @@ class PlannedSeats:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """seats: by workload, the best first. pulls: what each NUMA node exchanges with one replica of the workload, once all are seated as planned.
+    """seats: by workload, the best first. pulls: what each NUMA node exchanges with one replica of the workload, once
+    all are seated as planned.
 
     locality: share of the known traffic that the plan keeps inside NUMA nodes.
     """
@@ -73,13 +82,15 @@ class Plan:
         machine: Machine,
         occupancy: Occupancy,
         members: Mapping[str, str],
+        *,
         workload: str,
         demand: Demand,
         weights: Mapping[str, float] = UNKNOWN,
     ) -> NumaSet:
         """Where a newcomer of this workload should go; empty: the plan has no advice.
 
-        members: the workload of each seat key on this machine. weights: kin weight by pod, for a workload that the plan does not know.
+        members: the workload of each seat key on this machine. weights: kin weight by pod, for a workload that the
+        plan does not know.
         """
         room = _room(machine, occupancy)
         vacant = dict(self._vacant(occupancy, members))
@@ -128,11 +139,13 @@ def make_plan(
     members: Mapping[str, str],
     workloads: Sequence[Workload],
     weights: Mapping[tuple[str, str], float],
+    *,
     previous: Plan | None = None,
     pays: float = PAYS,
     effort: int = EFFORT,
 ) -> Plan:
-    """weights: of each pair of workloads in all (`Graph.weights`), taken as spread evenly over their replicas. members: as in `Plan.seat`.
+    """weights: of each pair of workloads in all (`Graph.weights`), taken as spread evenly over their replicas.
+    members: as in `Plan.seat`.
 
     Same arguments, same plan.
     """
@@ -142,7 +155,7 @@ def make_plan(
         return _as_plan(machine, ordered, solve(problem, effort=effort))
     old = [_counts(machine, previous, one.name) for one in ordered]
     kept = State.of(problem, old)
-    best = solve(problem, starts=[old], effort=effort)
+    best = solve(problem, starts=[old], effort=effort, heats=ANEW)
     pays_off = best.score() - kept.score() > pays * best.scale
     return _as_plan(machine, ordered, best if pays_off else kept)
 
