@@ -77,6 +77,8 @@ class Report:
     holdings: tuple[Holding, ...] = ()
     gone_holdings: tuple[str, ...] = ()
     free_memory: Mapping[int, int] = field(default_factory=dict)
+    used_cpu: Mapping[int, int] = field(default_factory=dict)
+    stalled: Mapping[int, float] = field(default_factory=dict)
     decisions: tuple[DecisionRow, ...] = ()
     registered: bool | None = None
 
@@ -190,7 +192,9 @@ def _after(before: Occupancy, report: Report) -> Occupancy:
             reserved=before.reserved,
             rules=before.rules,
         )
-    return after.with_free_memory({**before.free_memory, **report.free_memory})
+    return after.with_free_memory({**before.free_memory, **report.free_memory}).with_pressure(
+        {**before.used_cpu, **report.used_cpu}, {**before.stalled, **report.stalled}
+    )
 
 
 def _merged(before: Mapping[str, _Held], changes: Mapping[str, _Held | None]) -> dict[str, _Held]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
-from typing import Any
+from collections.abc import Iterable, Sized
 
 from extender.cluster.view import DecisionRow, Report
 from placement.cpuset import CpuSet
 from placement.decide import Reason
 from placement.errors import PlacementError
-from placement.occupancy import Holding, Seat
+from placement.occupancy import Holding, Occupancy, Seat
 from placement.topology import Machine
 from proto import bounds, convert
 from proto import report_pb2 as pb
@@ -34,8 +33,8 @@ def hello(message: pb.Hello) -> None:
         raise BadMessage("Hello names no " + ("session" if message.node else "node"))
 
 
-def machine(message: pb.Machine) -> tuple[Machine, CpuSet]:
-    """The machine and its reserved CPUs."""
+def machine(message: pb.Machine) -> tuple[Machine, Occupancy]:
+    """The machine, and how it is when nobody is there: with its reserved CPUs and its operator's rules."""
     _text("Machine.name", message.name, bounds.TEXT_LENGTH)
     _count("Machine.numa_nodes", message.numa_nodes, bounds.NUMA_NODES)
     for node in message.numa_nodes:
@@ -49,7 +48,8 @@ def machine(message: pb.Machine) -> tuple[Machine, CpuSet]:
             _text(f"Machine.{kind}", cpus, bounds.ID_LIST_LENGTH)
     _text("Machine.reserved_cpus", message.reserved_cpus, bounds.ID_LIST_LENGTH)
     try:
-        return convert.machine_from(message), CpuSet.parse(message.reserved_cpus)
+        empty = Occupancy(reserved=CpuSet.parse(message.reserved_cpus), rules=convert.rules_from(message))
+        return convert.machine_from(message), empty
     except PlacementError as bad:
         raise BadMessage(f"Machine: {bad}") from bad
 
@@ -62,9 +62,10 @@ def report(message: pb.Report, of: Machine) -> Report:
         for key in getattr(message, kind):
             _text(f"Report.{kind}", key, bounds.ID_LENGTH)
     known = {node.id for node in of.numa_nodes}
-    for numa_node in message.free_memory:
-        if numa_node not in known:
-            raise BadMessage(f"Report.free_memory names NUMA node {numa_node}, which the machine does not have")
+    for kind in ("free_memory", "used_cpu", "stalled"):
+        for numa_node in getattr(message, kind):
+            if numa_node not in known:
+                raise BadMessage(f"Report.{kind} names NUMA node {numa_node}, which the machine does not have")
     try:
         return Report(
             generation=message.generation,
@@ -75,6 +76,8 @@ def report(message: pb.Report, of: Machine) -> Report:
             holdings=tuple(_holding(one, of) for one in message.holdings),
             gone_holdings=tuple(message.gone_holdings),
             free_memory=dict(message.free_memory),
+            used_cpu=dict(message.used_cpu),
+            stalled=dict(message.stalled),
             decisions=tuple(_decision(one) for one in message.decisions),
             registered=message.registered if message.HasField("registered") else None,
         )
@@ -88,6 +91,8 @@ _COUNTS = {
     "holdings": bounds.HOLDINGS,
     "gone_holdings": bounds.HOLDINGS,
     "free_memory": bounds.NUMA_NODES,
+    "used_cpu": bounds.NUMA_NODES,
+    "stalled": bounds.NUMA_NODES,
     "decisions": bounds.DECISIONS,
 }
 
@@ -98,8 +103,10 @@ def _seat(message: pb.Seat, of: Machine) -> Seat:
     _text("Seat.group", message.group, bounds.GROUP_LENGTH)
     _text("Seat.numa_nodes", message.numa_nodes, bounds.ID_LIST_LENGTH)
     _count("Seat.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
+    _count("Seat.parts", message.parts, bounds.NUMA_NODES)
     seat = convert.seat_from(message)
     _on_machine(f"seat {seat.key}", seat.numa_nodes, of)
+    _on_machine(f"seat {seat.key}", (part.numa_node for part in seat.parts), of)
     return seat
 
 
@@ -142,7 +149,7 @@ def _decision(message: pb.DecisionRecord) -> DecisionRow:
     )
 
 
-def _on_machine(what: str, numa_nodes: Any, of: Machine) -> None:
+def _on_machine(what: str, numa_nodes: Iterable[int], of: Machine) -> None:
     unknown = [one for one in numa_nodes if not any(node.id == one for node in of.numa_nodes)]
     if unknown:
         raise BadMessage(f"Report: {what} is on NUMA node {unknown[0]}, which the machine does not have")

@@ -19,7 +19,6 @@ from extender.cluster.state import Cluster
 from extender.cluster.view import DecisionRow, NodeView, Refused
 from extender.reports import incoming
 from extender.reports.incoming import BadMessage, OutOfBounds
-from placement.occupancy import Occupancy
 from proto import bounds
 from proto import report_pb2 as pb
 
@@ -113,8 +112,8 @@ class Session:
         return [_welcome(resume=self._in_step)]
 
     def _machine(self, message: pb.Machine) -> list[pb.ToEnforcer]:
-        machine, reserved = incoming.machine(message)
-        self._view = NodeView(self.node, self._session, self._version, machine, Occupancy(reserved=reserved))
+        machine, empty = incoming.machine(message)
+        self._view = NodeView(self.node, self._session, self._version, machine, empty)
         self._in_step = False
         return []
 
@@ -128,6 +127,9 @@ class Session:
         for row in report.decisions:
             self._taps.decided(self.node, row)
         if isinstance(after, Refused):
+            if not report.base:
+                # Asking again would bring the same again; the enforcer's own backoff makes this a slow loop.
+                raise BadMessage(f"Report: {after.value}")
             self._in_step = False
             self._taps.counted(after.name.lower())
             return [_welcome(resume=False)]

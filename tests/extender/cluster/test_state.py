@@ -11,6 +11,7 @@ from extender.cluster.state import Cluster, Settings
 from extender.cluster.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
 from extender.cluster.view import DecisionRow, NodeView, Report
 from placement.cpuset import NumaSet
+from placement.decide import Reason
 from placement.occupancy import fingerprint
 from tests.extender.cluster.machines import GIB, pod, want
 from tests.extender.running import machine, seat
@@ -208,7 +209,7 @@ def test_the_first_member_goes_where_the_whole_group_has_room(cluster: Cluster):
 
 def test_what_happened_is_kept_for_explain(cluster: Cluster):
     row = DecisionRow(
-        "u", "default", "p", "main", "create", "1", "8-15", "1", 0.5, (("kin", "", "near"),), "kept", "1", 2
+        "u", "default", "p", "main", "create", "1", "8-15", "1", 0.5, (Reason("kin", "", "near"),), "kept", "1", 2
     )
     cluster.connected("a")
     report = Report(1, 0, fingerprint([], []), decisions=(row,))

@@ -85,6 +85,17 @@ def test_a_fingerprint_that_does_not_match_asks_for_everything(extender: Extende
     assert 'reports_total{result="fingerprint"} 1.0' in extender.get("/metrics")
 
 
+def test_a_whole_report_with_another_fingerprint_ends_the_stream(extender: Extender):
+    enforcer = extender.enforcer("n1")
+    assert enforcer.next() == ANEW
+    enforcer.send(machine=convert.machine_to(machine()))
+    report = whole_report(1, [seat("a", "0")])
+    report.fingerprint += 1
+    enforcer.send(report=report)
+    error = enforcer.failure()
+    assert (error.code(), error.details()) == (INVALID, "Report: its fingerprint differs from what it gives here")
+
+
 def test_a_heartbeat_of_another_generation_asks_for_everything(extender: Extender):
     enforcer = extender.enforcer("n1")
     enforcer.report(machine(), generation=3)
