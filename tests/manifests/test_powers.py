@@ -1,0 +1,75 @@
+"""The capabilities that the DaemonSet names are enough for a real kernel, and none of them is for nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.manifests.rendered import files, one
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = {"NET_ADMIN": 12, "SYS_PTRACE": 19, "SYS_RESOURCE": 24, "PERFMON": 38, "BPF": 39}
+"""linux/capability.h."""
+
+
+def works(*command: str) -> dict[str, str]:
+    """What `powers` says when it is run by this command."""
+    # Most containers' processes are not root's.
+    other = subprocess.Popen(["setpriv", "--reuid", "65534", "--clear-groups", "sleep", "120"])
+    try:
+        program = [*command, sys.executable, "-m", "tests.manifests.powers", str(other.pid)]
+        answer = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        other.kill()
+        other.wait()
+    if answer.returncode:
+        pytest.skip(f"no BPF here: {answer.stderr.strip().splitlines()[-1]}")
+    return dict(line.split(" ", 1) for line in answer.stdout.splitlines())
+
+
+def with_only(capabilities: set[str]) -> dict[str, str]:
+    """Root's identity, and these capabilities (as far as this machine has them) alone."""
+    status = Path("/proc/self/status").read_text()
+    bounding = int(status.split("CapBnd:")[1].split()[0], 16)
+    had = sorted(name for name in capabilities if bounding >> NUMBERS[name] & 1)
+    kept = ",".join(["-all", *(f"+{name.lower()}" for name in had)])
+    return works("setpriv", "--bounding-set", kept, "--inh-caps", "-all", "--no-new-privs")
+
+
+@pytest.fixture(scope="module")
+def named() -> set[str]:
+    spec = one(files(), "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
+    return set(spec["containers"][0]["securityContext"]["capabilities"]["add"])
+
+
+@pytest.fixture(scope="module")
+def as_root() -> dict[str, str]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    found = works()
+    if found["cgroup_skb"] != "works":
+        pytest.skip(f"the kernel refuses: {found['cgroup_skb']}")
+    return found
+
+
+@pytest.mark.bpf
+def test_the_named_capabilities_can_do_what_root_can(named, as_root):
+    assert with_only(named) == as_root
+
+
+@pytest.mark.bpf
+@pytest.mark.parametrize(
+    ("without", "lost"),
+    [
+        ("PERFMON", "socket_tracepoints"),
+        ("NET_ADMIN", "cgroup_skb"),
+        ("SYS_PTRACE", "namespaces"),
+        ("BPF", "cgroup_skb"),
+    ],
+)
+def test_each_of_them_is_needed(named, as_root, without, lost):
+    if as_root[lost] != "works":
+        pytest.skip(f"the kernel refuses: {as_root[lost]}")
+    assert with_only(named - {without})[lost] != "works"
