@@ -59,13 +59,16 @@ class EdgeStatus:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """What is told of a group. locality: 0..1, None while nothing is known."""
+    """What is told of a group. locality: 0..1, None while nothing is known.
+
+    edges: what was learned; None while that is not known (yet), which leaves at the API server what is there.
+    """
 
     namespace: str
     name: str
     members: tuple[MemberStatus, ...] = ()
     locality: float | None = None
-    edges: tuple[EdgeStatus, ...] = ()
+    edges: tuple[EdgeStatus, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ def affinity_group(group: GroupStatus) -> Desired:
         "kind": "AffinityGroup",
         "metadata": {"name": name, "annotations": {"numakin.io/group": group.name}},
     }
-    return Desired(f"{_ROOT}/namespaces/{group.namespace}/affinitygroups/{name}", body, _status(group))
+    path = f"{_ROOT}/namespaces/{group.namespace}/affinitygroups/{name}"
+    return Desired(path, body, _status(group), None if group.edges is None else _learned(group.edges))
 
 
 def affinity_groups() -> Resource[GroupRow, GroupChanges]:
@@ -140,18 +144,18 @@ def homes(members: Iterable[MemberStatus]) -> str:
 
 
 def _status(group: GroupStatus) -> dict[str, Any]:
-    heaviest = sorted(
-        group.edges, key=lambda one: (-one.bytes_per_second, -one.messages_per_second, one.source, one.target)
-    )
     members = sorted(group.members, key=lambda one: one.pod)
     return {
         "memberCount": len(members),
         "members": [_member(one) for one in members[:MOST_MEMBERS]],
         "homes": homes(members),
         "locality": "" if group.locality is None else f"{round(100 * group.locality)} %",
-        "edgeCount": len(heaviest),
-        "edges": [_edge(one) for one in heaviest[:MOST_EDGES]],
     }
+
+
+def _learned(edges: tuple[EdgeStatus, ...]) -> dict[str, Any]:
+    heaviest = sorted(edges, key=lambda one: (-one.bytes_per_second, -one.messages_per_second, one.source, one.target))
+    return {"edgeCount": len(heaviest), "edges": [_edge(one) for one in heaviest[:MOST_EDGES]]}
 
 
 def _member(one: MemberStatus) -> dict[str, str]:

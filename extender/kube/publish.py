@@ -21,6 +21,7 @@ import structlog
 from extender.kube.api import Api, ApiError, Unreachable
 
 MANAGER = "numakin"
+LEARNED = "numakin-learned"
 EVERY_S = 5.0
 PER_ROUND = 100
 """Objects applied in one round; the rest wait for the next one: 20 a second is what a cluster of 5,000 nodes can ask of
@@ -41,11 +42,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Desired:
-    """An object as it should be. path: of the object. status: applied to its status subresource, after `body`."""
+    """An object as it should be. path: of the object. status: applied to its status subresource, after `body`.
+
+    learned: a part of the status that outlives whoever knows it: it is applied by a manager of its own, so that a
+    status that comes without it does not take it away.
+    """
 
     path: str
     body: Mapping[str, Any]
     status: Mapping[str, Any] | None = None
+    learned: Mapping[str, Any] | None = None
 
     @property
     def kind(self) -> str:
@@ -53,7 +59,7 @@ class Desired:
 
     @property
     def digest(self) -> bytes:
-        text = json.dumps([self.body, self.status], sort_keys=True)
+        text = json.dumps([self.body, self.status, self.learned], sort_keys=True)
         return blake2b(text.encode(), digest_size=16).digest()
 
 
@@ -137,9 +143,10 @@ class Publisher:
 
     def _apply(self, one: Desired) -> None:
         self._api.apply(one.path, one.body, manager=MANAGER, force=False)
-        if one.status is not None:
-            body = {name: one.body[name] for name in ("apiVersion", "kind", "metadata")}
-            self._api.apply(f"{one.path}/status", {**body, "status": one.status}, manager=MANAGER, force=False)
+        identity = {name: one.body[name] for name in ("apiVersion", "kind", "metadata")}
+        for manager, status in ((MANAGER, one.status), (LEARNED, one.learned)):
+            if status is not None:
+                self._api.apply(f"{one.path}/status", {**identity, "status": status}, manager=manager, force=False)
         self._ledger.applied[one.path] = one.digest
         self._ledger.aside.pop(one.path, None)
         self.published += 1

@@ -3,12 +3,12 @@
 The rules, each with its test:
 - list in pages, all at one revision; then watch from that revision, with bookmarks, for at most WATCH_S;
 - a watch that ends, breaks or falls silent is taken up again from the last revision seen: nothing is lost, and nothing
-listed again;
+  listed again;
 - a revision too old (410, as an answer or in the stream) is listed anew, and so is one that does not seem to exist: a
-watch that ran its whole time without even a bookmark (an API server restored from a backup stays silent about revisions
-that it has not reached);
+  watch that ran its whole time without even a bookmark (an API server restored from a backup stays silent about
+  revisions that it has not reached);
 - after a failure it waits, longer each time, with jitter, and at least as long as Retry-After says; a watch that
-brought something starts the count anew;
+  brought something starts the count anew;
 - three failures in a row without progress: list anew.
 """
 

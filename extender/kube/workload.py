@@ -3,7 +3,7 @@
 No API reads: the names that controllers give tell the next owner up. What they do:
 - a Deployment names its ReplicaSet DEPLOYMENT-HASH and puts HASH into the pods' label `pod-template-hash`;
 - a CronJob names its Job CRONJOB-MINUTES, the scheduled time in minutes since 1970, eight digits from 1989 to 2160
-(older than 1.21: seconds, ten digits);
+  (older than 1.21: seconds, ten digits);
 - a StatefulSet, DaemonSet, ReplicationController and most custom controllers own their pods directly;
 - Argo Rollouts name theirs like Deployments, with the label `rollouts-pod-template-hash`.
 A ReplicaSet or Job whose name does not end so stands alone, and is its own workload. A pod without a controller is its

@@ -51,7 +51,7 @@ def test_homes_are_told_in_a_column(places, shown):
 
 def test_learned_edges_come_back_as_they_were_written():
     written = affinity_group(GroupStatus("shop", "Cart", edges=(EDGE,)))
-    body = {**written.body, "status": written.status}
+    body = {**written.body, "status": {**written.status, **written.learned}}
     body["metadata"] = {**body["metadata"], "namespace": "shop"}
     row = affinity_groups().row(json.dumps(body).encode())
     assert row == GroupRow("shop", "Cart", edges=(EDGE,))

@@ -56,8 +56,6 @@ def test_an_object_is_made_with_its_status(server, wanted):
         "members": [{"pod": "cart-1", "node": "node-1", "numaNodes": "0"}],
         "homes": "node-1/0",
         "locality": "92 %",
-        "edgeCount": 0,
-        "edges": [],
     }
 
 
@@ -73,6 +71,17 @@ def test_what_has_changed_is(server, wanted):
     assert wanted.round(GroupStatus("default", "cart")) == 1
     assert status(server)["memberCount"] == 0
     assert status(server)["members"] == []
+
+
+def test_what_was_learned_outlives_a_status_that_does_not_know_it(server, api, wanted):
+    """As after a restart, before the graph is there again."""
+    edge = EdgeStatus("shop/Deployment/cart", "shop/StatefulSet/db", 1000, 20, "2026-11-20T21:00:00Z")
+    wanted.round(GroupStatus("default", "cart", edges=(edge,)))
+    Wanted(api).round(CART)
+    assert status(server)["memberCount"] == 1
+    assert status(server)["edges"][0]["source"] == "shop/Deployment/cart"
+    wanted.round(GroupStatus("default", "cart", edges=()))
+    assert (status(server)["edgeCount"], status(server)["edges"]) == (0, [])
 
 
 def test_a_users_spec_is_left_alone(server, wanted):
