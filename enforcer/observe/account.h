@@ -46,6 +46,14 @@ static __always_inline int address_below(const u32 *local, const u32 *remote) {
     return 0;
 }
 
+static __always_inline u64 local_end(u64 cgroup, const u32 *own) {
+    if (cgroup != ROOT_CGROUP)
+        return cgroup;
+    if (!own[0] && !own[1] && own[2] == __builtin_bswap32(0xffff))
+        return BY_ADDRESS | own[3];
+    return BY_ADDRESS | (u64)own[3] << 32 | own[2];
+}
+
 /*
  * Which end is the server? The one with the smaller port: a client's port is ephemeral. A server above the ephemeral floor
  * (50051 is popular) is known by a SYN that was sent to it. For equal ports callers compare addresses. What matters is that

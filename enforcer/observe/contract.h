@@ -6,7 +6,7 @@
  * a key of its own. There is no hidden padding: the kernel hashes every byte of a key.
  */
 struct edge_key {
-    u64 cgroup;    /* local end: cgroup v2 id of the socket's container */
+    u64 cgroup;    /* local end: cgroup v2 id of the socket's container, or BY_ADDRESS */
     u32 peer[4];   /* remote end, network byte order */
     u16 port;      /* the server's port, host byte order */
     u8 server;     /* 1: the local end is the server */
@@ -38,5 +38,13 @@ enum missed_slot {
     OTHER_MESSAGES,
     MISSED_SLOTS,
 };
+
+#define ROOT_CGROUP 1 /* kernel threads, and every process of a node whose runtime uses cgroup v1 */
+
+/*
+ * In `cgroup`, when that would be the root: the local end is known by its own address alone. The low bits are the IPv4 address,
+ * or all but the first of the second half of the IPv6 one, as they lie in memory.
+ */
+#define BY_ADDRESS (1ULL << 63)
 
 #define EPHEMERAL_FLOOR 32768  /* first of Linux's default net.ipv4.ip_local_port_range */

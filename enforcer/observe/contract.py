@@ -19,6 +19,12 @@ PAIR_VALUE = struct.Struct("=2Q")
 """bytes, messages."""
 
 
+ROOT_CGROUP = 1
+
+BY_ADDRESS = 1 << 63
+"""In a key's cgroup: the local end is known by its own address alone."""
+
+
 class MissedSlot(IntEnum):
     """Slots of the array `missed`."""
 

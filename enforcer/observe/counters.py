@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from typing import Literal, TypeAlias
 
+from enforcer.observe.contract import BY_ADDRESS
+
 TCP = 6
 UDP = 17
 
@@ -20,7 +22,8 @@ MAPPED = bytes(10) + b"\xff\xff"
 class Flow:
     """TCP or UDP between one cgroup and one peer address, all connections with the same server port together.
 
-    `peer` is 16 bytes, IPv4 as ::ffff:a.b.c.d. `server`: this end is the server. `port` is the server's port.
+    `cgroup` is the cgroup v2 id, or `by_address` of the local end where that would be the root. `peer` is 16 bytes,
+    IPv4 as ::ffff:a.b.c.d. `server`: this end is the server. `port` is the server's port.
     """
 
     cgroup: int
@@ -153,3 +156,9 @@ def address(peer: bytes) -> IPv4Address | IPv6Address:
 def peer(address: IPv4Address | IPv6Address) -> bytes:
     """The 16 bytes that stand for an address in a flow: inverse of `address`, a v4-mapped address folded into IPv4."""
     return MAPPED + address.packed if isinstance(address, IPv4Address) else address.packed
+
+
+def by_address(peer: bytes) -> int:
+    """What stands for the cgroup of an end that is known by nothing but its address, as in contract.h."""
+    low = peer[12:] if peer.startswith(MAPPED) else peer[8:]
+    return BY_ADDRESS | int.from_bytes(low, "little")

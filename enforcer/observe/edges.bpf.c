@@ -88,19 +88,19 @@ static __always_inline u8 skip_extensions(struct __sk_buff *skb, u8 next, u32 *a
     return next;
 }
 
-/* 1 if the local address is lower than the peer's. */
-static __always_inline int lower_address(struct __sk_buff *skb, const struct edge_key *key, int received) {
+/* The local address, which is seldom needed. */
+static __always_inline void own_address(struct __sk_buff *skb, int received, u32 *own) {
     void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
     struct ipv4_header *v4 = data;
     struct ipv6_header *v6 = data;
-    u32 own[4] = {0, 0, key->peer[2], 0};
     if ((void *)(v4 + 1) > end)
-        return 0;
-    if (v4->version_ihl >> 4 == 4)
+        return;
+    if (v4->version_ihl >> 4 == 4) {
+        own[2] = __builtin_bswap32(0xffff);
         own[3] = received ? v4->daddr : v4->saddr;
-    else if ((void *)(v6 + 1) <= end)
+    } else if ((void *)(v6 + 1) <= end) {
         __builtin_memcpy(own, received ? v6->daddr : v6->saddr, 16);
-    return address_below(own, key->peer);
+    }
 }
 
 /*
@@ -141,9 +141,15 @@ static __always_inline void account(struct __sk_buff *skb, int received) {
         return;
 
     u32 local = received ? s.to : s.from, remote = received ? s.from : s.to;
-    key.server = local == remote ? lower_address(skb, &key, received) : is_server(local, remote);
-    key.port = key.server ? local : remote;
     key.cgroup = bpf_skb_cgroup_id(skb);
+    key.server = is_server(local, remote);
+    if (key.cgroup == ROOT_CGROUP || local == remote) {
+        u32 own[4] = {};
+        own_address(skb, received, own);
+        key.cgroup = local_end(key.cgroup, own);
+        key.server = local == remote ? address_below(own, key.peer) : key.server;
+    }
+    key.port = key.server ? local : remote;
     count(&key, skb->len - s.payload_at, received);
 }
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from enforcer.observe import diag_wire
-from enforcer.observe.counters import TCP, Flow, Key, Missed, Snapshot, Volume
+from enforcer.observe.contract import ROOT_CGROUP
+from enforcer.observe.counters import TCP, Flow, Key, Missed, Snapshot, Volume, by_address
 from enforcer.observe.diag_wire import LISTEN, Connection
 from enforcer.observe.idle import Idle
 from enforcer.observe.loader import Refused
@@ -123,7 +124,8 @@ def flow(connection: Connection, listening: set[int]) -> Flow:
     server = local < remote if local != remote else connection.local < connection.remote
     if local >= EPHEMERAL_FLOOR and remote >= EPHEMERAL_FLOOR and (local in listening) != (remote in listening):
         server = local in listening
-    return Flow(connection.cgroup, connection.remote, local if server else remote, server, TCP)
+    cgroup = by_address(connection.local) if connection.cgroup <= ROOT_CGROUP else connection.cgroup
+    return Flow(cgroup, connection.remote, local if server else remote, server, TCP)
 
 
 def volume(connection: Connection) -> Volume:

@@ -1,6 +1,4 @@
 /* Counting by pair of cgroups, and finding the cgroup of a task or of a socket. PAIRS: how many keys there may be. */
-#define ROOT_CGROUP 1 /* kernel threads and the idle tasks */
-
 BPF_TABLE("percpu_hash", struct pair_key, struct pair_value, pairs, PAIRS);
 
 static __always_inline void count_pair(struct pair_key *key, u64 bytes) {

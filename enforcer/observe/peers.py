@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from enforcer.observe.counters import Flow, Volume, address
 from enforcer.observe.edges import End, Local, Remote, local
-from enforcer.observe.residents import LocalContainer, Residents
+from enforcer.observe.residents import LocalContainer, Residents, only_or_pod
 
 
 class Peers:
@@ -56,4 +56,4 @@ class Peers:
 def _one_of(pod: Sequence[LocalContainer], asking: set[str]) -> Local:
     """The only container of a pod, or the only one that asks; else no more than the pod."""
     candidates = [container for container in pod if container.container_id in asking] or pod
-    return local(candidates[0]) if len(candidates) == 1 else Local(pod[0].pod_uid)
+    return local(only_or_pod(tuple(candidates)))

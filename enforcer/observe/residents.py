@@ -4,11 +4,11 @@ Traffic is read some seconds after it flowed, so a container that has ended mean
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
-from enforcer.observe.counters import peer
+from enforcer.observe.counters import by_address, peer
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
@@ -80,7 +80,10 @@ class Residents:
             current,
             gone,
             node_addresses,
-            {cgroup: container for container in everyone for cgroup in container.cgroup_ids},
+            {
+                **{by_address(address): only_or_pod(pod) for address, pod in pods.items()},
+                **{cgroup: container for container in everyone for cgroup in container.cgroup_ids},
+            },
             {pid: container for container in everyone for pid in container.pids},
             pods,
         )
@@ -100,6 +103,7 @@ class Residents:
         return Residents._indexed(self.current, kept, self.node_addresses)
 
     def by_cgroup(self, cgroup: int) -> LocalContainer | None:
+        """Whose sockets have this cgroup, as in a flow's `cgroup`: where that is an address, see `only_or_pod`."""
         return self._by_cgroup.get(cgroup)
 
     def by_pid(self, pid: int) -> LocalContainer | None:
@@ -114,3 +118,8 @@ class Residents:
         if container.host_network:
             return self.node_addresses
         return frozenset(peer(address) for address in container.addresses)
+
+
+def only_or_pod(pod: tuple[LocalContainer, ...]) -> LocalContainer:
+    """The only container of a pod; else the pod as one container, without an id."""
+    return pod[0] if len(pod) == 1 else replace(pod[0], container_id="")

@@ -42,18 +42,16 @@ static __always_inline void account_socket(void *sk, u8 protocol, long bytes, in
         return;
     }
     u32 local = head.num, remote = __builtin_bswap16(head.dport);
-    if (!remote) {
+    u64 cgroup = bpf_get_current_cgroup_id();
+    if (head.family == AF_INET6 && (cgroup == ROOT_CGROUP || local == remote))
+        bpf_probe_read_kernel(own, 16, sk + OFFSET_sock_common_skc_v6_rcv_saddr);
+    if (!remote)
         key.server = 1; /* unconnected, as the sockets of UDP servers are */
-    } else if (local != remote) {
-        key.server = is_server(local, remote);
-    } else {
-        if (head.family == AF_INET6)
-            bpf_probe_read_kernel(own, 16, sk + OFFSET_sock_common_skc_v6_rcv_saddr);
-        key.server = address_below(own, key.peer);
-    }
+    else
+        key.server = local == remote ? address_below(own, key.peer) : is_server(local, remote);
     key.port = key.server ? local : remote;
+    key.cgroup = local_end(cgroup, own);
     key.protocol = protocol;
-    key.cgroup = bpf_get_current_cgroup_id();
     count(&key, bytes, received);
 }
 

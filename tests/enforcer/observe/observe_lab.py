@@ -66,27 +66,34 @@ class Lab:
             run("ip", "-n", name, "link", "set", end, "up")
         return a, b
 
-    def start(self, *command, cgroup, namespace=None):
-        """A process inside `cgroup` and `namespace`, killed at the end of the test."""
+    def start(self, *command, cgroup=None, namespace=None):
+        """A process inside `cgroup` and `namespace`, killed at the end of the test. Without a cgroup it is in the root."""
         inside = ["ip", "netns", "exec", namespace] if namespace else []
-        shell = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(cgroup.path / "cgroup.procs"), *inside, *command]
+        shell = [
+            "sh",
+            "-c",
+            'echo $$ > "$0" && exec "$@"',
+            str((cgroup.path if cgroup else cgroup_root()) / "cgroup.procs"),
+            *inside,
+            *command,
+        ]
         process = subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._stack.callback(end, process)
         return process
 
-    def serve(self, kind, address, port, request, reply, *, cgroup, namespace=None):
+    def serve(self, kind, address, port, request, reply, *, cgroup=None, namespace=None):
         arguments = map(str, (kind, address, port, request, reply))
         process = self.start(sys.executable, "-SE", str(PEER), "serve", *arguments, cgroup=cgroup, namespace=namespace)
         assert process.stdout.readline() == "ready\n"
         return process
 
-    def ask(self, kind, address, port, request, reply, count, *extra, cgroup, namespace=None):
+    def ask(self, kind, address, port, request, reply, count, *extra, cgroup=None, namespace=None):
         """Run a client to its end."""
         with self.asking(kind, address, port, request, reply, count, *extra, cgroup=cgroup, namespace=namespace):
             pass
 
     @contextmanager
-    def asking(self, *arguments, cgroup, namespace=None):
+    def asking(self, *arguments, cgroup=None, namespace=None):
         """A client that has had all its replies and keeps its connection open as long as the context."""
         command = [sys.executable, "-SE", str(PEER), "ask", *map(str, arguments)]
         process = self.start(*command, cgroup=cgroup, namespace=namespace)

@@ -1,8 +1,10 @@
+from ipaddress import ip_address
+
 import pytest
-from observe_lab import flows, run
+from observe_lab import cgroup_root, flows, run
 
 from enforcer.observe import cgroup_skb
-from enforcer.observe.counters import TCP, UDP, Missed, Volume
+from enforcer.observe.counters import TCP, UDP, Flow, Missed, Volume, by_address, peer
 
 pytestmark = pytest.mark.bpf
 
@@ -111,6 +113,19 @@ def test_on_loopback_client_and_server_are_told_apart_by_cgroup(lab, pods, colle
         ("client", "127.0.0.1", 5003, False, TCP): Volume(ASKED, REQUESTS, ANSWERED, REQUESTS),
         ("server", "127.0.0.1", 5003, True, TCP): Volume(ANSWERED, REQUESTS, ASKED, REQUESTS),
     }
+
+
+@pytest.mark.parametrize(("client", "server"), [("10.87.0.1", "10.87.0.2"), ("fd87::1", "fd87::2")])
+def test_processes_in_the_root_cgroup_are_known_by_their_address(lab, pods, client, server):
+    collector = cgroup_skb.open_collector(cgroup_root())
+    collector.attach()
+    lab.serve("tcp", server, 5003, REQUEST, REPLY, namespace=pods["server"]["namespace"])
+    lab.ask("tcp", server, 5003, *EXCHANGE, namespace=pods["client"]["namespace"])
+    counted = collector.drain().counters
+    collector.close()
+    own, other = peer(ip_address(client)), peer(ip_address(server))
+    assert counted[Flow(by_address(own), other, 5003, False, TCP)].tx_bytes == ASKED
+    assert counted[Flow(by_address(other), own, 5003, True, TCP)].rx_bytes == ASKED
 
 
 def test_of_two_hundred_peers_in_a_map_for_64_every_byte_is_recorded_or_counted_as_lost(lab, pods):

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from enforcer.observe.attribution import attribute
-from enforcer.observe.counters import TCP, UDP, Flow, Pair, Volume, peer
+from enforcer.observe.counters import TCP, UDP, Flow, Pair, Volume, by_address, peer
 from enforcer.observe.edges import Amount, Edge, Local, Remote, Unattributed
 from enforcer.observe.residents import LocalContainer, Residents
 
@@ -97,6 +97,22 @@ def test_a_pod_of_several_containers_is_named_as_a_pod_where_the_client_cannot_b
 def test_inside_a_pod_the_port_joins_client_and_server(address):
     found = attribute(served(APP, address, 8080, ANSWERS) | asked(SIDECAR, address, 8080, REQUESTS), RESIDENTS)
     assert set(found.edges) == both_ways(end(SIDECAR), end(APP), REQUESTS, 8080)
+
+
+def test_ends_known_by_their_address_alone_are_their_pods():
+    """Where the runtime uses cgroup v1, all are in the root of cgroup v2."""
+    database, web, pair = (by_address(peer(address)) for address in (DB_IP, WEB_IP, PAIR_IP))
+    found = attribute(
+        {
+            Flow(database, peer(WEB_IP), 5432, True, TCP): ANSWERS,
+            Flow(web, peer(DB_IP), 5432, False, TCP): REQUESTS,
+            Flow(pair, peer(OUTSIDE), 443, False, TCP): REQUESTS,
+        },
+        RESIDENTS,
+    )
+    assert set(found.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432) | both_ways(
+        Local("pod-pair"), Remote(OUTSIDE), REQUESTS, 443, by_server=False
+    )
 
 
 def test_the_same_port_in_another_pod_is_another_server():

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from enforcer.observe import cgroup_skb, chain
@@ -56,6 +59,30 @@ def test_the_best_hook_that_this_kernel_allows_is_chosen(bpf_allowed):
     choice = choose(Sources(chain.cgroup_root(), list))
     choice.collector.close()
     assert (choice.collector.name, choice.refusals) == (cgroup_skb.NAME, ())
+
+
+# Chooses with the capabilities that the arguments leave, and prints what.
+CHOOSER = """
+from enforcer.observe import chain
+print(chain.choose(chain.Sources(chain.cgroup_root(), list)).collector.name)
+"""
+
+
+@pytest.mark.bpf
+@pytest.mark.parametrize(
+    ("capabilities", "name"),
+    [
+        (["bpf", "net_admin"], "cgroup_skb"),
+        (["bpf", "perfmon"], "socket_tracepoints"),
+        (["sys_admin"], "cgroup_skb"),
+        (["net_admin"], "none"),
+    ],
+)
+def test_few_capabilities_are_enough(bpf_allowed, capabilities, name):
+    """CAP_SYS_ADMIN, which stands for both others, is not among those needed."""
+    kept = ",".join(["-all", *(f"+{capability}" for capability in capabilities)])
+    command = ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", sys.executable, "-c", CHOOSER]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == name + "\n"
 
 
 @pytest.mark.bpf

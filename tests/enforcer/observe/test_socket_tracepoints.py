@@ -1,8 +1,10 @@
+from ipaddress import ip_address
+
 import pytest
 from observe_lab import flows
 
 from enforcer.observe import socket_tracepoints
-from enforcer.observe.counters import TCP, UDP, Volume
+from enforcer.observe.counters import TCP, UDP, Flow, Volume, by_address, peer
 
 pytestmark = pytest.mark.bpf
 
@@ -34,6 +36,16 @@ def test_both_ends_count_every_byte_and_call(lab, pods, collector, kind, client,
     assert counted["server", seen_by_server, 5003, True, protocol].rx_bytes == asked
     assert counted["server", seen_by_server, 5003, True, protocol] == Volume(answered, REQUESTS, asked, REQUESTS)
     assert len(counted) == 2
+
+
+@pytest.mark.parametrize(("client", "server"), [("10.87.0.1", "10.87.0.2"), ("fd87::1", "fd87::2")])
+def test_processes_in_the_root_cgroup_are_known_by_their_address(lab, pods, collector, client, server):
+    lab.serve("tcp", server, 5003, REQUEST, REPLY, namespace=pods["server"]["namespace"])
+    lab.ask("tcp", server, 5003, REQUEST, REPLY, REQUESTS, namespace=pods["client"]["namespace"])
+    counted = collector.drain().counters
+    own, other = peer(ip_address(client)), peer(ip_address(server))
+    assert counted[Flow(by_address(own), other, 5003, False, TCP)].tx_bytes == REQUESTS * REQUEST
+    assert counted[Flow(by_address(other), own, 5003, True, TCP)].rx_bytes == REQUESTS * REQUEST
 
 
 def test_a_v4_client_of_a_v6_socket_is_the_v4_peer(lab, pods, collector):
