@@ -171,6 +171,22 @@ class Occupancy:
         rows = self.load(machine, but).rows
         return {node.id: rows.get(node.id, EMPTY).memory for node in machine.numa_nodes}
 
+    def kept(self, machine: Machine, but: str = "") -> dict[int, int]:
+        """Thousandths that groups (other than `but`) which told their size will still ask for, where most of each is.
+
+        Missing members are taken to be like the average of those that are there.
+        """
+        found: dict[int, int] = {}
+        for group in {self.seats[key].group for key in self.directory.sized} - {but}:
+            seats = self.members(group)
+            missing = max(seat.size for seat in seats) - len({seat.pod for seat in seats})
+            homes = [one for seat in seats for one in seat.numa_nodes & machine.cpu_nodes]
+            if missing > 0 and homes:
+                home = max(homes, key=lambda one: (homes.count(one), -one))
+                asked = sum(seat.demand.cpu_milli for seat in seats)
+                found[home] = found.get(home, 0) + missing * asked // len({seat.pod for seat in seats})
+        return found
+
     def members(self, group: str, but: str = "") -> list[Seat]:
         """The seats of a group's pods, without those of the pod `but`."""
         found = (self.seats[key] for key in self.directory.by_group.get(group, ()))
@@ -201,7 +217,7 @@ def fingerprint(seats: Iterable[Seat], holdings: Iterable[Holding]) -> int:
     """64 bits that are equal when two ends hold the same placements, in whatever order they learned of them."""
     lines = [
         f"s {one.key} {one.group} {one.numa_nodes} {one.demand.cpu_milli} {one.demand.memory}"
-        f" {one.pool} {one.alone:d} {[*map(tuple, one.parts)]}"
+        f" {one.pool} {one.alone:d} {one.size} {[*map(tuple, one.parts)]}"
         for one in seats
     ]
     lines += [f"h {one.container} {one.seat} {one.cpus} {one.mems} {one.exclusive} {one.foreign:d}" for one in holdings]

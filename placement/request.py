@@ -45,6 +45,7 @@ class Request:
             parts=parts,
             pool=self.pool,
             alone=self.opt_in.alone,
+            size=self.opt_in.size,
         )
 
     @property

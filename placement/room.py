@@ -80,7 +80,7 @@ class Room:
     could become its own (None when it shares); memory by account, and real, in bytes; kin, its share of the kin
     weight. usable: the NUMA nodes where it may go. need: the thousandths it needs; real_need: the bytes that it has
     yet to take. load: what all other seats put on the machine. rest: thousandths that the rest of its group will ask
-    for.
+    for; kept: those that other groups will.
     """
 
     machine: Machine
@@ -97,6 +97,7 @@ class Room:
     real_need: int
     kin: Mapping[int, float]
     rest: int
+    kept: Mapping[int, int]
 
     def weigh(self, mask: int) -> Candidate:
         """What the set of NUMA nodes with this mask, usable ones, is worth."""
@@ -115,7 +116,7 @@ class Room:
             misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
             spills=spills,
             kin=sum(self.kin[one] * counts[one] for one in nodes) / size,
-            room=room_share(left, self.rest),
+            room=room_share(left, self.rest + sum(self.kept.get(one, 0) for one in nodes)),
             empty=empty_share(left, used, 1000 * size),
             span=span(self.machine, nodes),
             left=left,

@@ -1,7 +1,7 @@
 """The numbers that a decision is weighed by: pure functions of a few scalars, each between 0 and 1.
 
     kin     sum over peers of weight x closeness / sum of weights, closeness = 10 / SLIT distance (1 at home)
-    room    how much of what the rest of the group will ask for is still free
+    room    how much of what the rest of the group (and others that told their size) will ask for is still free
     empty   the share of the CPUs that nobody asked for or uses, the newcomer counted in
     span    mean closeness among the NUMA nodes of a wide set: 1 for a single one
     score   (0.7 kin + 0.2 room + 0.1 empty) x span, and 0 where the demand does not fit or the policy does not admit it
@@ -21,7 +21,7 @@ def kin_share(near: float, total: float) -> float:
 
 
 def room_share(left_milli: float, wanted_milli: float) -> float:
-    """left_milli: free CPU beside the newcomer; wanted_milli: what the rest of its group will ask for."""
+    """left_milli: free CPU beside the newcomer; wanted_milli: what is yet to come will ask for."""
     if wanted_milli <= 0 or left_milli >= wanted_milli:
         return 1.0
     return max(0.0, left_milli / wanted_milli)

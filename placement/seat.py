@@ -25,7 +25,7 @@ class Seat:
     key: the pod's uid, or UID/CONTAINER-NAME in container scope, or a container's id where it has not opted in.
     group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
     parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
-    with no other opted-in pod, those in the reclaimed pool aside.
+    with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not told.
     """
 
     key: str
@@ -36,6 +36,7 @@ class Seat:
     parts: tuple[Part, ...] = ()
     pool: Pool = Pool.SHARED
     alone: bool = False
+    size: int = 0
 
     @property
     def opted_in(self) -> bool:

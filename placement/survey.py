@@ -40,6 +40,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         real_need=_yet_to_take(occupancy, request),
         kin=pulls(machine, peers_of(occupancy, request, kin), kin),
         rest=kin.room_milli or _rest_of_group(occupancy, request),
+        kept=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
     )
 
 

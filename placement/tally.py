@@ -104,13 +104,14 @@ def _parts(machine: Machine, seat: Seat) -> tuple[Part, ...]:
 class Directory:
     """Seats' keys by pod and by group, containers' ids by seat, and the CPUs that some container has for itself.
 
-    special: keys of seats outside the shared pool, or that want to be alone.
+    special: keys of seats outside the shared pool, or that want to be alone. sized: of those whose group told its size.
     """
 
     by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_group: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_seat: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     special: tuple[str, ...] = ()
+    sized: tuple[str, ...] = ()
     exclusive: int = 0
 
     def changed(
@@ -120,16 +121,18 @@ class Directory:
     ) -> Directory:
         """After these changes, each (before, after)."""
         by_pod, by_group, by_seat = dict(self.by_pod), dict(self.by_group), dict(self.by_seat)
-        special, exclusive = self.special, self.exclusive
+        special, sized, exclusive = self.special, self.sized, self.exclusive
         for before, after in seats:
             if before is not None:
                 _remove(by_pod, before.pod, before.key)
                 _remove(by_group, before.group, before.key)
                 special = tuple(key for key in special if key != before.key)
+                sized = tuple(key for key in sized if key != before.key)
             if after is not None:
                 _add(by_pod, after.pod, after.key)
                 _add(by_group, after.group, after.key)
                 special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
+                sized += (after.key,) if after.size and after.group else ()
         changes = tuple(holdings)
         for old, _ in changes:  # all that go before any that come: CPUs may pass from one to another
             if old is not None:
@@ -139,7 +142,7 @@ class Directory:
             if new is not None:
                 _add(by_seat, new.seat, new.container)
                 exclusive |= new.exclusive.mask
-        return Directory(by_pod, by_group, by_seat, special, exclusive)
+        return Directory(by_pod, by_group, by_seat, special, sized, exclusive)
 
 
 def _add(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:

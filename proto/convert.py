@@ -104,6 +104,7 @@ def seat_to(seat: Seat) -> pb.Seat:
         parts=[pb.Part(numa_node=one, cpu_milli=milli, memory=memory) for one, milli, memory in seat.parts],
         pool="" if seat.pool is Pool.SHARED else seat.pool,
         alone=seat.alone,
+        size=seat.size,
     )
 
 
@@ -118,6 +119,7 @@ def seat_from(message: pb.Seat) -> Seat:
         parts=tuple(Part(one.numa_node, one.cpu_milli, one.memory) for one in message.parts),
         pool=_POOLS.get(message.pool, Pool.SHARED),
         alone=message.alone,
+        size=message.size,
     )
 
 

@@ -139,7 +139,7 @@ class Demand(_message.Message):
     def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Seat(_message.Message):
-    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone")
+    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size")
     KEY_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +148,7 @@ class Seat(_message.Message):
     PARTS_FIELD_NUMBER: _ClassVar[int]
     POOL_FIELD_NUMBER: _ClassVar[int]
     ALONE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
     key: str
     pod: str
     group: str
@@ -156,7 +157,8 @@ class Seat(_message.Message):
     parts: _containers.RepeatedCompositeFieldContainer[Part]
     pool: str
     alone: bool
-    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ...) -> None: ...
+    size: int
+    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ...) -> None: ...
 
 class Part(_message.Message):
     __slots__ = ("numa_node", "cpu_milli", "memory")

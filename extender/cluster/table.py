@@ -19,10 +19,16 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
 
     Columns: id, thousandths unrequested, of all its CPUs, used, bytes by account, bytes really free, seats.
     """
-    if occupancy.directory.special or any(share >= STALLED for share in occupancy.stalled.values()) or not machine.mems:
+    directory = occupancy.directory
+    if (
+        directory.special
+        or (directory.sized and occupancy.kept(machine))
+        or any(share >= STALLED for share in occupancy.stalled.values())
+        or not machine.mems
+    ):
         return None
     rows = occupancy.load(machine).rows
-    taken = occupancy.directory.exclusive | occupancy.reserved.mask
+    taken = directory.exclusive | occupancy.reserved.mask
     found = []
     for one in machine.cpu_nodes:
         cpus = machine.node(one).cpus.mask

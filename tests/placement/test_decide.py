@@ -95,6 +95,14 @@ class TestRoom:
         before = before.without_pod("z")
         assert decide(SMALL, before, asks("a", 1, size=3), Kin()).numa_nodes == nodes("0")
 
+    def test_strangers_leave_room_for_a_group_that_told_its_size(self):
+        before = filled(XEON, asks("a", 8, size=4), asks("x", 12, group="shop/x"))
+        assert before.seats["a"].numa_nodes == nodes("0")
+        stranger = asks("stranger", 4, group="shop/y")
+        assert decide(XEON, before, stranger, Kin()).numa_nodes == nodes("1"), "0 is emptier, and promised"
+        complete = filled(XEON, *(asks(pod, 4, size=4) for pod in "abcd"), asks("x", 20, group="shop/x"))
+        assert decide(XEON, complete, stranger, Kin()).numa_nodes == nodes("0")
+
     def test_what_the_extender_knows_of_the_rest_goes_before_the_size(self):
         full = filled(XEON, asks("x", 30, group="shop/x"))
         assert decide(XEON, full, asks("a", 1), Kin(room_milli=20_000)).numa_nodes == nodes("1")
