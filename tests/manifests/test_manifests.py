@@ -9,6 +9,7 @@ import yaml
 
 from enforcer.options import configured, run_options
 from extender.config import load
+from extender.kube.tokens import AUDIENCE
 from standins.apiserver import schema
 from standins.apiserver.kinds import from_definition
 from tests.manifests.rendered import MANIFESTS, OVERLAYS, files, one, rendered
@@ -48,6 +49,13 @@ def test_every_file_is_as_kubernetes_has_it(version):
 def test_the_extender_takes_its_arguments(objects):
     config = load(arguments(objects, "Deployment", "numakin-extender"), {})
     assert (config.listen, config.grpc_listen) == ("0.0.0.0:8080", "0.0.0.0:8081")
+
+
+def test_the_extender_believes_the_enforcers_account_alone(objects):
+    config = load(arguments(objects, "Deployment", "numakin-extender"), {})
+    enforcer = one(objects, "DaemonSet", "numakin-enforcer")
+    account = enforcer["spec"]["template"]["spec"]["serviceAccountName"]
+    assert config.enforcer_account == f"{enforcer['metadata']['namespace']}:{account}"
 
 
 def test_the_enforcer_takes_its_arguments(objects):
@@ -129,7 +137,7 @@ def test_the_enforcer_has_powers_by_name_and_no_api_rights(objects):
     assert set(context["capabilities"]["add"]) == {"BPF", "PERFMON", "NET_ADMIN", "SYS_PTRACE", "SYS_RESOURCE"}
     assert spec["automountServiceAccountToken"] is False
     (token,) = [each["projected"]["sources"] for each in spec["volumes"] if "projected" in each]
-    assert [each["serviceAccountToken"]["audience"] for each in token] == ["numakin"]
+    assert [each["serviceAccountToken"]["audience"] for each in token] == [AUDIENCE]
     bound = [each for each in objects if each["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     subjects = {subject["name"] for each in bound for subject in each["subjects"]}
     assert subjects == {"numakin-extender"}
