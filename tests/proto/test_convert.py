@@ -1,0 +1,103 @@
+"""What placement's values become on the report stream reads back as the same values."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.cpuset import CpuSet, NumaSet
+from placement.decide import Kin, Reason
+from placement.demand import Demand
+from placement.occupancy import Holding, Part, Seat
+from placement.rules import Rules
+from placement.wishes import Pool
+from proto import convert
+from proto import report_pb2 as pb
+from tests import machines
+
+cpus = st.builds(CpuSet.of, st.sets(st.integers(0, 300), max_size=8))
+numa_nodes = st.builds(NumaSet.of, st.sets(st.integers(0, 40), max_size=4))
+amounts = st.integers(0, 2**63 - 1)
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
+demands = st.builds(
+    Demand,
+    cpu_milli=amounts,
+    memory=amounts,
+    memory_limit=st.none() | amounts,
+    hugepages=st.dictionaries(amounts, amounts, max_size=2),
+    estimated=st.frozensets(st.sampled_from(["cpu", "memory"])),
+)
+seats = st.builds(
+    Seat,
+    key=names,
+    pod=names,
+    group=names,
+    numa_nodes=numa_nodes,
+    demand=demands,
+    parts=st.lists(st.builds(Part, st.integers(0, 40), amounts, amounts), max_size=3).map(tuple),
+    pool=st.sampled_from(Pool),
+    alone=st.booleans(),
+    size=st.integers(0, 10_000),
+)
+holdings = st.builds(
+    Holding,
+    container=names,
+    name=names,
+    pod=names,
+    seat=names,
+    cpus=cpus,
+    mems=numa_nodes,
+    exclusive=cpus,
+    foreign=st.booleans(),
+)
+rules = st.builds(Rules, st.booleans(), st.integers(0, 1024), st.booleans())
+
+
+@given(seats)
+def test_a_seat_comes_back(seat):
+    assert convert.seat_from(_sent(convert.seat_to(seat))) == seat
+
+
+@given(holdings)
+def test_a_holding_comes_back(holding):
+    assert convert.holding_from(_sent(convert.holding_to(holding))) == holding
+
+
+@pytest.mark.parametrize("machine", machines.ALL, ids=lambda one: one.name)
+def test_a_machine_comes_back(machine):
+    assert convert.machine_from(_sent(convert.machine_to(machine))) == machine
+
+
+@given(rules)
+def test_the_operators_rules_come_back(told):
+    assert convert.rules_from(_sent(convert.machine_to(machines.SMALL, CpuSet(), told))) == told
+
+
+def test_rules_that_are_not_told_are_the_defaults():
+    assert convert.rules_from(pb.Machine()) == Rules()
+
+
+def test_a_pool_that_is_not_known_here_is_the_shared_one():
+    assert convert.seat_from(pb.Seat(key="a", pool="platinum")).pool is Pool.SHARED
+
+
+def test_kin_are_what_the_promise_tells():
+    expect = pb.Expect(
+        numa_nodes="1",
+        planned="0-1",
+        kin=[pb.KinWeight(pod="a", weight=2.5)],
+        kin_elsewhere=1.5,
+        room_milli=3000,
+    )
+    assert convert.kin_from(expect) == Kin({"a": 2.5}, 1.5, NumaSet.of([1]), NumaSet.of([0, 1]), 3000)
+
+
+def test_a_reason_keeps_its_three_parts():
+    sent = convert.reason_to(Reason("kin", "0.50", "near"))
+    assert (sent.what, sent.number, sent.effect) == ("kin", "0.50", "near")
+
+
+def _sent(message):
+    """Through the wire and back."""
+    return type(message).FromString(message.SerializeToString())
