@@ -11,7 +11,7 @@ REPOSITORY = LAB.parents[2]
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-CONTAINERD_TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "nsenter": "util-linux", "apt-get": "apt"}
+CONTAINERD_TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "nsenter": "util-linux"}
 NUMAVM_TOOLS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs", "qemu-system-x86_64": "qemu-system-x86"}
 
 
@@ -27,6 +27,8 @@ def lacking(tools: dict[str, str]) -> str:
     if os.geteuid() != 0:
         return "needs root"
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+    if shutil.which("apt-get", path=path) is None:
+        return "needs a machine with Debian's apt"
     packages = {package for tool, package in tools.items() if shutil.which(tool, path=path) is None}
     if not KEYRING.exists():
         packages.add("debian-archive-keyring")
