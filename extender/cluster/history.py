@@ -30,11 +30,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One answer to /prioritize. at: on the cluster's clock."""
+    """One answer to /prioritize. at: on the cluster's clock.
+
+    kin_hidden: the pod's group has members, and none of the nodes that they are on was among those to score.
+    """
 
     want: Wanted
     at: float
     rows: tuple[Row, ...]
+    kin_hidden: bool = False
 
 
 class History:

@@ -116,7 +116,8 @@ class Cluster:
             Row(name, sight.view if sight else None, near, score, sight.age if sight else 0.0)
             for name, sight, near, score in zip(names, sights, kin, scores, strict=True)
         )
-        offer = Offer(want, self.clock(), rows)
+        hidden = kin[0].elsewhere > 0 and not any(one.kin for one in weighed) if kin else False
+        offer = Offer(want, self.clock(), rows, hidden)
         best = max(live, key=lambda at: scores[at], default=None)
         chosen = self._predicted(rows[best], want) if best is not None else None
         with self._lock:

@@ -37,6 +37,11 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
 
+        self.kin_hidden = Counter(
+            "numakin_extender_kin_hidden",
+            "Pods whose kin's nodes were not among those to score: full, or left out by percentageOfNodesToScore.",
+            registry=self.registry,
+        )
         self.refusals = Counter(
             "numakin_extender_refusals", "Nodes refused to pods, by reason.", ["reason"], registry=self.registry
         )

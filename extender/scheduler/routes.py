@@ -100,6 +100,9 @@ class Verbs:
             return wire.prioritize_answer(asked.names, [0] * len(asked.names))
         offer = self._cluster.score(want, asked.names)
         scores = [row.score for row in offer.rows]
+        if offer.kin_hidden:
+            self._metrics.kin_hidden.inc()
+            _log.warning("kin's nodes were not offered", pod=_named(asked.pod), group=want.group, nodes=len(scores))
         best = nlargest(LOGGED_BEST, offer.rows, key=lambda row: row.score)
         _log.info(
             "scored", pod=_named(asked.pod), group=want.group, nodes=len(scores),

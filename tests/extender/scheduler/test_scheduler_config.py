@@ -1,0 +1,52 @@
+"""The configurations that we ship name what the extender serves, and don't contradict what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from extender.cluster.state import Cluster
+from extender.config import Config
+from extender.scheduler.metrics import Metrics
+from extender.scheduler.routes import create_app
+from extender.serving import KEEPALIVE
+
+DIRECTORY = Path(__file__).parents[3] / "scheduler-config"
+FILES = sorted(DIRECTORY.glob("*.yaml"))
+
+
+@pytest.fixture(params=FILES, ids=[file.stem for file in FILES])
+def config(request) -> dict:
+    return yaml.safe_load(request.param.read_text())
+
+
+def test_every_verb_is_served(config):
+    served = {rule.rule for rule in create_app(Cluster(), Metrics(), str, refuse=True).url_map.iter_rules()}
+    (extender,) = config["extenders"]
+    verbs = {value for key, value in extender.items() if key.endswith("Verb")}
+    assert {f"/{verb}" for verb in verbs} <= served
+
+
+def test_the_extender_can_never_stop_scheduling(config):
+    (extender,) = config["extenders"]
+    assert extender["ignorable"] is True
+    assert extender["nodeCacheCapable"] is True
+    assert extender["httpTimeout"] == "1s"
+    assert config["percentageOfNodesToScore"] == 100
+
+
+def test_only_the_strict_configuration_asks_for_preempt():
+    with_preempt = [file.stem for file in FILES if "preemptVerb:" in file.read_text()]
+    assert with_preempt == ["kube-scheduler-config-strict"]
+
+
+def test_the_port_is_the_extenders_default(config):
+    (extender,) = config["extenders"]
+    assert extender["urlPrefix"].endswith(":" + Config().listen.rpartition(":")[2])
+
+
+def test_idle_connections_outlive_kube_schedulers():
+    go_idle_timeout = 90
+    assert go_idle_timeout < KEEPALIVE

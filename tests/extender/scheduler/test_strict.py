@@ -1,0 +1,90 @@
+"""Refusing, over real HTTP: only what was asked for, only with the operator's word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.extender.running import Extender, machine, recorded, running, seat
+
+
+def strict(name: str) -> bytes:
+    """The recorded pod with policy single-numa-node and a demand of 6 CPUs."""
+    body = recorded(name, opted_in=True)
+    body = body.replace(b'"annotations":{', b'"annotations":{"policy.numakin.io":"single-numa-node",', 1)
+    return body.replace(b'"cpu":"100m"', b'"cpu":"6"', 1).replace(b'"cpu":"800m"', b'"cpu":"6"', 1)
+
+
+@pytest.fixture
+def refusing(tmp_path):
+    with running(tmp_path, "--refuse") as one:
+        yield one
+
+
+def full(extender: Extender, node: str, *victims: str) -> None:
+    """Half of each NUMA node is taken, by these pods in turn."""
+    low = victims or ("w", "x")
+    extender.enforcer(node).report(machine(), *(seat(uid, str(at % 2), milli=4000) for at, uid in enumerate(low)))
+
+
+def test_a_full_node_is_refused_with_its_reason_and_the_others_are_kept(refusing: Extender):
+    full(refusing, "n1")
+    refusing.enforcer("n2").report(machine())
+    answer = refusing.post("filter", strict("basic-nodecache-true.filter"))
+    assert answer["NodeNames"] == ["n2", "n3"]
+    assert answer["FailedNodes"] == {
+        "n1": "the pod would spread over more NUMA nodes than it needs (numakin)",
+    }
+    assert 'numakin_extender_refusals_total{reason="the pod would' in refusing.get("/metrics")
+
+
+def test_whole_node_objects_are_refused_likewise(refusing: Extender):
+    full(refusing, "n1")
+    answer = refusing.post("filter", strict("basic-nodecache-false.filter"))
+    assert [one["metadata"]["name"] for one in answer["Nodes"]["items"]] == ["n3", "n2"]
+    assert list(answer["FailedNodes"]) == ["n1"]
+
+
+def test_a_node_too_small_for_ever_is_refused_so_that_nobody_is_evicted_for_it(refusing: Extender):
+    refusing.enforcer("n1").report(machine(2, 4))
+    answer = refusing.post("filter", strict("basic-nodecache-true.filter"))
+    assert answer["FailedAndUnresolvableNodes"] == {"n1": "no NUMA node is large enough for the pod (numakin)"}
+
+
+def test_without_the_operators_word_nothing_is_refused(extender: Extender):
+    full(extender, "n1")
+    answer = extender.post("filter", strict("basic-nodecache-true.filter"))
+    assert answer["NodeNames"] == ["n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize("form", ["nodecache-true", "nodecache-false"])
+def test_preempt_keeps_the_nodes_where_evicting_frees_a_numa_node(refusing: Extender, form: str):
+    body = strict(f"{form}.preempt")
+    asked = json.loads(body)
+    victims = asked["NodeNameToMetaVictims"] or asked["NodeNameToVictims"]
+    uids = {
+        node: [pod.get("UID") or pod["metadata"]["uid"] for pod in one.get("Pods") or one["pods"]]
+        for node, one in victims.items()
+    }
+    full(refusing, "n1", *uids["n1"])
+    full(refusing, "n2", "others", "stay")
+    answer = refusing.post("preempt", body)["NodeNameToMetaVictims"]
+    assert sorted(answer) == ["n1", "n3"], "n2's victims free nothing there; of n3 nothing is known"
+    assert [one["UID"] for one in answer["n1"]["Pods"]] == uids["n1"]
+
+
+def test_a_pod_with_one_node_left_holds_its_room_there(extender: Extender):
+    """kube-scheduler asks for no score where there is no choice."""
+    extender.enforcer("n3").report(machine())
+    body = recorded("nominated-nodecache-true.filter", opted_in=True)
+    extender.post("filter", body)
+    (node,) = extender.get("/api/v1/nodes")["nodes"]
+    assert node["assumed"] == [json.loads(body)["Pod"]["metadata"]["uid"]]
+
+
+def test_kin_on_nodes_that_were_not_offered_are_counted(extender: Extender):
+    extender.enforcer("elsewhere").report(machine(), seat("kin", "0"))
+    extender.enforcer("n1").report(machine())
+    extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
+    assert "numakin_extender_kin_hidden_total 1.0" in extender.get("/metrics")

@@ -1,0 +1,70 @@
+"""Options: flags over environment over file, and a clear word about each that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from extender.config import BadConfig, Config, load
+
+
+def test_without_anything_the_defaults_hold():
+    assert load([], {}) == Config()
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
+    file = tmp_path / "extender.toml"
+    file.write_text('listen = "127.0.0.1:1"\ngrpc-listen = "127.0.0.1:2"\nthreads = 3\nrefuse = true\n')
+    environment = {"NUMAKIN_CONFIG": str(file), "NUMAKIN_GRPC_LISTEN": "127.0.0.1:20", "NUMAKIN_KUBE": "false"}
+    config = load(["--listen", "127.0.0.1:10"], environment)
+    assert (config.listen, config.grpc_listen, config.threads) == ("127.0.0.1:10", "127.0.0.1:20", 3)
+    assert (config.refuse, config.kube) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--listen", "8080"], "--listen must be HOST:PORT, not '8080'"),
+        (["--grpc-listen", "x:99999"], "--grpc-listen must be HOST:PORT, not 'x:99999'"),
+        (["--threads", "many"], "Expected `int`, got `str` - at `threads`"),
+        (["--threads", "0"], "--threads must be within 1..256, not 0"),
+        (["--hold", "0.5"], "--hold must be within 1..3600, not 0.5"),
+        (["--tls-cert", "a.crt"], "--tls-cert and --tls-key belong together"),
+        (["--grpc-tls-client-ca", "ca.crt"], "--grpc-tls-cert and --grpc-tls-key belong together"),
+        (["--enforcer-account", "enforcer"], "--enforcer-account must be NAMESPACE:NAME, not 'enforcer'"),
+        (["--config", "/nowhere.toml"], "/nowhere.toml: [Errno 2] No such file or directory: '/nowhere.toml'"),
+    ],
+)
+def test_a_bad_option_is_named_with_what_is_allowed(arguments, text):
+    with pytest.raises(BadConfig) as caught:
+        load(arguments, {})
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("listn = 'x'", "unknown option 'listn'; known: listen, "),
+        ("threads = '8'", "Expected `int`, got `str` - at `threads`"),
+        ("threads = ", "Invalid value"),
+    ],
+    ids=["unknown", "type", "syntax"],
+)
+def test_a_bad_file_is_named(tmp_path: Path, content: str, text: str):
+    file = tmp_path / "extender.toml"
+    file.write_text(content)
+    with pytest.raises(BadConfig) as caught:
+        load(["--config", str(file)], {})
+    assert str(caught.value).startswith(f"{file}: ")
+    assert text in str(caught.value)
+
+
+def test_help_names_every_option_and_gives_examples(capsys):
+    with pytest.raises(SystemExit) as left:
+        load(["--help"], {})
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    for name in Config.__dataclass_fields__:
+        assert "--" + name.replace("_", "-") in text
