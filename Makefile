@@ -21,6 +21,9 @@ $(READY): pyproject.toml setup/debian-packages setup/install
 demo: $(READY)  ## the main job on this machine, without a cluster (ARGS=--keep leaves it running)
 	@$(PYTHON) -m demo $(ARGS)
 
+simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
+	@$(PYTHON) -m benchmarks.cluster $(ARGS)
+
 test: $(READY)  ## all tests (ARGS=... for pytest)
 	@$(PYTHON) -m pytest $(ARGS)
 

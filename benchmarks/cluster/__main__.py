@@ -1,0 +1,72 @@
+"""`make simulate`: a simulated cluster under load, with what it shows of the extender.
+
+examples:
+  python -m benchmarks.cluster                           10 nodes, then 100
+  python -m benchmarks.cluster --nodes 1000              kube-scheduler offers 420 of them
+  python -m benchmarks.cluster --nodes 1000 --percentage-of-nodes-to-score 100
+  python -m benchmarks.cluster --nodes 10 --json         for machines
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.cluster import show
+from benchmarks.cluster.driver import Plan
+from benchmarks.cluster.extender import ExtenderGone
+from benchmarks.cluster.simulation import simulated
+
+
+def main() -> int:
+    options = _options()
+    console = Console(stderr=options.json, width=max(show.WIDTH, Console().width))
+    found = []
+    for nodes in options.nodes or [10, 100]:
+        plan = Plan(
+            nodes=nodes,
+            seed=options.seed,
+            percentage=options.percentage_of_nodes_to_score,
+            burst=options.burst,
+            lockstep=options.lockstep,
+        )
+        with tempfile.TemporaryDirectory(prefix="numakin-simulate.") as folder:
+            try:
+                outcome = simulated(Path(folder), plan, lambda text: console.print(f"[dim]{text}"))
+            except ExtenderGone as gone:
+                console.print(f"numakin simulate: {gone}", (Path(folder) / "extender.log").read_text()[-2000:])
+                return 1
+        show.outcome(console, outcome)
+        found.append(outcome)
+    if options.json:
+        print(json.dumps([asdict(one) for one in found]))
+    return 1 if any(one.over_commitments for one in found) else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make simulate ARGS=...", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, action="append", help="may be given several times (default: 10 and 100)")
+    parser.add_argument("--seed", type=int, default=1, help="other machines, pods and orders (default: 1)")
+    parser.add_argument("--burst", type=int, default=200, help="members that come at once (default: 200)")
+    parser.add_argument(
+        "--percentage-of-nodes-to-score", type=int, default=0, help="as kube-scheduler's (default: 0, its own choice)"
+    )
+    parser.add_argument(
+        "--lockstep",
+        action="store_true",
+        help="bind a burst's next member only once the one before is promised: the same placements in every run",
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON on stdout")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""The cluster as a whole, and what can be done in it: pods are placed, ended, and talk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from benchmarks.cluster.control_plane import ControlPlane
+from benchmarks.cluster.extender import ExtenderProcess, TimedClient, until
+from benchmarks.cluster.fleet import Fleet, Terms
+from benchmarks.cluster.kube import Kube
+from benchmarks.cluster.load import Replica, locality, talks, together
+from benchmarks.cluster.node import Landing, Order
+from benchmarks.cluster.observers import Calls
+from benchmarks.cluster.population import population
+from benchmarks.cluster.remote import Remote
+from benchmarks.cluster.scheduling import Room, SamplingScheduler
+from standins.scheduler.extender_client import ExtenderClient
+
+WATCH_WITHIN_S = 5.0
+"""How long an extender that watches the API server may take to begin with it."""
+
+CLIENT_S = 30.0
+"""kube-scheduler would give up sooner; here a slow answer is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to simulate. percentage: kube-scheduler's percentageOfNodesToScore, 0 for its default.
+
+    burst: members of the group that comes at once. lockstep: in the burst too each step waits for what the one before
+    has caused, so that the placements are the same in every run.
+    """
+
+    nodes: int
+    seed: int = 1
+    percentage: int = 0
+    heartbeat_s: float = 5.0
+    kubelet_s: float = 1.0
+    burst: int = 200
+    lockstep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that was scheduled."""
+
+    replica: Replica
+    uid: str
+    node: str
+    ip: str
+    bound_at: float
+
+
+class Cluster:
+    """A context manager. watched: whether the extender follows the API server; without, nothing is ever promised.
+
+    hidden: pods whose group was running already, but on none of the nodes that kube-scheduler offered.
+    """
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.plan, self._folder = plan, folder
+        self.random = Random(plan.seed)
+        self.specs = {one.name: one for one in population(plan.nodes, self.random)}
+        self.pods: dict[Replica, Pod] = {}
+        self.places: dict[Replica, tuple[str, str]] = {}
+        self.landings: list[Landing] = []
+        self.watched = False
+        self.hidden = 0
+        self._addresses = 0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _start(self) -> None:
+        kubeconfig = self._folder / "kubeconfig"
+        control_plane = self._remote(ControlPlane, kubeconfig, list(self.specs))
+        self.kube = Kube(control_plane.call("url"))
+        self._stack.callback(self.kube.close)
+        self.extender = ExtenderProcess(self._folder, kubeconfig)
+        self._stack.callback(self.extender.stop)
+        self.extender.start()
+        self.watched = control_plane.call("watched", WATCH_WITHIN_S)
+        kubelet_s = self.plan.kubelet_s if self.watched else 0.0
+        terms = Terms(self.extender.grpc, kubelet_s=kubelet_s, heartbeat_s=self.plan.heartbeat_s)
+        self.fleet = self._remote(Fleet, list(self.specs.values()), terms)
+        self.fleet.call("dial")
+        self.settled()
+        self.client = TimedClient(ExtenderClient(self.extender.http, CLIENT_S))
+        self._stack.callback(self.client.close)
+        rooms = {name: Room(one.allocatable_milli, one.memory) for name, one in self.specs.items()}
+        self.scheduler = SamplingScheduler(rooms, self.client, percentage=self.plan.percentage)
+
+    def _remote(self, make: Callable[..., object], *arguments: object) -> Remote:
+        found = Remote(make, *arguments)
+        self._stack.callback(found.close)
+        return found
+
+    def settled(self) -> None:
+        """Every node has told everything, and the extender counts it as live."""
+        silent = self.fleet.call("settled")
+        if silent:
+            raise RuntimeError(f"{len(silent)} enforcers are not heard, the first is {silent[0]}")
+        until(lambda: self.extender.live() == len(self.specs), "not every node is live")
+
+    def place(self, replicas: Iterable[Replica]) -> list[Landing]:
+        """One after the other: the extender knows all of a pod's start before the next is scheduled."""
+        return [landing for one in replicas for landing in self.run([self.schedule(one)])]
+
+    def schedule(self, replica: Replica) -> Pod:
+        """Created, scheduled, bound."""
+        body = self.kube.create_pod(replica.namespace, replica.body())
+        node = self.scheduler.schedule(body, replica.workload, _room(replica))
+        kin = {pod.node for one, pod in self.pods.items() if one.namespace == replica.namespace}
+        self.hidden += bool(kin) and kin.isdisjoint(self.scheduler.offered)
+        self._addresses += 1
+        address = f"10.{self._addresses >> 16}.{self._addresses >> 8 & 255}.{self._addresses & 255}"
+        self.kube.bind(replica.namespace, replica.name, node)
+        pod = Pod(replica, body["metadata"]["uid"], node, address, time.monotonic())
+        self.pods[replica] = pod
+        return pod
+
+    def promised(self, pod: Pod) -> None:
+        """Waits until the pod's promise is on its node, at most as long as its kubelet would."""
+        self.fleet.call("promised", pod.node, pod.uid, pod.bound_at)
+
+    def run(self, pods: Sequence[Pod]) -> list[Landing]:
+        """What the kubelets do with bound pods."""
+        landings: list[Landing] = self.fleet.call("run", [_order(one) for one in pods])
+        for pod, landing in zip(pods, landings, strict=True):
+            self.places[pod.replica] = (landing.node, landing.numa_nodes)
+            self.kube.running(pod.replica.namespace, pod.replica.name, pod.ip)
+        self.landings += landings
+        return landings
+
+    def end(self, replicas: Iterable[Replica]) -> None:
+        """Deleted, and their containers stopped."""
+        pods = [self.pods.pop(one) for one in replicas]
+        self.fleet.call("stop", [(one.node, one.uid) for one in pods])
+        for one in pods:
+            self.kube.delete_pod(one.replica.namespace, one.replica.name)
+            self.scheduler.forget(one.node, one.replica.workload, _room(one.replica))
+            del self.places[one.replica]
+
+    def talk(self, replicas: Iterable[Replica], *, requests: float, seconds: float) -> None:
+        """These pods serve so many hundreds of their users' requests, and observers tell of it."""
+        said = [
+            Calls(
+                client=self.pods[one.source].uid,
+                client_ip=self.pods[one.source].ip,
+                server=self.pods[one.target].uid,
+                service_ip=service_ip(one.target),
+                bytes=round(one.calls * requests * one.size),
+                count=max(1, round(one.calls * requests)),
+            )
+            for one in talks(replicas)
+        ]
+        self.fleet.call("talk", said, seconds)
+
+    def lose(self, nodes: Sequence[str]) -> list[Replica]:
+        """Nodes lose power, and the control plane gives them up; the pods that were there."""
+        self.fleet.call("lose", nodes)
+        self.scheduler.remove(nodes)
+        for name in nodes:
+            del self.specs[name]
+            self.kube.delete_node(name)
+        gone = [one for one, pod in self.pods.items() if pod.node in nodes]
+        self.end(gone)
+        return gone
+
+    def reconnect(self) -> None:
+        """kube-scheduler's connection, after the extender went away."""
+        self.client.close()
+        self.client.client = ExtenderClient(self.extender.http, CLIENT_S)
+
+    def locality(self, replicas: Iterable[Replica] | None = None) -> float:
+        """Of these replicas' calls; of all that run by default."""
+        return locality(self.places if replicas is None else replicas, self.places)
+
+    def kin_share(self, replica: Replica) -> float:
+        """The share of this replica's own calls that are local, among those that run now."""
+        near = [one for one in self.places if one.namespace == replica.namespace]
+        mine = [one for one in talks(near) if replica in (one.source, one.target)]
+        total = sum(one.calls for one in mine)
+        local = sum(one.calls for one in mine if together(self.places[one.source], self.places[one.target]))
+        return local / total if total else 0.0
+
+    def digest(self) -> str:
+        """Of all placements."""
+        rows = sorted((one.namespace, one.name, *place) for one, place in self.places.items())
+        return blake2b(repr(rows).encode(), digest_size=8).hexdigest()
+
+
+def service_ip(replica: Replica) -> str:
+    """The address of the Service before its Deployment, by which all others know it."""
+    first, second = blake2b(replica.workload.encode(), digest_size=2).digest()
+    return f"10.96.{first}.{second}"
+
+
+def _room(replica: Replica) -> Room:
+    return Room(replica.cpu_milli, replica.memory)
+
+
+def _order(pod: Pod) -> Order:
+    replica = pod.replica
+    return Order(
+        node=pod.node,
+        uid=pod.uid,
+        namespace=replica.namespace,
+        name=replica.name,
+        container=replica.service.name,
+        annotations=replica.annotations,
+        labels=replica.labels,
+        cpu_milli=replica.cpu_milli,
+        memory=replica.memory,
+        ip=pod.ip,
+        bound_at=pod.bound_at,
+    )

@@ -1,0 +1,59 @@
+"""What controllers, kube-scheduler and kubelets do at the API server, over one kept HTTP connection."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from standins.apiserver.server import ADMIN_TOKEN
+
+TIMEOUT_S = 30.0
+
+
+class Kube:
+    """RuntimeError when the API server refuses."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)
+        self._namespaces = {"default"}
+
+    def create_pod(self, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The pod as it is stored; its namespace is made when it is not there."""
+        if namespace not in self._namespaces:
+            self._ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+            self._namespaces.add(namespace)
+        return self._ask("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+
+    def bind(self, namespace: str, pod: str, node: str) -> None:
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        self._ask(
+            "POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", {"metadata": {"name": pod}, "target": target}
+        )
+
+    def running(self, namespace: str, pod: str, ip: str) -> None:
+        status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]}
+        self._ask("PATCH", f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": status})
+
+    def delete_pod(self, namespace: str, pod: str) -> None:
+        """At once, as for a kubelet that has ended it."""
+        self._ask("DELETE", f"/api/v1/namespaces/{namespace}/pods/{pod}", {"gracePeriodSeconds": 0})
+
+    def delete_node(self, name: str) -> None:
+        self._ask("DELETE", f"/api/v1/nodes/{name}", {})
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Content-Type": kind, "Authorization": f"Bearer {ADMIN_TOKEN}"}
+        self._connection.request(method, path, json.dumps(body), headers)
+        answer = self._connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
+        found: dict[str, Any] = json.loads(text)
+        return found

@@ -1,0 +1,170 @@
+"""The workload generator: applications as Deployments of replicas that call each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from benchmarks.graphs.app import App, Service, app
+from benchmarks.graphs.hotel_reservation import HOTEL_RESERVATION
+from benchmarks.graphs.media_microservices import MEDIA_MICROSERVICES
+from benchmarks.graphs.online_boutique import ONLINE_BOUTIQUE
+from benchmarks.graphs.social_network import SOCIAL_NETWORK
+from benchmarks.graphs.train_ticket import TRAIN_TICKET
+
+APPS = (ONLINE_BOUTIQUE, HOTEL_RESERVATION, MEDIA_MICROSERVICES, SOCIAL_NETWORK)
+
+LOADS = (1, 2, 4)
+"""How much busier than its manifests an instance is: its requests are scaled by one of these."""
+
+MIB = 1 << 20
+MEMORY_PER_CPU = 1024 * MIB
+LEAST_MEMORY = 128 * MIB
+
+GROUP, SIZE = "group.numakin.io", "size.numakin.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One application in a namespace of its own. size: told as the group's size; 0: not told."""
+
+    namespace: str
+    app: App
+    scale: int = 1
+    size: int = 0
+
+    def replicas(self, revision: int = 1) -> list[Replica]:
+        """In the order of its manifests."""
+        return [Replica(self, one, revision, index) for one in self.app.services for index in range(one.replicas)]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One pod of an instance's Deployment. revision: of the pod template, from which its hash comes."""
+
+    instance: Instance
+    service: Service
+    revision: int
+    index: int
+
+    @property
+    def template_hash(self) -> str:
+        return f"6d{self.revision:04x}f"
+
+    @property
+    def replica_set(self) -> str:
+        return f"{self.service.name}-{self.template_hash}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.replica_set}-{self.index:05}"
+
+    @property
+    def namespace(self) -> str:
+        return self.instance.namespace
+
+    @property
+    def workload(self) -> str:
+        return f"{self.namespace}/Deployment/{self.service.name}"
+
+    @property
+    def cpu_milli(self) -> int:
+        return self.service.cpu_milli * self.instance.scale
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+        return max(LEAST_MEMORY, MEMORY_PER_CPU * self.cpu_milli // 1000)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"app": self.service.name, "pod-template-hash": self.template_hash}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        size = {SIZE: str(self.instance.size)} if self.instance.size else {}
+        return {GROUP: self.instance.app.name, **size}
+
+    def body(self) -> dict[str, Any]:
+        """The pod as its ReplicaSet's controller posts it."""
+        requests = {"cpu": f"{self.cpu_milli}m", "memory": str(self.memory)}
+        resources = {"requests": requests, "limits": {"memory": str(self.memory)}}
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": self.replica_set, "uid": self.replica_set}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": self.name,
+                "labels": self.labels,
+                "annotations": self.annotations,
+                "ownerReferences": [{**owner, "controller": True}],
+            },
+            "spec": {
+                "containers": [{"name": self.service.name, "image": "example.invalid/app:1", "resources": resources}]
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """Two replicas' calls per 100 requests of the users; size: bytes of one."""
+
+    source: Replica
+    target: Replica
+    calls: float
+    size: int
+
+
+def talks(replicas: Iterable[Replica]) -> list[Talk]:
+    """Who calls whom among these: a service's calls are spread evenly over the replicas of both ends."""
+    by_service: dict[tuple[str, str], list[Replica]] = {}
+    for one in replicas:
+        by_service.setdefault((one.namespace, one.service.name), []).append(one)
+    instances = {one.namespace: one.instance for found in by_service.values() for one in found[:1]}
+    found = []
+    for namespace, instance in instances.items():
+        for call in instance.app.calls:
+            callers = by_service.get((namespace, call.source), [])
+            called = by_service.get((namespace, call.target), [])
+            share = call.calls / (len(callers) * len(called)) if callers and called else 0.0
+            found += [Talk(a, b, share, call.size) for a in callers for b in called if a != b]
+    return found
+
+
+def wide() -> Instance:
+    """An application that no NUMA node holds: whom each of its services talks to decides where it goes."""
+    return Instance("wide", TRAIN_TICKET, scale=6)
+
+
+def instances(count: int, random: Random) -> list[Instance]:
+    """Applications that somebody rolls out."""
+    return [Instance(f"team-{one:03}", APPS[one % len(APPS)], random.choice(LOADS)) for one in range(count)]
+
+
+def arrivals(apps: Iterable[Instance], random: Random) -> list[Replica]:
+    """Every replica of these in a random order: they are rolled out at the same time."""
+    replicas = [replica for one in apps for replica in one.replicas()]
+    random.shuffle(replicas)
+    return replicas
+
+
+def burst(members: int) -> Instance:
+    """One group whose members arrive at once: workers that shuffle among themselves, with a coordinator."""
+    services = [("coordinator", 1000, 1), ("worker", 250, members - 1)]
+    calls = [("coordinator", "worker", 100.0, 400), ("worker", "worker", 900.0, 4000)]
+    return Instance("burst", app("shuffle", services, calls), size=members)
+
+
+def together(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether both places (node, NUMA nodes) are wholly inside one same NUMA node."""
+    return one == other and one[1].isdecimal()
+
+
+def locality(replicas: Iterable[Replica], places: Mapping[Replica, tuple[str, str]]) -> float:
+    """The share of calls inside one NUMA node, 0 to 1. places: node and NUMA nodes by replica."""
+    rows = talks(replicas)
+    total = sum(one.calls for one in rows)
+    local = sum(one.calls for one in rows if together(places[one.source], places[one.target]))
+    return local / total if total else 0.0

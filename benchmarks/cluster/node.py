@@ -1,0 +1,200 @@
+"""One simulated node: a runtime that only keeps records, and the enforcer's own agent, outbox and mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from benchmarks.cluster.audit import Confined, Overcommitment, overcommitments
+from benchmarks.cluster.population import NodeSpec
+from enforcer.agent import Agent, Node
+from enforcer.outbox import Outbox
+from enforcer.promises import Promises
+from enforcer.report.mirror import Mirror
+from enforcer.version import VERSION
+from placement.cpuset import CpuSet, NumaSet
+from proto import convert
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+from standins.runtime.records import Container, Pod, resources_of
+
+RESERVE = 16
+"""A sixteenth of a NUMA node's memory is the kernel's, and never free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A bound pod for a node's kubelet to run. bound_at: seconds, monotonic, on the clock of this machine."""
+
+    node: str
+    uid: str
+    namespace: str
+    name: str
+    container: str
+    annotations: dict[str, str]
+    labels: dict[str, str]
+    cpu_milli: int
+    memory: int
+    ip: str
+    bound_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Where a pod's container may run, and what became of its promise.
+
+    numa_nodes: in the kernel's list format. waited: seconds from the binding to the promise; None: none came in time.
+    kin: how many peers the promise named with a weight of their own.
+    """
+
+    uid: str
+    node: str
+    numa_nodes: str
+    outcome: str
+    waited: float | None
+    kin: int
+
+
+@dataclass(slots=True)
+class Running:
+    """A container as its runtime and its cgroup have it."""
+
+    pod: nri.PodSandbox
+    container: nri.Container
+    cpu_milli: int
+    memory: int
+    cpus: CpuSet
+    mems: NumaSet
+
+
+class SimulatedNode:
+    """Not thread-safe: it belongs to the fleet's loop. agent, mirror, promises: of the enforcer that runs now."""
+
+    def __init__(self, spec: NodeSpec) -> None:
+        self.spec = spec
+        self.running: dict[str, Running] = {}
+        self._hooks = self._created = 0
+        for one in spec.others:
+            self._start_other(one.uid, spec.machine.node(one.numa_node).cpus, one.cpu_milli)
+        self.start_enforcer()
+
+    def start_enforcer(self) -> None:
+        """A new hook and a new observer: all that they know comes from the runtime and the cgroups."""
+        self._hooks += 1
+        machine = self.spec.machine
+        self.promises = Promises()
+        self.agent = Agent(Node(machine, CpuSet(), self._cpuset_now, self._free_memory), self.promises)
+        self.outbox = Outbox(self.agent, machine)
+        self.mirror = Mirror()
+        session = f"{self.spec.name}-{self._hooks}"
+        self.mirror.started(
+            local.Start(node=self.spec.name, version=VERSION, session=session, machine=convert.machine_to(machine))
+        )
+        sandboxes = {one.pod.id: one.pod for one in self.running.values()}
+        self._set(self.agent.synchronize(list(sandboxes.values()), [one.container for one in self.running.values()]))
+        self.outbox.registered = True
+        self._tell(self.outbox.whole())
+
+    def create(self, order: Order, promised_at: float | None) -> Landing:
+        """What the kubelet has the runtime do; the plugin's answer is set in the cgroup."""
+        running = self._record(order)
+        outcomes = self.agent.counts.copy()
+        adjustment, updates = self.agent.create_container(running.pod, running.container)
+        if adjustment is not None:
+            running.container.annotations.update(adjustment.annotations)
+            self._pin(running, adjustment.linux.resources.cpu)
+        running.container.state = nri.CONTAINER_RUNNING
+        self.running[running.container.id] = running
+        self._set(updates)
+        self.news()
+        outcome = next((str(one) for one in OUTCOMES if self.agent.counts[one] > outcomes[one]), "not opted in")
+        expect = self.promises.get(order.uid)
+        waited = promised_at - order.bound_at if promised_at is not None else None
+        return Landing(
+            order.uid,
+            self.spec.name,
+            self._homes(running),
+            outcome,
+            waited,
+            len(expect.kin) if expect is not None else 0,
+        )
+
+    def stop(self, uid: str) -> None:
+        for one in [one for one in self.running.values() if one.pod.uid == uid]:
+            del self.running[one.container.id]
+            self._set(self.agent.stop_container(one.pod, one.container))
+            self.agent.stop_pod_sandbox(one.pod)
+        self.news()
+
+    def expect(self, message: pb.Expect) -> None:
+        self.agent.expect(message)
+        self.news()
+
+    def news(self) -> None:
+        self._tell(self.outbox.news())
+
+    def places(self) -> dict[str, str]:
+        """NUMA nodes by the uid of each pod, by the cgroups' cpusets."""
+        return {one.pod.uid: self._homes(one) for one in self.running.values()}
+
+    def audit(self) -> list[Overcommitment]:
+        machine = self.spec.machine
+        rows = [Confined(machine.nodes_of(one.cpus).mask, one.cpu_milli, one.memory) for one in self.running.values()]
+        return overcommitments(self.spec.name, machine, rows)
+
+    def _record(self, order: Order) -> Running:
+        self._created += 1
+        pod = Pod(order.name, order.namespace, order.uid, order.annotations, order.labels, id=f"sandbox-{order.uid}")
+        resources = resources_of(order.cpu_milli / 1000, 0, order.memory)
+        record = Container(order.container, pod, resources, id=f"container-{order.uid}", state=nri.CONTAINER_CREATED)
+        container, sandbox = record.message(), pod.message()
+        container.created_at = self._created
+        sandbox.ips.append(order.ip)
+        machine = self.spec.machine
+        return Running(sandbox, container, order.cpu_milli, order.memory, machine.cpus, machine.mems)
+
+    def _start_other(self, uid: str, cpus: CpuSet, cpu_milli: int) -> None:
+        running = self._record(Order(self.spec.name, uid, "other", uid, "main", {}, {}, cpu_milli, 0, "", 0.0))
+        running.cpus = cpus
+        running.container.linux.resources.cpu.cpus = str(cpus)
+        running.container.state = nri.CONTAINER_RUNNING
+        self.running[running.container.id] = running
+
+    def _set(self, updates: Iterable[nri.ContainerUpdate]) -> None:
+        for one in updates:
+            self._pin(self.running[one.container_id], one.linux.resources.cpu)
+
+    def _pin(self, running: Running, cpu: nri.LinuxCPU) -> None:
+        """An empty set changes nothing, as in NRI."""
+        running.cpus = CpuSet.parse(cpu.cpus) or running.cpus
+        running.mems = NumaSet.parse(cpu.mems) or running.mems
+        running.container.linux.resources.cpu.MergeFrom(cpu)
+
+    def _homes(self, running: Running) -> str:
+        return str(self.spec.machine.nodes_of(running.cpus))
+
+    def _tell(self, messages: Iterable[local.FromHook]) -> None:
+        for one in messages:
+            if one.HasField("report"):
+                self.mirror.reported(one.report)
+
+    def _cpuset_now(self, cgroup: str) -> tuple[CpuSet, NumaSet] | None:
+        for one in self.running.values():
+            if one.container.linux.cgroups_path == cgroup:
+                return one.cpus, one.mems
+        return None
+
+    def _free_memory(self) -> dict[int, int]:
+        """As if every pod used what it asks for, evenly on the NUMA nodes where it runs."""
+        machine = self.spec.machine
+        free = {one.id: one.memory - one.memory // RESERVE for one in machine.numa_nodes}
+        for one in self.running.values():
+            homes = machine.nodes_of(one.cpus)
+            for home in homes if one.memory else ():
+                free[home] = max(0, free[home] - one.memory // len(homes))
+        return free
+
+
+OUTCOMES = ("kept", "declined", "unpromised")
+"""The agent's own counts for a container that it placed."""

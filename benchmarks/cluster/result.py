@@ -1,0 +1,91 @@
+"""What a simulation found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from benchmarks.cluster.node import Landing
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """How many pods' promises were kept, declined, not there when the container was created, or empty: bound without
+    a NUMA node being promised.
+    """
+
+    kept: int = 0
+    declined: int = 0
+    late: int = 0
+    empty: int = 0
+
+
+def promises(landings: Iterable[Landing]) -> Promises:
+    rows = list(landings)
+    return Promises(
+        kept=sum(one.outcome == "kept" for one in rows),
+        declined=sum(one.outcome == "declined" for one in rows),
+        late=sum(one.outcome == "unpromised" and one.waited is None for one in rows),
+        empty=sum(one.outcome == "unpromised" and one.waited is not None for one in rows),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One scenario. locality: 0 to 1, of the pods that it is about; hidden: pods whose group's nodes kube-scheduler
+    had not offered; placements: a digest of all that runs after it; remark: what only this scenario has to tell.
+    """
+
+    scenario: str
+    pods: int
+    seconds: float
+    locality: float
+    promises: Promises
+    hidden: int = 0
+    over_commitments: int = 0
+    placements: str = ""
+    remark: str = ""
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Of one verb for one number of offered nodes, in seconds."""
+
+    verb: str
+    offered: int
+    calls: int
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A whole simulation. cpu_s, peak_rss (bytes): of the extender's processes; idle_share: of a CPU, when nothing
+    happens; promised_p50, promised_p99: seconds from a binding to its promise on the node; missing: what could not be
+    shown, and why.
+    """
+
+    nodes: int
+    seed: int
+    percentage: int
+    findings: tuple[Finding, ...]
+    latencies: tuple[Latency, ...]
+    cpu_s: float
+    idle_share: float | None
+    peak_rss: int
+    promised_p50: float
+    promised_p99: float
+    seconds: float
+    missing: tuple[str, ...] = ()
+
+    @property
+    def over_commitments(self) -> int:
+        return max((one.over_commitments for one in self.findings), default=0)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of them does not exceed; 0 of none."""
+    ordered = sorted(values)
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0

@@ -1,0 +1,185 @@
+"""What happens in the cluster, one scenario after the other. Each is a function of the cluster that tells what it
+found; the order is the table's at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from benchmarks.cluster import load
+from benchmarks.cluster.driver import Cluster
+from benchmarks.cluster.load import Replica
+from benchmarks.cluster.node import Landing
+from benchmarks.cluster.result import Finding, promises
+
+TALK_S = 60.0
+"""Each told window of traffic covers so much time."""
+
+REQUESTS = 6000.0
+"""Hundreds of user requests that each application serves in a window: 10,000 a second."""
+
+WINDOWS = 3
+
+
+def steady(cluster: Cluster) -> Finding:
+    """Applications roll out at the same time, each pod running before the next is scheduled."""
+    apps = [load.wide(), *load.instances(min(30, 2 + cluster.plan.nodes // 25), cluster.random)]
+    replicas = load.arrivals(apps, cluster.random)
+    begin, hidden = time.monotonic(), cluster.hidden
+    landings = cluster.place(replicas)
+    seconds = time.monotonic() - begin
+    return _finding(cluster, "steady arrivals", replicas, landings, seconds, hidden)
+
+
+def burst(cluster: Cluster) -> Finding:
+    """A group's members are all scheduled before the first of them runs."""
+    group = load.burst(cluster.plan.burst)
+    replicas = group.replicas()
+    begin, hidden = time.monotonic(), cluster.hidden
+    pods = []
+    for one in replicas:
+        pods.append(cluster.schedule(one))
+        if cluster.plan.lockstep:
+            cluster.promised(pods[-1])
+    seconds = time.monotonic() - begin
+    landings = cluster.run(pods)
+    spots = Counter(cluster.places[one] for one in replicas)
+    finding = _finding(cluster, "burst", replicas, landings, seconds, hidden)
+    remark = f"on {len(spots)} NUMA nodes of {len({node for node, _ in spots})} nodes"
+    return replace(finding, remark=f"{remark}; {len(pods) / seconds:.0f} pods/s")
+
+
+def rolling(cluster: Cluster) -> Finding:
+    """Every Deployment of one application gets a new revision: a new pod comes, then an old one goes.
+
+    Its traffic was told before, so that the replacements' kin are known by workload.
+    """
+    traffic(cluster)
+    return _rolled(cluster, "rolling update")
+
+
+def rolling_again(cluster: Cluster) -> Finding:
+    """What was learned must have survived the extender's restart: no traffic is told anew."""
+    return _rolled(cluster, "rolling update again")
+
+
+def _rolled(cluster: Cluster, name: str) -> Finding:
+    app = next(one.instance for one in cluster.pods if one.namespace == "wide")
+    running = [one for one in cluster.pods if one.instance == app]
+    revision = 1 + max(one.revision for one in running)
+    before = cluster.locality(running)
+    begin, hidden = time.monotonic(), cluster.hidden
+    landings: list[Landing] = []
+    firsts = []
+    for service in app.app.services:
+        for index in range(service.replicas):
+            old = next(
+                one
+                for one in cluster.pods
+                if one.instance == app and one.service == service and one.revision < revision
+            )
+            new = Replica(app, service, revision, index)
+            was = cluster.kin_share(old)
+            landings += cluster.place([new])
+            cluster.end([old])
+            if index == 0:
+                firsts.append(cluster.kin_share(new) - was)
+    seconds = time.monotonic() - begin
+    after = [one for one in cluster.pods if one.instance == app]
+    finding = _finding(cluster, name, after, landings, seconds, hidden)
+    told = sum(one.kin > 0 for one in landings)
+    remark = (
+        f"locality before {before:.3f}; {sum(one > -0.01 for one in firsts)} of {len(firsts)} Deployments' first "
+        f"replacements as near their kin as the pod before; {told} of {len(landings)} promises named kin"
+    )
+    return replace(finding, remark=remark, figures={"before": before, "promises that named kin": told})
+
+
+def traffic(cluster: Cluster) -> None:
+    """The observers tell what all running pods said to each other."""
+    for _ in range(WINDOWS):
+        cluster.talk(list(cluster.pods), requests=REQUESTS, seconds=TALK_S)
+
+
+def node_loss(cluster: Cluster) -> Finding:
+    """The node with members of most groups loses power; their controllers make new ones, which go elsewhere."""
+    groups: dict[str, list[str]] = {}
+    for one, pod in cluster.pods.items():
+        groups.setdefault(pod.node, []).append(one.namespace)
+    node = max(groups, key=lambda one: (len(set(groups[one])), len(groups[one]), one))
+    before = cluster.locality()
+    gone = cluster.lose([node])
+    instances = {one.instance for one in gone}
+    begin, hidden = time.monotonic(), cluster.hidden
+    landings = cluster.place([replace(one, index=one.index + 1000) for one in gone])
+    seconds = time.monotonic() - begin
+    affected = [one for one in cluster.pods if one.instance in instances]
+    finding = _finding(cluster, "node loss", affected, landings, seconds, hidden)
+    return replace(
+        finding, pods=len(gone), remark=f"locality of all before {before:.3f}, after {cluster.locality():.3f}"
+    )
+
+
+def enforcer_restarts(cluster: Cluster) -> Finding:
+    """A tenth of the enforcers start anew: what they pinned must stay where it is."""
+    names = sorted(cluster.specs)
+    chosen = sorted(cluster.random.sample(names, max(1, len(names) // 10)))
+    begin = time.monotonic()
+    changed = cluster.fleet.call("restart", chosen)
+    cluster.settled()
+    seconds = time.monotonic() - begin
+    finding = _finding(cluster, "enforcer restarts", list(cluster.pods), [], seconds, cluster.hidden)
+    remark = f"{len(chosen)} enforcers; {len(changed)} pods' cpusets changed"
+    return replace(finding, pods=0, remark=remark, figures={"cpusets changed": len(changed)})
+
+
+def extender_restart(cluster: Cluster) -> Finding:
+    """kill -9, and a new start."""
+    before = cluster.extender.known()
+    cluster.extender.kill()
+    begin = time.monotonic()
+    cluster.extender.start()
+    started = time.monotonic() - begin
+    half, whole = cluster.extender.relearned(before, len(cluster.specs))
+    cluster.settled()
+    cluster.reconnect()
+    seconds = time.monotonic() - begin
+    finding = _finding(cluster, "extender restart", list(cluster.pods), [], seconds, cluster.hidden)
+    remark = f"ports open after {started:.1f} s; then half of the nodes in {half:.1f} s, everything in {whole:.1f} s"
+    figures = {"ports open s": started, "half s": half, "re-learned s": whole}
+    return replace(finding, pods=0, remark=remark, figures=figures)
+
+
+def _finding(
+    cluster: Cluster,
+    name: str,
+    about: Sequence[Replica],
+    landings: Iterable[Landing],
+    seconds: float,
+    hidden: int,
+) -> Finding:
+    rows = list(landings)
+    return Finding(
+        scenario=name,
+        pods=len(rows),
+        seconds=seconds,
+        locality=cluster.locality(about),
+        promises=promises(rows),
+        hidden=cluster.hidden - hidden,
+        over_commitments=len(cluster.fleet.call("overcommitments")),
+        placements=cluster.digest(),
+    )
+
+
+SCENARIOS: Sequence[Callable[[Cluster], Finding]] = (
+    steady,
+    burst,
+    rolling,
+    node_loss,
+    enforcer_restarts,
+    extender_restart,
+    rolling_again,
+)

@@ -1,0 +1,65 @@
+"""What a person sees of a simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cluster.result import Finding, Latency, Outcome
+
+LOOK: Any = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+
+WIDTH = 100
+"""Columns that the table needs, also where there is no terminal."""
+
+
+def outcome(console: Console, found: Outcome) -> None:
+    console.print(_scenarios(found))
+    for one in found.findings:
+        if one.remark:
+            console.print(f"  [bold]{one.scenario}[/]: {one.remark}", soft_wrap=True, highlight=False)
+    console.print(_latencies(found.latencies))
+    idle = "" if found.idle_share is None else f", {found.idle_share:.1%} of a CPU when nothing happens"
+    console.print(
+        f"  extender: {found.cpu_s:.1f} CPU seconds{idle}, peak RSS {found.peak_rss >> 20} MiB; promised after "
+        f"{1e3 * found.promised_p50:.1f} ms (p50), {1e3 * found.promised_p99:.1f} ms (p99) from the binding",
+        soft_wrap=True,
+        highlight=False,
+    )
+    console.print(f"  placements {found.findings[-1].placements}; {found.seconds:.0f} s in all\n", highlight=False)
+    for text in found.missing:
+        console.print(f"  [yellow]not shown:[/] {text}", soft_wrap=True)
+
+
+def _scenarios(found: Outcome) -> Table:
+    table = Table(
+        title=f"{found.nodes} nodes, seed {found.seed}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    table.add_column("scenario", no_wrap=True)
+    for column in ("pods", "s", "locality", "kept", "decl.", "late", "empty", "hidden", "over"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for one in found.findings:
+        table.add_row(*_row(one))
+    return table
+
+
+def _row(one: Finding) -> list[str]:
+    told = one.promises
+    counts = [told.kept, told.declined, told.late, told.empty, one.hidden] if one.pods else [""] * 5
+    over = f"[bold red]{one.over_commitments}" if one.over_commitments else "0"
+    pods = str(one.pods or "")
+    return [one.scenario, pods, f"{one.seconds:.1f}", f"{one.locality:.3f}", *map(str, counts), over]
+
+
+def _latencies(rows: tuple[Latency, ...]) -> Table:
+    table = Table(
+        title="what kube-scheduler waits for, ms", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    for column in ("verb", "nodes offered", "calls", "p50", "p99"):
+        table.add_column(column, justify="left" if column == "verb" else "right")
+    for row in rows:
+        table.add_row(row.verb, str(row.offered), str(row.calls), f"{1e3 * row.p50:.1f}", f"{1e3 * row.p99:.1f}")
+    return table

@@ -1,0 +1,71 @@
+"""One simulation: a cluster of one size, all scenarios, and what they cost the extender."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.cluster.driver import Cluster, Plan
+from benchmarks.cluster.result import Finding, Latency, Outcome, percentile
+from benchmarks.cluster.scenarios import SCENARIOS
+
+IDLE_S = 10.0
+"""How long the extender's idle cost is watched, in clusters where it is worth knowing."""
+
+IDLE_FROM = 1000
+
+
+def simulated(
+    folder: Path,
+    plan: Plan,
+    tell: Callable[[str], None],
+    scenarios: Sequence[Callable[[Cluster], Finding]] = SCENARIOS,
+) -> Outcome:
+    """folder: for logs and the kubeconfig. tell: hears of progress."""
+    begin = time.monotonic()
+    with Cluster(folder, plan) as cluster:
+        tell(f"{plan.nodes} nodes are up after {time.monotonic() - begin:.1f} s")
+        findings: list[Finding] = []
+        for scenario in scenarios:
+            findings.append(scenario(cluster))
+            tell(f"{findings[-1].scenario}: {findings[-1].seconds:.1f} s")
+        cpu_s, peak_rss = cluster.extender.usage()
+        idle = _idle_share(cluster) if plan.nodes >= IDLE_FROM else None
+        waits = [one.waited for one in cluster.landings if one.waited is not None]
+        return Outcome(
+            nodes=plan.nodes,
+            seed=plan.seed,
+            percentage=plan.percentage,
+            findings=tuple(findings),
+            latencies=tuple(_latencies(cluster)),
+            cpu_s=cpu_s,
+            idle_share=idle,
+            peak_rss=peak_rss,
+            promised_p50=percentile(waits, 0.5),
+            promised_p99=percentile(waits, 0.99),
+            seconds=time.monotonic() - begin,
+            missing=tuple(_missing(cluster, findings)),
+        )
+
+
+def _idle_share(cluster: Cluster) -> float:
+    before, begin = cluster.extender.usage()[0], time.monotonic()
+    time.sleep(IDLE_S)
+    return (cluster.extender.usage()[0] - before) / (time.monotonic() - begin)
+
+
+def _latencies(cluster: Cluster) -> list[Latency]:
+    return [
+        Latency(verb, offered, len(values), percentile(values, 0.5), percentile(values, 0.99))
+        for (verb, offered), values in sorted(cluster.client.seconds.items())
+    ]
+
+
+def _missing(cluster: Cluster, findings: list[Finding]) -> list[str]:
+    found = []
+    if not cluster.watched:
+        found.append("promises: the extender does not watch the API server, so that nothing is ever promised")
+    if not any(one.figures.get("promises that named kin") for one in findings):
+        found.append("learned edges: no promise named a peer with a weight of its own")
+    return found

@@ -1,0 +1,113 @@
+"""The simulated cluster: its parts by themselves, and a small one with a real extender."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.cluster import scenarios
+from benchmarks.cluster.audit import Confined, overcommitments
+from benchmarks.cluster.driver import Plan
+from benchmarks.cluster.load import Instance, Replica, locality, talks
+from benchmarks.cluster.result import percentile
+from benchmarks.cluster.scheduling import Room, SamplingScheduler, enough
+from benchmarks.cluster.simulation import simulated
+from benchmarks.graphs.app import app
+from standins.machines import MACHINES
+
+GIB = 1 << 30
+SMALL = Plan(nodes=6, seed=7, burst=30, lockstep=True)
+
+
+class Everywhere:
+    """An extender to which every node is alike; it keeps what it was offered."""
+
+    def __init__(self):
+        self.offers = []
+
+    def filter(self, _pod, nodes):
+        self.offers.append(list(nodes))
+        return list(nodes)
+
+    def prioritize(self, _pod, nodes):
+        return dict.fromkeys(nodes, 0)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "wanted"),
+    [(10, 0, 10), (100, 0, 100), (150, 0, 100), (1000, 0, 420), (5000, 0, 500), (20000, 0, 1000), (5000, 100, 5000)],
+)
+def test_kube_scheduler_looks_for_as_many_feasible_nodes_as_the_real_one(nodes, percentage, wanted):
+    assert enough(nodes, percentage) == wanted
+
+
+def test_sampling_goes_on_where_the_last_pod_left_off():
+    extender = Everywhere()
+    names = [f"n{one:03}" for one in range(250)]
+    scheduler = SamplingScheduler(dict.fromkeys(names, Room(8000, GIB)), extender)
+    for _ in range(3):
+        scheduler.schedule({}, "web", Room(100, 1))
+    assert [offer[0] for offer in extender.offers] == ["n000", "n120", "n240"]
+    assert [len(offer) for offer in extender.offers] == [120, 120, 120]
+
+
+XEON = MACHINES["xeon-e5-2680v4-in-turn"].machine
+"""Two NUMA nodes of 14 CPUs."""
+
+
+@pytest.mark.parametrize(
+    ("containers", "over"),
+    [
+        pytest.param([(0b01, 14_000), (0b10, 14_000)], [], id="full"),
+        pytest.param([(0b01, 14_000), (0b01, 1)], [0b01], id="one-node"),
+        pytest.param([(0b01, 10_000), (0b11, 18_000)], [], id="the-wide-one-has-room-beside"),
+        pytest.param([(0b01, 14_000), (0b11, 14_001)], [0b11], id="nowhere-to-go"),
+    ],
+)
+def test_a_numa_node_is_over_committed_when_those_confined_to_it_ask_for_more_than_it_has(containers, over):
+    rows = [Confined(mask, cpu_milli, 0) for mask, cpu_milli in containers]
+    assert [one.numa_nodes for one in overcommitments("n", XEON, rows)] == over
+
+
+def test_only_a_pair_within_one_same_numa_node_is_local():
+    pair = Instance("shop", app("pair", [("a", 100, 1), ("b", 100, 3)], [("a", "b", 300.0)]))
+    caller, *called = pair.replicas()
+    places = dict(zip(called, [("n1", "0"), ("n1", "0-1"), ("n2", "0")], strict=True))
+    assert locality([caller, *called], {caller: ("n1", "0"), **places}) == pytest.approx(1 / 3)
+    assert locality([caller, *called], {caller: ("n1", "0-1"), **places}) == 0
+
+
+def test_calls_are_spread_over_the_replicas_and_never_to_oneself():
+    ring = Instance("shop", app("ring", [("a", 100, 2)], [("a", "a", 100.0)]))
+    one, other = ring.replicas()
+    assert [(talk.source, talk.target) for talk in talks([one, other])] == [(one, other), (other, one)]
+
+
+def test_replicas_of_two_revisions_are_one_workload():
+    (old,), (new,) = (Instance("shop", app("x", [("a", 100, 1)], [])).replicas(revision) for revision in (1, 2))
+    assert old.workload == new.workload
+    assert old.name != new.name
+    assert isinstance(new, Replica)
+
+
+@pytest.mark.parametrize(("share", "value"), [(0.5, 2), (0.99, 4), (0.0, 1)])
+def test_percentiles_are_values_that_occurred(share, value):
+    assert percentile([4, 1, 3, 2], share) == value
+
+
+def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_placements(tmp_path):
+    found = []
+    for run, played in {
+        "first": [scenarios.steady, scenarios.burst, scenarios.enforcer_restarts],
+        "second": [scenarios.steady, scenarios.burst, scenarios.node_loss, scenarios.extender_restart],
+    }.items():
+        (tmp_path / run).mkdir()
+        found.append(simulated(tmp_path / run, SMALL, lambda _: None, played))
+    first, second = found
+    assert [first.over_commitments, second.over_commitments] == [0, 0]
+    assert [one.placements for one in first.findings[:2]] == [one.placements for one in second.findings[:2]]
+    assert first.findings[2].figures == {"cpusets changed": 0}
+    steady, burst = first.findings[:2]
+    assert steady.pods > 100
+    assert burst.pods == 30
+    assert burst.locality == 1.0
+    assert steady.promises.kept + burst.promises.kept == steady.pods + burst.pods
