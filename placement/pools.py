@@ -60,19 +60,19 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
     pools: dict[tuple[Pool, int], CpuSet] = {}
     rest = machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
     for holding in occupancy.holdings.values():
-        if holding.exclusive or holding.foreign:
+        if holding.exclusive.mask or holding.foreign:
             continue
         seat = occupancy.seats.get(holding.seat)
         if seat is None or not seat.opted_in:
             target = rest
-        elif holding.cpus:
+        elif holding.cpus.mask:
             key = seat.pool, seat.numa_nodes.mask
             if key not in pools:
                 pools[key] = pool_of(machine, occupancy, seat.pool, seat.numa_nodes)
             target = pools[key]
         else:
             continue
-        if target and target.mask != (holding.cpus or machine.cpus).mask:
+        if target.mask and target.mask != (holding.cpus.mask or machine.cpus.mask):
             found.append((holding.container, target))
     return tuple(found)
 
