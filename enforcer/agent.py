@@ -148,6 +148,19 @@ class Agent:
         """The container's process is known from here on."""
         self._know(pod, container)
 
+    def post_start_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
+        """An update for a container that started with another cpuset than it was given: the runtime takes one for a
+        container whose start is under way, as Synchronize may give, and then starts it with the cpuset it had before.
+        """
+        holding = self.occupancy.holdings.get(container.id)
+        if holding is None or not holding.cpus or holding.seat == container.id:
+            return []
+        now = self._node.cpuset_now(container.linux.cgroups_path)
+        if now is None or (now[0] == holding.cpus and holding.mems in (NumaSet(), now[1])):
+            return []
+        log.warning("container started with another cpuset", **_names(pod, container), cpus=now[0], given=holding.cpus)
+        return [pods.update(container.id, holding.cpus, holding.mems)]
+
     def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Its CPUs are free at once; its pod's seat stays for an in-place restart."""
         self.containers.pop(container.id, None)
@@ -297,9 +310,9 @@ class Agent:
         if not exclusive.isdisjoint(self.occupancy.exclusive):
             return request
         bound = NumaSet() if mems == machine.mems and len(homes) < len(machine.cpu_nodes) else mems
-        self.occupancy = self.occupancy.seated(
-            Seat(request.seat_key, pod.uid, request.opt_in.group, homes, request.seat_demand)
-        ).held(Holding(container.id, container.name, pod.uid, request.seat_key, cpus, bound, exclusive))
+        self.occupancy = self.occupancy.seated(request.seat(homes)).held(
+            Holding(container.id, container.name, pod.uid, request.seat_key, cpus, bound, exclusive)
+        )
         log.info("container found pinned", **_names(pod, container), numa_nodes=homes, cpus=cpus, mems=mems)
         return None
 

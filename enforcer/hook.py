@@ -45,8 +45,10 @@ from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Kin
 from placement.errors import PlacementError
 from placement.rules import Rules
+from placement.topology import LOCAL_DISTANCE, Machine, NumaNode
 from proto import convert
 from proto import local_pb2 as local
+from proto import nri_pb2 as nri
 
 logger = log.Log("hook")
 
@@ -56,8 +58,13 @@ MEMORY_AGE_S = 1.0
 MEMORY_EVERY_S = 5.0
 """Free memory is read this often for the reports."""
 
+PUBLISH_AFTER_S = 0.02
+
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+
+FAULTS = (ConfigError, MachineError, PlacementError, OSError)
+"""What keeps us from working on this node; each says why."""
 
 
 class LiveMemory:
@@ -83,8 +90,9 @@ class LiveMemory:
 class Hook:
     """Wires the loop, the NRI plugin, the agent and the control socket."""
 
-    def __init__(self, loop: Loop, flags: Mapping[str, object]) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, flags: Mapping[str, object], refusal: str = "") -> None:
+        """refusal: why this plugin can't work, known before the runtime asks."""
+        self._loop, self._refusal = loop, refusal
         self._flags = flags
         self._config = Config()
         self._session = uuid.uuid4().hex
@@ -134,6 +142,7 @@ class Hook:
             update_container=self._then(lambda pod, one, asked: self.agent.update_container(pod, one, asked)),
             stop_container=self._then(lambda pod, container: self.agent.stop_container(pod, container)),
             start_container=self._then(lambda pod, container: self.agent.start_container(pod, container)),
+            post_start_container=self._then(self._started),
             remove_container=self._then(lambda pod, container: self.agent.remove_container(pod, container)),
             stop_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
             remove_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
@@ -159,17 +168,38 @@ class Hook:
         """A runtime's drop-in file configures a hook that it launched; one that we dialled sends nothing."""
         logger.info("the runtime configures us", runtime=runtime.name, version=runtime.version, nri=runtime.nri_version)
         if self._agent is None:
-            self.set_up(self._with_drop_in(text))
+            try:
+                self.set_up(self._with_drop_in(text))
+            except FAULTS as error:
+                # A refusal is seen in the runtime's log, unlike ours; but containerd 1.7 does not start at all then.
+                if not runtime.version.removeprefix("v").startswith("1."):
+                    raise
+                self._stand_by(error)
+                return
         # Runtimes tell NRI's own version since 0.12, which brought memory policies.
         self.agent.memory_policies = bool(runtime.nri_version)
 
+    def _stand_by(self, error: Exception) -> None:
+        """Answers every event with "no adjustment"."""
+        logger.error("standing by: nothing is pinned until this is mended", error=error)
+        everything = NumaNode(0, CpuSet.of(range(os.cpu_count() or 1)), 0, {0: LOCAL_DISTANCE})
+        self._agent = Agent(Node(Machine((everything,)), CpuSet(), lambda _path: None, dict), Promises())
+        self._agent.release()
+
     def _with_drop_in(self, text: str) -> Config:
+        if self._refusal:
+            raise ConfigError(self._refusal)
         config = merged(self._flags, os.environ, text, "the runtime's drop-in file")
         if config.run_dir != merged(self._flags, os.environ).run_dir:
             raise ConfigError(
                 "the runtime's drop-in file: run-dir can't be set there: the lock is taken before it is read"
             )
         return config
+
+    def _started(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        updates = self.agent.post_start_container(pod, container)
+        if updates and self.unsolicited is not None:
+            self.unsolicited(updates, _log_failure)
 
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""
@@ -183,9 +213,10 @@ class Hook:
         return handle
 
     def _publish_soon(self) -> None:
+        """Some milliseconds later: a burst of containers is told at once, and none of them waits for the telling."""
         if not self._publishing:
             self._publishing = True
-            self._loop.call_later(0, self._publish)
+            self._loop.call_later(PUBLISH_AFTER_S, self._publish)
 
     def _publish(self) -> None:
         self._publishing = False
@@ -274,6 +305,12 @@ class Hook:
         }
 
 
+def _log_failure(answer: UpdateAnswer) -> None:
+    if answer.error or answer.failed:
+        failed = " ".join(one.container_id for one in answer.failed)
+        logger.warning("the runtime did not update containers", error=answer.error, failed=failed)
+
+
 def _kin(row: local.KinTable.Row) -> Kin:
     weights = {one.pod: one.weight for one in row.kin}
     return Kin(weights=weights, elsewhere=row.elsewhere, planned=NumaSet.parse(row.seat))
@@ -332,26 +369,39 @@ def _stop_on_signals(loop: Loop) -> tuple[socket.socket, socket.socket]:
 
 def main(words: Sequence[str]) -> int:
     supervisor.die_with_parent()
-    loop = Loop()
     given = run_options().parse_args(words)
+    loop = Loop()
     hook = Hook(loop, vars(given))
     try:
         launched = launched_by_runtime(os.environ)
         config = configured(given)
         log.set_up(config.log_level, config.log_format)
-        identity, transport = launched or (
-            Identity(config.plugin_index, config.plugin_name),
-            External(config.nri_socket),
-        )
-        if not isinstance(transport, Launched):
+        identity = Identity(config.plugin_index, config.plugin_name)
+        if launched is None:
             hook.set_up(config)
-    except (ConfigError, MachineError, PlacementError, UsageError, OSError) as error:
+    except (*FAULTS, UsageError) as error:
         logger.error("can't start", error=error)  # noqa: TRY400 - the message says all
         return supervisor.LEAVE
+    return _run(loop, hook, *(launched or (identity, External(config.nri_socket))))
+
+
+def refuse(reason: str) -> int:
+    """For a plugin that the runtime launched and that can't work: says so as the runtime's configuration is refused
+    or, where that would keep the runtime from starting, stands by.
+    """
+    launched = launched_by_runtime(os.environ)
+    if launched is None:
+        return supervisor.LEAVE
+    loop = Loop()
+    return _run(loop, Hook(loop, {}, reason), *launched)
+
+
+def _run(loop: Loop, hook: Hook, identity: Identity, transport: External | Launched) -> int:
     plugin = Plugin(loop, identity, hook.handlers(), transport, on_stage=hook.staged)
     hook.unsolicited = plugin.update_containers
     wake_up = _stop_on_signals(loop)
     gc.freeze()
+    gc.disable()  # collected in _refresh, between events
     loop.call_later(0, plugin.start)
     loop.run()
     plugin.close()

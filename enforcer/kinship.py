@@ -71,8 +71,12 @@ def planned(
     }
     demands = {name: occupancy.seats[key].demand for key, name in members.items()}
     expected = [Workload(name, demand, roster.most.get(name, 1)) for name, demand in demands.items()]
-    plan = make_plan(machine, occupancy, members, expected, graph.rolled_up(roster.workloads).weights(), previous)
-    seats = {name: plan.seat(machine, occupancy, members, name, demand) for name, demand in demands.items()}
+    plan = make_plan(
+        machine, occupancy, members, expected, graph.rolled_up(roster.workloads).weights(), previous=previous
+    )
+    seats = {
+        name: plan.seat(machine, occupancy, members, workload=name, demand=demand) for name, demand in demands.items()
+    }
     return plan, {name: seat for name, seat in seats.items() if seat}
 
 

@@ -12,6 +12,9 @@ from enforcer import ask, lock, log, options, supervisor, top
 from enforcer.config import Config, ConfigError
 from enforcer.version import VERSION
 
+LAUNCHED = "NRI_PLUGIN_SOCKET"
+"""The environment variable by which a runtime tells a plugin that it launched where its socket is."""
+
 EPILOG = """examples:
   numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
   numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
@@ -91,16 +94,24 @@ def _run(words: Sequence[str], given: argparse.Namespace) -> int:
     try:
         config = options.configured(given)
     except ConfigError as error:
-        print(f"numakin-enforcer: {error}", file=sys.stderr)
-        return 2
+        return _left(error, 2)
     log.set_up(config.log_level, config.log_format)
     run_dir = Path(config.run_dir)
     try:
         held = lock.acquire(run_dir)
     except (lock.AnotherRunsError, OSError) as error:
-        print(f"numakin-enforcer: {error}", file=sys.stderr)
-        return 1
+        return _left(error, 1)
     return supervisor.supervise(words, run_dir, held, os.environ)
+
+
+def _left(error: Exception, status: int) -> int:
+    """Says why, and leaves; but a runtime that launched us may not start without an answer."""
+    print(f"numakin-enforcer: {error}", file=sys.stderr)
+    if LAUNCHED not in os.environ:
+        return status
+    from enforcer import hook  # noqa: PLC0415 - the supervisor carries the hook's modules only then
+
+    return hook.refuse(str(error))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,9 @@ TICK_S = 0.5
 
 WAITED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 
+SUPERVISOR = "NUMAKIN_SUPERVISOR"
+"""The environment variable that tells each process who its supervisor is; in a container that is process 1."""
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -51,7 +54,8 @@ class Child:
     due: float = field(default=0.0)
 
     def start(self, environment: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(self.command, env=dict(environment), pass_fds=self.descriptors)
+        told = {**environment, SUPERVISOR: str(os.getpid())}
+        self.process = subprocess.Popen(self.command, env=told, pass_fds=self.descriptors)
         self.started = time.monotonic()
 
     def died(self, status: int) -> None:
@@ -115,6 +119,6 @@ def _end(child: Child) -> None:
 def die_with_parent() -> None:
     """Called first by each process: it must not outlive a supervisor that was killed, and gets its signals itself."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() == 1:
+    if os.environ.get(SUPERVISOR, str(os.getppid())) != str(os.getppid()):
         sys.exit("the supervisor has gone already")
     signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED)

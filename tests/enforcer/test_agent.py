@@ -249,6 +249,15 @@ class TestRestart:
         assert not world.agent.occupancy.holdings
 
 
+def test_a_container_that_started_with_another_cpuset_than_it_was_given_is_pinned_again(world: World) -> None:
+    mine = container("a")
+    world.create(member("a"), mine)
+    assert world.agent.post_start_container(member("a"), mine) == []
+    world.cgroups["/kubepods/a"] = (world.machine.cpus, world.machine.mems)
+    (update,) = world.agent.post_start_container(member("a"), mine)
+    assert update.linux.resources.cpu.cpus == "0-3,8-11"
+
+
 class TestPromises:
     """What the extender promised is honoured while it fits, and each outcome is told."""
 
