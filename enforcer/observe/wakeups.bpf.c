@@ -1,8 +1,8 @@
 /*
  * Raw tracepoint sched_waking(task): which cgroup wakes which. Futexes on shared memory and pipes show here and nowhere else.
  *
- * A lower bound, as a peer that is running needs no wake-up; and not only theirs: a packet's delivery wakes its receiver, often
- * in the context of its sender.
+ * A lower bound, as a peer that is still running needs no wake-up: of a pair that shares one CPU all may be in one direction. And
+ * not only theirs: a packet's delivery wakes its receiver, often in the context of its sender.
  * Overhead (Linux 6.18): 214-350 ns an event.
  */
 int numakin_waking(struct bpf_raw_tracepoint_args *ctx) {

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from enforcer.observe import wakeups
-from enforcer.observe.counters import Pair
+from enforcer.observe.counters import Pair, Volume
 
 pytestmark = pytest.mark.bpf
 
@@ -27,7 +27,7 @@ for _ in range(count):
 """
 
 
-def test_two_cgroups_that_pass_a_byte_through_pipes_wake_each_other(lab, allowed, tmp_path):
+def test_two_cgroups_that_pass_a_byte_through_pipes_show_by_waking(lab, allowed, tmp_path):
     collector = allowed(wakeups.open_collector)
     one, other = lab.cgroup("one"), lab.cgroup("other")
     there, back = tmp_path / "there", tmp_path / "back"
@@ -39,6 +39,10 @@ def test_two_cgroups_that_pass_a_byte_through_pipes_wake_each_other(lab, allowed
     assert first.wait(60) == second.wait(60) == 0
     counted = collector.drain().counters
     collector.close()
-    # A peer that has not gone to sleep yet needs no wake-up, so most passes wake, and none wakes twice.
-    for source, target in ((one, other), (other, one)):
-        assert PASSES // 4 < counted[Pair("wake", source.id, target.id)].tx_messages < PASSES + 100
+    woken = [
+        counted.get(Pair("wake", source.id, target.id), Volume()).tx_messages
+        for source, target in ((one, other), (other, one))
+    ]
+    # One that is preempted by whom it woke is still running when its answer comes, and needs no waking: a round trip is one
+    # or two wake-ups, and sometimes all are in one direction.
+    assert PASSES // 2 < sum(woken) < 2 * PASSES + 100
