@@ -26,6 +26,7 @@ from extender.kube.publish import Desired, Publisher
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import Watcher
 from extender.reports.server import Denied, Unproven
+from extender.waking import Waker
 from placement.optin import opted_in, parse
 
 LEASE = "numakin-extender"
@@ -67,7 +68,9 @@ class ApiServer:
         self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
         self._node_watch = Watcher(api, stream.nodes(), nodes)
         publisher = Publisher(api, published, lambda: self._election.leading)
-        self._parts: tuple[Part, ...] = (self._election, self._events, publisher, self._pod_watch, self._node_watch)
+        self._waker = Waker(api, lambda: self._election.leading)
+        watches = (self._pod_watch, self._node_watch)
+        self._parts: tuple[Part, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:
         for part in self._parts:
@@ -83,6 +86,11 @@ class ApiServer:
         text = f"container {row.container} {placed}: {'; '.join(row.sentences)}"
         about = About(row.namespace, row.name, row.pod)
         self._events.emit(Event(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus))
+
+    def wake(self, pods: Iterable[PodRow]) -> None:
+        """Makes kube-scheduler look at these refused pods again."""
+        for pod in pods:
+            self._waker.wake(pod)
 
     def gauges(self) -> Iterator[Gauge]:
         ages = {"pods": self._pod_watch.age_s, "nodes": self._node_watch.age_s}

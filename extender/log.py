@@ -40,3 +40,6 @@ def configure(level: str, form: str) -> None:
         )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # Every request of every client, at debug: nothing of it is about us.
+    for name in ("urllib3", "kubernetes"):
+        logging.getLogger(name).setLevel(logging.INFO)
