@@ -107,7 +107,7 @@ def _ask(python: str, request: Request) -> tuple[dict[str, str], list[int]]:
             text, descriptors, _, _ = socket.recv_fds(ours, ANSWER_MAX, FDS_MAX)
         except TimeoutError:
             child.kill()
-            text, descriptors = b"", []
+            text, descriptors = json.dumps({"error": f"the loader gave no answer in {TIMEOUT_S:.0f} s"}).encode(), []
         child.wait()
         answer = json.loads(text) if text else {"error": f"the loader exited with {child.returncode}"}
         if "error" in answer:
