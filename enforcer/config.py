@@ -121,13 +121,21 @@ def _converted(field: str, value: Any, where: str) -> Any:
 
 NUMBERS = frozenset({"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s"})
 
-_ADDRESS = re.compile(r"[^\s/]*:\d{1,5}")
+MOST_REPLICAS = 5
+"""Replicas of the extender that are streamed to: two keep the scheduler served, each more costs every node a stream."""
+
+_ADDRESS = re.compile(r"[^\s/,]*:\d{1,5}")
+_ADDRESSES = re.compile(rf"{_ADDRESS.pattern}(,{_ADDRESS.pattern}){{0,{MOST_REPLICAS - 1}}}")
 
 _CHECKS = (
     ("plugin_index", lambda text: re.fullmatch(r"\d\d", text), "two digits"),
     ("plugin_name", lambda text: re.fullmatch(r"[A-Za-z0-9_.+-]+", text), "letters, digits, '_', '.', '+' and '-'"),
     ("node_name", lambda text: re.fullmatch(r"[a-z0-9.-]{0,253}", text), "a Kubernetes node's name"),
-    ("extender", lambda text: not text or _ADDRESS.fullmatch(text), "HOST:PORT, or nothing"),
+    (
+        "extender",
+        lambda text: not text or _ADDRESSES.fullmatch(text),
+        f"HOST:PORT, up to {MOST_REPLICAS} of them with commas between, or nothing",
+    ),
     ("metrics_listen", lambda text: not text or _ADDRESS.fullmatch(text), "HOST:PORT, or nothing"),
     ("shared_pool", lambda text: text in ("members", "all"), "members, all"),
     ("prefer_closest_numa_nodes", lambda text: text in ("on", "off"), "on, off"),

@@ -1,5 +1,5 @@
 """The observer: the process that does all that may be slow, so that the hook never waits. It reads the hook's socket,
-streams to the extender, and serves metrics and health.
+streams to every replica of the extender, and serves metrics and health.
 
     python -m enforcer.observer RUN_DIR
 """
@@ -11,13 +11,16 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from enforcer import control, log, supervisor, web
 from enforcer.config import Config
 from enforcer.log import Log
 from enforcer.report.mirror import Mirror
+from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, Stream
+from enforcer.report.telling import Telling
 from enforcer.version import VERSION
 from enforcer.watching import Outlets, Watching
 from proto import convert
@@ -78,14 +81,14 @@ def _messages(sock: socket.socket) -> Iterator[local.FromHook]:
 
 
 class Observer:
-    """Wires the link, the mirror, the stream and the web server."""
+    """Wires the link, the mirror, the streams and the web server."""
 
     def __init__(self, run_dir: Path) -> None:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._link = HookLink(run_dir / "hook.sock", self._stopping)
         self.mirror = Mirror()
-        self._stream: Stream | None = None
+        self._replicas: Replicas | None = None
         self._threads: list[threading.Thread] = []
         self._config: Config | None = None
         self.watching: Watching | None = None
@@ -103,8 +106,8 @@ class Observer:
 
     def stop(self) -> None:
         self._stopping.set()
-        if self._stream is not None:
-            self._stream.stop()
+        if self._replicas is not None:
+            self._replicas.stop()
         if self.watching is not None:
             self.watching.stop()
         self._link.close()
@@ -120,8 +123,9 @@ class Observer:
         return True, "registered with the container runtime"
 
     @property
-    def streaming(self) -> bool:
-        return self._stream is not None and self._stream.connected
+    def streaming(self) -> int:
+        """How many replicas of the extender hear us."""
+        return self._replicas.connected if self._replicas is not None else 0
 
     def _heard(self, message: local.FromHook) -> None:
         kind = message.WhichOneof("message")
@@ -136,8 +140,8 @@ class Observer:
             with self._lock:
                 self.mirror.reported(message.report)
             self.counters.took(message.report)
-            if self._stream is not None:
-                self._stream.changed()
+            if self._replicas is not None:
+                self._replicas.changed()
 
     def _begin(self, config: Config, start: local.Start) -> None:
         """Once: the hook's configuration says where the extender and our own port are."""
@@ -148,15 +152,18 @@ class Observer:
         if config.metrics_listen:
             self._spawn(web.server(config.metrics_listen, self).serve_forever)
         if config.extender:
-            endpoint = Endpoint(config.extender, config.extender_ca, config.extender_token)
-            self._stream = Stream(
-                endpoint, self.mirror, self._lock, self._expected, version=VERSION, heartbeat_s=config.heartbeat_s
-            )
-            self._spawn(self._stream.run)
+            places = [Endpoint(one, config.extender_ca, config.extender_token) for one in config.extender.split(",")]
+            self._replicas = Replicas(places, partial(self._stream, heartbeat_s=config.heartbeat_s))
+            self._spawn(self._replicas.run)
         if config.observe == "auto" or config.replay:
             outlets = Outlets(kin=self._learned, traffic=self._seen, occupancy=lambda: self.mirror.occupancy)
             self.watching = Watching(config, convert.machine_from(start.machine), outlets)
             self._spawn(self.watching.run)
+
+    def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, heartbeat_s: float) -> Stream:
+        with self._lock:
+            telling = Telling(self.mirror)
+        return Stream(endpoint, telling, self._lock, self._expected, broken, version=VERSION, heartbeat_s=heartbeat_s)
 
     def _expected(self, expect: pb.Expect) -> None:
         self._link.send(local.ToHook(expect=expect))
@@ -165,8 +172,8 @@ class Observer:
         self._link.send(local.ToHook(kin=table))
 
     def _seen(self, traffic: pb.Traffic) -> None:
-        if self._stream is not None:
-            self._stream.tell(pb.FromEnforcer(traffic=traffic))
+        if self._replicas is not None:
+            self._replicas.tell(pb.FromEnforcer(traffic=traffic))
 
     def _spawn(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, daemon=True)

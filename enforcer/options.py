@@ -15,7 +15,7 @@ HELP = {
     "plugin_index": "two digits: where among the NRI plugins we are called",
     "plugin_name": "our name as an NRI plugin",
     "node_name": "this Kubernetes node's name (default: the host's name)",
-    "extender": "HOST:PORT of the extender's gRPC port; none: decide alone",
+    "extender": "HOST:PORT of the extender's gRPC port, several with commas between; none: decide alone",
     "extender_ca": "file with the CA that signed the extender's certificate; none: no TLS",
     "extender_token": "file with the service account token that proves which node this is",
     "run_dir": "folder for the lock and the hook's socket",

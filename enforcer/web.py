@@ -32,7 +32,7 @@ class Health(Protocol):
     @property
     def ready(self) -> tuple[bool, str]: ...
     @property
-    def streaming(self) -> bool: ...
+    def streaming(self) -> int: ...
 
 
 class Counters:
@@ -68,7 +68,7 @@ def _gauges(health: Health) -> None:
     registry = health.counters.registry
     readings: dict[str, tuple[str, Callable[[], float]]] = {
         "numakin_enforcer_registered": ("1 while the runtime has us as a plugin.", lambda: float(health.ready[0])),
-        "numakin_enforcer_streaming": ("1 while the extender hears us.", lambda: float(health.streaming)),
+        "numakin_enforcer_streaming": ("Replicas of the extender that hear us.", lambda: float(health.streaming)),
         "numakin_enforcer_members": (
             "Opted-in containers that are pinned.",
             lambda: float(sum(1 for one in health.mirror.occupancy.holdings.values() if one.cpus)),

@@ -77,7 +77,7 @@ class Stream:
         welcome: list[pb.Welcome] = []
         writer: asyncio.Task[None] | None = None
         try:
-            await call.write(self.node.mirror.hello(VERSION))
+            await call.write(self.node.telling.hello(VERSION))
             async for message in call:
                 self._heard(message, welcome)
                 if writer is None and self.connected:
@@ -93,12 +93,12 @@ class Stream:
         if kind == "welcome":
             self.connected = True
             if message.welcome.resume:
-                self._acked = self.node.mirror.hello(VERSION).hello.acked_generation
+                self._acked = self.node.telling.hello(VERSION).hello.acked_generation
             welcome.append(message.welcome)
             self._wake.set()
         elif kind == "ack":
             self._acked = message.ack.generation
-            self.node.mirror.acknowledged(message.ack)
+            self.node.telling.acknowledged(message.ack)
         elif kind == "expect":
             self.promised_at[message.expect.pod] = time.monotonic()
             self.node.expect(message.expect)
@@ -112,15 +112,13 @@ class Stream:
                 async with asyncio.timeout(self._heartbeat_s):
                     await self._wake.wait()
             except TimeoutError:
-                await call.write(self.node.mirror.heartbeat())
+                await call.write(self.node.telling.heartbeat())
             self._wake.clear()
 
     async def _written(self, call: Any, welcome: list[pb.Welcome]) -> None:
         while welcome:
-            for first in self.node.mirror.welcomed(welcome.pop(0)):
-                await call.write(first)
-        news = self.node.mirror.news()
-        if news is not None:
+            self.node.telling.welcomed(welcome.pop(0))
+        for news in self.node.telling.news():
             await call.write(news)
         while self._extra:
             await call.write(self._extra.pop(0))

@@ -1,49 +1,46 @@
-"""What the observer knows of the node from the hook, and what of it the extender still has to be told: a pure state
-machine.
+"""What the observer knows of the node from the hook: one for all extenders, written by the hook's messages alone.
 
-The hook tells differences; the extender acknowledges generations. After a break the extender says whether it still
-has what it acknowledged; if so only what came since goes out, else everything.
+The hook tells differences; each extender is told by a `Telling` of its own what it has not heard yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from itertools import islice
 
-from enforcer import journal
-from placement.occupancy import Occupancy, fingerprint
+from placement.occupancy import Occupancy
 from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 
 MOST_DECISIONS = 2048
-"""Decisions kept while the extender is away; the oldest go first."""
+"""Decisions kept while no extender is there; the oldest go first."""
 
 
 class Mirror:
-    """The node as the hook last told it."""
+    """The node as the hook last told it. known: whether its present session has told everything once."""
 
     def __init__(self) -> None:
         self.start: local.Start | None = None
         self.occupancy = Occupancy()
         self.registered = False
-        self._sent: Occupancy | None = None
-        self._sent_registered: bool | None = None
-        self._unsent_free: dict[int, int] = {}
-        self._decisions: list[pb.DecisionRecord] = []
-        self._history: dict[int, Occupancy] = {}
-        self._acked: Occupancy | None = None
+        self.known = False
+        self.decided = 0
+        self.heard = 0
+        """Decisions that came so far, and those of them that some extender has been told."""
+        self._decisions: deque[pb.DecisionRecord] = deque(maxlen=MOST_DECISIONS)
 
     def started(self, start: local.Start) -> None:
-        """A hook's first message. Another session's generations mean nothing any more."""
+        """A hook's first message. Another session has another machine, maybe, and says everything anew."""
         if self.start is None or self.start.session != start.session:
-            self._sent = self._acked = None
-            self._history.clear()
+            self.known = False
         self.start = start
 
     def reported(self, report: pb.Report) -> None:
         """A report from the hook: whole when its base is 0."""
-        seats = {} if report.base_generation == 0 else dict(self.occupancy.seats)
-        holdings = {} if report.base_generation == 0 else dict(self.occupancy.holdings)
+        whole = report.base_generation == 0
+        seats = {} if whole else dict(self.occupancy.seats)
+        holdings = {} if whole else dict(self.occupancy.holdings)
         for key in report.gone_seats:
             seats.pop(key, None)
         for key in report.gone_holdings:
@@ -52,61 +49,14 @@ class Mirror:
         holdings.update({one.container: convert.holding_from(one) for one in report.holdings})
         free = {**self.occupancy.free_memory, **report.free_memory}
         self.occupancy = Occupancy(seats, holdings, free, generation=report.generation)
-        self._unsent_free.update(report.free_memory)
-        self._decisions = [*self._decisions, *report.decisions][-MOST_DECISIONS:]
+        self._decisions.extend(report.decisions)
+        self.decided += len(report.decisions)
+        self.known = self.known or whole
         if report.HasField("registered"):
             self.registered = report.registered
 
-    def hello(self, version: str) -> pb.FromEnforcer:
-        """The first message on a stream. Only after `started`."""
-        if self.start is None:
-            raise RuntimeError("no hook has started yet")
-        hello = pb.Hello(node=self.start.node, version=version, session=self.start.session)
-        if self._acked is not None:
-            hello.acked_generation = self._acked.generation
-            hello.acked_fingerprint = _fingerprint(self._acked)
-        return pb.FromEnforcer(hello=hello)
-
-    def welcomed(self, welcome: pb.Welcome) -> Iterator[pb.FromEnforcer]:
-        """What goes out first: nothing when the extender still knows us, else the machine and a whole report to
-        come.
-        """
-        if welcome.resume and self._acked is not None:
-            self._sent = self._acked
-        else:
-            self._sent, self._sent_registered = None, None
-            self._unsent_free = dict(self.occupancy.free_memory)
-            if self.start is not None:
-                yield pb.FromEnforcer(machine=self.start.machine)
-
-    def acknowledged(self, ack: pb.Ack) -> None:
-        self._acked = self._history.get(ack.generation, self._acked)
-        self._history = {at: one for at, one in self._history.items() if at >= ack.generation}
-
-    def news(self) -> pb.FromEnforcer | None:
-        """The next report for the extender; None when it knows all."""
-        registered = self.registered if self.registered != self._sent_registered else None
-        if self._sent is None:
-            report = journal.whole(self.occupancy, self._decisions, registered=self.registered)
-        elif (
-            self._sent.generation != self.occupancy.generation
-            or self._decisions
-            or self._unsent_free
-            or registered is not None
-        ):
-            report = journal.difference(
-                self._sent, self.occupancy, self._decisions, registered=registered, free=self._unsent_free
-            )
-        else:
-            return None
-        self._sent, self._sent_registered = self.occupancy, self.registered
-        self._history[self.occupancy.generation] = self.occupancy
-        self._decisions, self._unsent_free = [], {}
-        return pb.FromEnforcer(report=report)
-
-    def heartbeat(self) -> pb.FromEnforcer:
-        return pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=self.occupancy.generation))
-
-
-def _fingerprint(occupancy: Occupancy) -> int:
-    return fingerprint(occupancy.seats.values(), occupancy.holdings.values())
+    def decisions(self, after: int) -> list[pb.DecisionRecord]:
+        """Those that came after the first `after`, as far as they are kept; they count as heard."""
+        self.heard = self.decided
+        new = min(self.decided - after, len(self._decisions))
+        return list(islice(self._decisions, len(self._decisions) - new, None))

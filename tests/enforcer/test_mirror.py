@@ -1,10 +1,11 @@
-"""The extender is told everything once, and then only what is new, however often the stream breaks."""
+"""Each replica of the extender is told everything once, and then only what is new, however often its stream breaks."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from enforcer import journal
 from enforcer.report.mirror import Mirror
+from enforcer.report.telling import Telling
 from placement.cpuset import CpuSet, NumaSet
 from placement.demand import Demand
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
@@ -24,82 +25,183 @@ def started(occupancy: Occupancy, session: str = "s1") -> Mirror:
     return mirror
 
 
+def changed(mirror: Mirror, before: Occupancy, after: Occupancy, *pods: str) -> None:
+    decisions = [pb.DecisionRecord(pod=one) for one in pods]
+    mirror.reported(journal.difference(before, after, decisions, registered=None, free={}))
+
+
+def welcomed(mirror: Mirror) -> Telling:
+    telling = Telling(mirror)
+    telling.welcomed(pb.Welcome())
+    return telling
+
+
+def reports(telling: Telling) -> list[pb.Report]:
+    return [one.report for one in telling.news() if one.HasField("report")]
+
+
 def test_a_new_extender_gets_the_machine_and_everything() -> None:
-    mirror = started(occupied(Occupancy(generation=1), "a"))
-    assert mirror.hello("1").hello.acked_generation == 0
-    assert [one.WhichOneof("message") for one in mirror.welcomed(pb.Welcome())] == ["machine"]
-    news = mirror.news()
-    assert news is not None
-    assert news.report.base_generation == 0
-    assert [one.key for one in news.report.seats] == ["a"]
-    assert news.report.registered
+    telling = Telling(started(occupied(Occupancy(generation=1), "a")))
+    assert telling.hello("1").hello.acked_generation == 0
+    telling.welcomed(pb.Welcome())
+    machine, report = telling.news()
+    assert machine.machine.name == "m"
+    assert report.report.base_generation == 0
+    assert [one.key for one in report.report.seats] == ["a"]
+    assert report.report.registered
 
 
 def test_an_unchanged_node_has_no_news() -> None:
-    mirror = started(Occupancy(generation=1))
-    list(mirror.welcomed(pb.Welcome()))
-    assert mirror.news() is not None
-    assert mirror.news() is None
-    assert mirror.heartbeat().ByteSize() <= 8
+    telling = welcomed(started(Occupancy(generation=1)))
+    assert telling.news()
+    assert not telling.news()
+    assert telling.heartbeat().ByteSize() <= 8
+
+
+def test_nothing_is_told_of_a_node_before_its_hook_has_told_everything() -> None:
+    mirror = Mirror()
+    mirror.started(local.Start(node="n1", session="s1"))
+    telling = welcomed(mirror)
+    assert not telling.news()
+    mirror.reported(journal.whole(Occupancy(generation=1), (), registered=True))
+    assert telling.news()
 
 
 def test_a_change_is_told_as_a_difference() -> None:
     before = occupied(Occupancy(generation=1), "a")
     mirror = started(before)
-    list(mirror.welcomed(pb.Welcome()))
-    mirror.news()
+    telling = welcomed(mirror)
+    telling.news()
     after = occupied(before, "b")
-    mirror.reported(journal.difference(before, after, (), registered=None, free={}))
-    news = mirror.news()
-    assert news is not None
-    assert (news.report.base_generation, news.report.generation) == (before.generation, after.generation)
-    assert [one.key for one in news.report.seats] == ["b"]
+    changed(mirror, before, after)
+    (report,) = reports(telling)
+    assert (report.base_generation, report.generation) == (before.generation, after.generation)
+    assert [one.key for one in report.seats] == ["b"]
+
+
+def test_free_memory_and_the_runtimes_word_are_told_though_the_occupancy_is_the_same() -> None:
+    occupancy = Occupancy(generation=1)
+    mirror = started(occupancy)
+    telling = welcomed(mirror)
+    telling.news()
+    mirror.reported(journal.difference(occupancy, occupancy, (), registered=False, free={1: 5}))
+    (report,) = reports(telling)
+    assert (report.registered, dict(report.free_memory)) == (False, {1: 5})
+    assert not telling.news()
 
 
 def test_an_extender_that_still_knows_us_gets_only_what_it_missed() -> None:
     before = occupied(Occupancy(generation=1), "a")
     mirror = started(before)
-    list(mirror.welcomed(pb.Welcome()))
-    mirror.news()
-    mirror.acknowledged(pb.Ack(generation=before.generation))
+    telling = welcomed(mirror)
+    telling.news()
+    telling.acknowledged(pb.Ack(generation=before.generation))
     after = occupied(before, "b")
-    mirror.reported(journal.difference(before, after, (), registered=None, free={}))
-    mirror.news()  # goes out, and is lost with the stream
-    hello = mirror.hello("1").hello
+    changed(mirror, before, after)
+    telling.news()  # goes out, and is lost with the stream
+    hello = telling.hello("1").hello
     assert hello.acked_generation == before.generation
     assert hello.acked_fingerprint == fingerprint(before.seats.values(), before.holdings.values())
-    assert list(mirror.welcomed(pb.Welcome(resume=True))) == []
-    news = mirror.news()
-    assert news is not None
-    assert news.report.base_generation == before.generation
-    assert [one.key for one in news.report.seats] == ["b"]
+    telling.welcomed(pb.Welcome(resume=True))
+    (report,) = reports(telling)
+    assert report.base_generation == before.generation
+    assert [one.key for one in report.seats] == ["b"]
 
 
 def test_another_hook_session_starts_from_nothing() -> None:
     mirror = started(occupied(Occupancy(generation=1), "a"))
-    list(mirror.welcomed(pb.Welcome()))
-    mirror.news()
-    mirror.acknowledged(pb.Ack(generation=3))
-    mirror.started(local.Start(node="n1", session="s2"))
-    assert mirror.hello("1").hello.acked_generation == 0
+    telling = welcomed(mirror)
+    telling.news()
+    telling.acknowledged(pb.Ack(generation=3))
+    mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="other")))
+    assert telling.hello("1").hello.acked_generation == 0
+    assert not telling.news()
+    mirror.reported(journal.whole(Occupancy(generation=1), (), registered=True))
+    machine, report = telling.news()
+    assert (machine.machine.name, report.report.base_generation) == ("other", 0)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcdef")), max_size=20), st.lists(st.booleans(), max_size=20))
-def test_what_is_told_in_differences_adds_up_to_what_is(changes: list[tuple[bool, str]], tells: list[bool]) -> None:
+class TestReplicas:
+    """What one replica has heard makes no difference for another."""
+
+    def test_each_is_told_everything_and_every_decision(self) -> None:
+        before = Occupancy(generation=1)
+        mirror = started(before)
+        tellings = [welcomed(mirror) for _ in range(2)]
+        for one in tellings:
+            assert [report.base_generation for report in reports(one)] == [0]
+        changed(mirror, before, occupied(before, "a"), "a")
+        for one in tellings:
+            (report,) = reports(one)
+            assert [seat.key for seat in report.seats] == ["a"]
+            assert [decision.pod for decision in report.decisions] == ["a"]
+
+    def test_one_that_breaks_holds_up_no_other(self) -> None:
+        before = Occupancy(generation=1)
+        mirror = started(before)
+        broken, other = welcomed(mirror), welcomed(mirror)
+        for one in (broken, other):
+            one.news()
+            one.acknowledged(pb.Ack(generation=1))
+        after = occupied(before, "a")
+        changed(mirror, before, after, "a")
+        other.news()
+        other.acknowledged(pb.Ack(generation=after.generation))
+        assert other.hello("1").hello.acked_generation == after.generation
+        assert broken.hello("1").hello.acked_generation == 1
+        broken.welcomed(pb.Welcome(resume=True))
+        (report,) = reports(broken)
+        assert [seat.key for seat in report.seats] == ["a"]
+        assert [decision.pod for decision in report.decisions] == ["a"]
+        assert not other.news()
+
+    def test_one_that_comes_later_is_told_no_decisions_that_others_have_heard(self) -> None:
+        before = Occupancy(generation=1)
+        mirror = started(before)
+        first = welcomed(mirror)
+        after = occupied(before, "a")
+        changed(mirror, before, after, "a")
+        first.news()
+        changed(mirror, after, occupied(after, "b"), "b")
+        (report,) = reports(welcomed(mirror))
+        assert [seat.key for seat in report.seats] == ["a", "b"]
+        assert [decision.pod for decision in report.decisions] == ["b"]
+
+    def test_decisions_that_nobody_heard_wait_for_the_first_that_comes(self) -> None:
+        before = Occupancy(generation=1)
+        mirror = started(before)
+        changed(mirror, before, occupied(before, "a"), "a")
+        (report,) = reports(welcomed(mirror))
+        assert [decision.pod for decision in report.decisions] == ["a"]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from("abcdef")), max_size=20),
+    st.lists(st.sampled_from(["silent", "told", "lost", "broken"]), max_size=20),
+)
+def test_what_is_told_in_differences_adds_up_to_what_is(changes: list[tuple[bool, str]], fates: list[str]) -> None:
+    """lost: the report goes out, and is lost with its stream; broken: the extender has it, and its answer is lost."""
     occupancy = Occupancy(generation=1)
     mirror = started(occupancy)
-    list(mirror.welcomed(pb.Welcome()))
-    reader = Mirror()
+    telling, reader = welcomed(mirror), Mirror()
+
+    def told(*, heard: bool = True, acknowledged: bool = True) -> None:
+        for report in reports(telling):
+            if heard:
+                reader.reported(report)
+            if acknowledged:
+                telling.acknowledged(pb.Ack(generation=report.generation))
+
     for index, (comes, name) in enumerate([(True, "a"), *changes]):
         after = occupied(occupancy, name) if comes else occupancy.without_pod(name)
-        mirror.reported(journal.difference(occupancy, after, (), registered=None, free={}))
+        changed(mirror, occupancy, after)
         occupancy = after
-        if index >= len(tells) or tells[index]:
-            news = mirror.news()
-            if news is not None:
-                reader.reported(news.report)
-    news = mirror.news()
-    if news is not None:
-        reader.reported(news.report)
+        fate = fates[index] if index < len(fates) else "told"
+        if fate != "silent":
+            told(heard=fate != "lost", acknowledged=fate == "told")
+        if fate in ("lost", "broken"):
+            acked = telling.hello("1").hello.acked_generation
+            telling.welcomed(pb.Welcome(resume=acked > 0 and acked == reader.occupancy.generation))
+    told()
     assert reader.occupancy.seats == occupancy.seats
     assert reader.occupancy.holdings == occupancy.holdings

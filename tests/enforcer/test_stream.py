@@ -1,5 +1,8 @@
-"""The stream to the extender, over real gRPC: told once, resumed after a break, promises handed on."""
+"""The streams to the extender, over real gRPC: told once, resumed after a break, promises handed on; every replica has
+one.
+"""
 
+import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -9,7 +12,9 @@ import pytest
 
 from enforcer import journal
 from enforcer.report.mirror import Mirror
+from enforcer.report.replicas import Known, Replicas, resolve
 from enforcer.report.stream import Endpoint, Stream
+from enforcer.report.telling import Telling
 from placement.cpuset import NumaSet
 from placement.demand import Demand
 from placement.occupancy import Occupancy, Seat
@@ -70,8 +75,9 @@ class Running:
         self.expected: list[pb.Expect] = []
         self.got = threading.Event()
         self.stream = Stream(
-            Endpoint(f"127.0.0.1:{port}"), self.mirror, self.lock, self._expect, version="1", heartbeat_s=heartbeat_s
-        )
+            Endpoint(f"127.0.0.1:{port}"), Telling(self.mirror), self.lock, self._expect,
+            version="1", heartbeat_s=heartbeat_s,
+        )  # fmt: skip
         self.thread = threading.Thread(target=self.stream.run)
         self.thread.start()
 
@@ -147,3 +153,126 @@ def test_a_promise_is_handed_on(running: Callable[..., Running]) -> None:
     one = running(extender)
     assert one.got.wait(PATIENCE_S)
     assert one.expected[0].numa_nodes == "1"
+
+
+class Fleet:
+    """Replicas of the extender, each at an address of its own, and a node's streams to those that the name has now."""
+
+    NAME = "extender.test:1"
+
+    def __init__(self) -> None:
+        self.replicas: dict[str, Extender] = {}
+        self.servers: dict[str, grpc.Server] = {}
+        self.names: tuple[str, ...] = ()
+        self.expected: queue.Queue[str] = queue.Queue()
+        self.mirror = Mirror()
+        self.mirror.started(local.Start(node="n1", session="s", machine=pb.Machine(name="m")))
+        self.mirror.reported(journal.whole(Occupancy(generation=1), (), registered=True))
+        self.lock = threading.Lock()
+        self.streams = Replicas([Endpoint(self.NAME)], self._stream, self._resolve)
+        self.thread = threading.Thread(target=self.streams.run)
+
+    def add(self) -> str:
+        extender, server = Extender(), grpc.server(futures.ThreadPoolExecutor(4))
+        report_pb2_grpc.add_ReportsServicer_to_server(extender, server)
+        address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        self.replicas[address], self.servers[address] = extender, server
+        self.names = (*self.names, address)
+        return address
+
+    def lose(self, address: str) -> None:
+        self.names = tuple(one for one in self.names if one != address)
+        self.servers[address].stop(None)
+
+    def _resolve(self, name: str) -> tuple[str, ...]:
+        assert name == self.NAME
+        if not self.names:
+            raise OSError("no such name")
+        return self.names
+
+    def _stream(self, endpoint: Endpoint, broken: Callable[[], None]) -> Stream:
+        heard = self.expected.put
+        return Stream(
+            endpoint, Telling(self.mirror), self.lock, lambda one: heard(one.pod), broken,
+            version="1", heartbeat_s=0.2,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.streams.stop()
+        for one in self.servers.values():
+            one.stop(None)
+        self.thread.join(PATIENCE_S)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    made = Fleet()
+    yield made
+    made.close()
+
+
+def test_every_address_of_the_extenders_name_is_told_everything_and_all_traffic(fleet: Fleet) -> None:
+    addresses = [fleet.add() for _ in range(2)]
+    fleet.thread.start()
+    for one in addresses:
+        fleet.replicas[one].wait_for(lambda kinds: "heartbeat" in kinds)
+        assert fleet.replicas[one].kinds()[:3] == ["hello", "machine", "report"]
+    assert fleet.streams.connected == 2
+    fleet.streams.tell(pb.FromEnforcer(traffic=pb.Traffic(collector="x")))
+    for one in addresses:
+        fleet.replicas[one].wait_for(lambda kinds: "traffic" in kinds)
+
+
+def test_a_promise_of_any_replica_is_handed_on(fleet: Fleet) -> None:
+    for pod in ("a", "b"):
+        fleet.replicas[fleet.add()].to_send.append(pb.ToEnforcer(expect=pb.Expect(pod=pod)))
+    fleet.thread.start()
+    assert {fleet.expected.get(timeout=PATIENCE_S) for _ in range(2)} == {"a", "b"}
+
+
+def test_a_replica_that_takes_the_place_of_another_is_found_when_that_ones_stream_breaks(fleet: Fleet) -> None:
+    first, second = fleet.add(), fleet.add()
+    fleet.thread.start()
+    for one in (first, second):
+        fleet.replicas[one].wait_for(lambda kinds: "report" in kinds)
+    third = fleet.add()
+    fleet.lose(first)
+    fleet.replicas[third].wait_for(lambda kinds: kinds[:3] == ["hello", "machine", "report"])
+    assert fleet.replicas[second].kinds().count("hello") == 1
+
+
+def test_a_name_service_that_fails_ends_no_stream(fleet: Fleet) -> None:
+    one = fleet.add()
+    fleet.thread.start()
+    fleet.replicas[one].wait_for(lambda kinds: "report" in kinds)
+    fleet.names = ()
+    fleet.replicas[one].cut.set()
+    fleet.replicas[one].wait_for(lambda kinds: kinds.count("hello") == 2)
+    heard = len(fleet.replicas[one].heard)
+    fleet.replicas[one].wait_for(lambda kinds: len(kinds) > heard + 1)
+
+
+def test_at_most_five_replicas_are_told_those_first_that_are_already() -> None:
+    known = Known({}).after("x:1", [f"10.0.0.{one}:1" for one in range(1, 8)])
+    opened = {"10.0.0.7:1", "10.0.0.6:1"}
+    assert list(known.wanted(opened)) == ["10.0.0.6:1", "10.0.0.7:1", "10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"]
+    assert known.left_out == 2
+
+
+def test_a_name_that_has_no_address_now_keeps_those_that_it_had() -> None:
+    known = Known({}).after("x:1", ["10.0.0.1:1"]).after("x:1", [])
+    assert known.wanted(()) == {"10.0.0.1:1": "x:1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "addresses"),
+    [("127.0.0.1:8081", ("127.0.0.1:8081",)), ("[::1]:8081", ("[::1]:8081",))],
+)
+def test_an_address_stands_for_itself(name: str, addresses: tuple[str, ...]) -> None:
+    assert resolve(name) == addresses
+
+
+def test_a_name_with_addresses_of_two_families_has_those_of_one() -> None:
+    assert len({one.startswith("[") for one in resolve("localhost:8081")}) == 1

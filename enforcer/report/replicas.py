@@ -1,0 +1,135 @@
+"""Every replica of the extender is told: one stream to each address that the configured names have now."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from enforcer.config import MOST_REPLICAS
+from enforcer.log import Log
+from enforcer.report.stream import Endpoint, Stream
+from proto import report_pb2 as pb
+
+log = Log("observer.replicas")
+
+RESOLVE_EVERY_S = 30.0
+SOONEST_S = 1.0
+"""Between two looks at the names while streams break: half of what a dial waits on average."""
+
+STOP_S = 2.0
+"""For each stream, at the end."""
+
+Resolve = Callable[[str], tuple[str, ...]]
+"""From HOST:PORT to the addresses, IP:PORT; OSError when the name can't be resolved now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The addresses of each configured HOST:PORT, as far as they were ever resolved."""
+
+    addresses: Mapping[str, tuple[str, ...]]
+
+    def after(self, name: str, found: Collection[str]) -> Known:
+        """A name without any address is a failure of the name service, not the end of all replicas."""
+        return replace(self, addresses={**self.addresses, name: tuple(found)}) if found else self
+
+    def wanted(self, opened: Collection[str]) -> dict[str, str]:
+        """The addresses to stream to, each with its name: those that are open already first, MOST_REPLICAS in all."""
+        every = {address: name for name, found in self.addresses.items() for address in found}
+        ranked = sorted(every, key=lambda address: (address not in opened, address))
+        return {address: every[address] for address in ranked[:MOST_REPLICAS]}
+
+    @property
+    def left_out(self) -> int:
+        return max(0, len({one for found in self.addresses.values() for one in found}) - MOST_REPLICAS)
+
+
+def split(address: str) -> tuple[str, str]:
+    """Host and port; an IPv6 host is in brackets."""
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), port
+
+
+def resolve(name: str) -> tuple[str, ...]:
+    """Of one address family alone: a replica with two addresses must not be told twice."""
+    host, port = split(name)
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(_joined(str(to[0]), port) for family, *_, to in found if family == found[0][0]))
+
+
+class Replicas:
+    """Run `run` in a thread; the other methods may be called from any. stream: makes one for an endpoint; the
+    second argument is to be called when it breaks.
+    """
+
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        stream: Callable[[Endpoint, Callable[[], None]], Stream],
+        resolve: Resolve = resolve,
+    ) -> None:
+        self._endpoints = {one.address: one for one in endpoints}
+        self._stream, self._resolve = stream, resolve
+        self._known = Known({})
+        self._streams: dict[str, Stream] = {}
+        self._threads: list[threading.Thread] = []
+        self._look, self._stop = threading.Event(), threading.Event()
+
+    @property
+    def connected(self) -> int:
+        """How many replicas hear us."""
+        return sum(one.connected for one in self._streams.values())
+
+    def changed(self) -> None:
+        for one in self._streams.values():
+            one.changed()
+
+    def tell(self, message: pb.FromEnforcer) -> None:
+        """As `Stream.tell`, to each."""
+        for one in self._streams.values():
+            one.tell(message)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._look.set()
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            self._look.clear()
+            self._keep(self._resolved())
+            self._look.wait(RESOLVE_EVERY_S)
+            self._stop.wait(SOONEST_S)
+        self._keep({})
+        for one in self._threads:
+            one.join(STOP_S)
+
+    def _resolved(self) -> dict[str, str]:
+        for name in self._endpoints:
+            try:
+                self._known = self._known.after(name, self._resolve(name))
+            except OSError as error:
+                log.warning("the extender's name can't be resolved", name=name, error=error)
+        if self._known.left_out:
+            log.warning("too many replicas of the extender", most=MOST_REPLICAS, left_out=self._known.left_out)
+        return self._known.wanted(self._streams)
+
+    def _keep(self, wanted: Mapping[str, str]) -> None:
+        """Opens and closes streams so that there is one to each wanted address."""
+        before = self._streams
+        self._streams = {address: before.get(address) or self._opened(address, wanted[address]) for address in wanted}
+        for address in before.keys() - wanted.keys():
+            before[address].stop()
+        self._threads = [one for one in self._threads if one.is_alive()]
+
+    def _opened(self, address: str, name: str) -> Stream:
+        told_name = "" if address == name else split(name)[0]
+        stream = self._stream(replace(self._endpoints[name], address=address, name=told_name), self._look.set)
+        self._threads.append(threading.Thread(target=stream.run, name=f"stream {address}", daemon=True))
+        self._threads[-1].start()
+        return stream
+
+
+def _joined(host: str, port: str) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
