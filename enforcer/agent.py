@@ -184,9 +184,14 @@ class Agent:
     # The observer's messages
 
     def expect(self, message: pb.Expect) -> None:
-        """A promise; one that comes after its pod's container is late, and its facts still count."""
-        self._promises.add(message)
+        """A promise; one that comes after its pod's container is late, and its facts still count.
+
+        Each replica of the extender makes one: what another has said already is no news.
+        """
+        first = self._promises.add(message)
         late = [seat for seat in self.occupancy.seats.values() if seat.pod == message.pod and seat.opted_in]
+        if not first:
+            return
         if not late:
             log.debug("expecting a pod", pod=f"{message.namespace}/{message.name}", numa_nodes=message.numa_nodes)
             return

@@ -21,11 +21,18 @@ class Promises:
     def __init__(self) -> None:
         self._by_pod: OrderedDict[str, pb.Expect] = OrderedDict()
 
-    def add(self, expect: pb.Expect) -> None:
+    def add(self, expect: pb.Expect) -> bool:
+        """True for the first of its pod. One that names no NUMA nodes only brings the facts up to date."""
+        before = self._by_pod.get(expect.pod)
+        if before is not None and not expect.numa_nodes:
+            told, expect = expect, pb.Expect()
+            expect.CopyFrom(told)
+            expect.numa_nodes = before.numa_nodes
         self._by_pod[expect.pod] = expect
         self._by_pod.move_to_end(expect.pod)
         while len(self._by_pod) > MOST:
             self._by_pod.popitem(last=False)
+        return before is None
 
     def forget(self, pod: str) -> None:
         self._by_pod.pop(pod, None)

@@ -282,6 +282,26 @@ class TestPromises:
         assert world.agent.records[-1].outcome == pb.LATE
         assert world.mems("a") == "0"
 
+    def test_the_same_promise_of_another_replica_is_no_news(self, world: World) -> None:
+        promise = pb.Expect(pod="uid-a", numa_nodes="1")
+        world.agent.expect(promise)
+        world.create(member("a"), container("a"))
+        world.agent.expect(promise)
+        assert [one.outcome for one in world.agent.records] == [pb.KEPT]
+
+    def test_a_promise_that_every_replica_makes_late_is_late_once(self, world: World) -> None:
+        world.create(member("a"), container("a"))
+        for _ in range(2):
+            world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
+        assert [one.outcome for one in world.agent.records] == [pb.UNPROMISED, pb.LATE]
+
+    def test_a_replica_that_can_promise_nothing_takes_nothing_away(self, world: World) -> None:
+        world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
+        world.agent.expect(pb.Expect(pod="uid-a"))
+        world.create(member("a"), container("a"))
+        assert world.mems("a") == "1"
+        assert world.agent.records[-1].outcome == pb.KEPT
+
     def test_true_requests_take_the_place_of_estimates(self, world: World) -> None:
         told = pb.Expect(pod="uid-a", pod_demand=pb.Demand(cpu_milli=500, memory=GIB // 2, memory_limit=GIB))
         told.containers.add(name="app", demand=told.pod_demand)
