@@ -11,6 +11,7 @@ from enforcer.agent import Agent, Node
 from enforcer.outbox import Outbox
 from enforcer.promises import Promises
 from enforcer.report.mirror import Mirror
+from enforcer.report.telling import Telling
 from enforcer.version import VERSION
 from placement.cpuset import CpuSet, NumaSet
 from proto import convert
@@ -87,6 +88,7 @@ class SimulatedNode:
         self.agent = Agent(Node(machine, CpuSet(), self._cpuset_now, self._free_memory), self.promises)
         self.outbox = Outbox(self.agent, machine)
         self.mirror = Mirror()
+        self.telling = Telling(self.mirror)
         session = f"{self.spec.name}-{self._hooks}"
         self.mirror.started(
             local.Start(node=self.spec.name, version=VERSION, session=session, machine=convert.machine_to(machine))
