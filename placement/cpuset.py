@@ -99,15 +99,15 @@ class IdSet:
         return (self.mask & -self.mask).bit_length() - 1
 
     def _runs(self) -> Iterator[tuple[int, int]]:
-        first = last = -2
-        for one in self:
-            if one != last + 1:
-                if first >= 0:
-                    yield first, last
-                first = one
-            last = one
-        if first >= 0:
-            yield first, last
+        """(first, last) of each run of ids, found by arithmetic on the mask: sets are written out on every decision."""
+        rest, base = self.mask, 0
+        while rest:
+            gap = (rest & -rest).bit_length() - 1
+            rest >>= gap
+            length = (~rest & rest + 1).bit_length() - 1
+            yield base + gap, base + gap + length - 1
+            rest >>= length
+            base += gap + length
 
 
 class CpuSet(IdSet):
