@@ -6,29 +6,25 @@ from the runtime's Synchronize and the cgroups' own cpusets.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from enforcer import pods
+from enforcer.accounts import Accounts, names
 from enforcer.log import Log
 from enforcer.promises import Promises
 from placement import pools
 from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Decision, Kin, Reason, Request, decide
+from placement.decide import Decision, Kin, Request, decide
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Problem, opted_in
 from placement.rules import Rules
 from placement.topology import Machine
-from proto import convert
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 
 log = Log("hook.agent")
-
-MOST_RECORDS = 1024
-"""Decisions kept for the next report; the oldest go first when nobody reads them."""
 
 DEFAULT_RULES = Rules()
 
@@ -61,9 +57,7 @@ class Agent:
         self._kin: dict[str, Kin] = {}
         self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
         self.containers: dict[str, local.LocalContainer] = {}
-        self.records: list[pb.DecisionRecord] = []
-        self.latest: dict[str, pb.DecisionRecord] = {}
-        self.counts: Counter[str] = Counter()
+        self.accounts = Accounts()
         self._released = False
         self.memory_policies = False
         """Whether the runtime can set a memory policy (NRI 0.12 and later)."""
@@ -106,7 +100,8 @@ class Agent:
         """The new container's cpuset, and what it changes for others; (None, []) for whoever has not opted in."""
         self._know(pod, container)
         request, problems = self._request(pod, container)
-        self._complain(pod, problems)
+        for problem in problems:
+            self.accounts.complained(pod, problem)
         if request is None or self._released:
             self._note_foreign(pod, container)
             return None, []
@@ -141,7 +136,7 @@ class Agent:
         seat = self.occupancy.seats.get(holding.seat)
         if request is not None and seat is not None and seat.demand != request.seat_demand:
             self.occupancy = self.occupancy.seated(replace(seat, demand=request.seat_demand))
-            log.info("container resized", **_names(pod, container), cpu_milli=request.seat_demand.cpu_milli)
+            log.info("container resized", **names(pod, container), cpu_milli=request.seat_demand.cpu_milli)
         return []
 
     def start_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
@@ -158,18 +153,18 @@ class Agent:
         now = self._node.cpuset_now(container.linux.cgroups_path)
         if now is None or (now[0] == holding.cpus and holding.mems in (NumaSet(), now[1])):
             return []
-        log.warning("container started with another cpuset", **_names(pod, container), cpus=now[0], given=holding.cpus)
+        log.warning("container started with another cpuset", **names(pod, container), cpus=now[0], given=holding.cpus)
         return [pods.update(container.id, holding.cpus, holding.mems)]
 
     def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Its CPUs are free at once; its pod's seat stays for an in-place restart."""
         self.containers.pop(container.id, None)
-        self.latest.pop(container.id, None)
+        self.accounts.forget(container.id)
         before = self.occupancy
         self.occupancy = self.occupancy.without_holding(container.id).without_seat(container.id)
         if self.occupancy is before:
             return []
-        log.debug("container stopped", **_names(pod, container))
+        log.debug("container stopped", **names(pod, container))
         return self._settle()
 
     def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
@@ -195,18 +190,7 @@ class Agent:
         if not late:
             log.debug("expecting a pod", pod=f"{message.namespace}/{message.name}", numa_nodes=message.numa_nodes)
             return
-        self.counts["late"] += 1
-        self._record(
-            pb.DecisionRecord(
-                pod=message.pod,
-                namespace=message.namespace,
-                pod_name=message.name,
-                numa_nodes=str(late[0].numa_nodes),
-                promised=message.numa_nodes,
-                outcome=pb.LATE,
-                event="promise",
-            )
-        )
+        self.accounts.late(message, late[0].numa_nodes)
         told = self._promises.pod_demand(message.pod)
         if told is not None and len(late) == 1 and late[0].key == message.pod:
             self.occupancy = self.occupancy.seated(replace(late[0], demand=told))
@@ -253,47 +237,16 @@ class Agent:
         kin = self._kin_of(pod)
         decision = decide(self._node.machine, self.occupancy, request, kin)
         self.occupancy = decision.applied(self.occupancy, request)
-        self._account(pod, container, decision, kin.expected, event)
+        generation = self.occupancy.generation
+        self.accounts.decided(pod, container, decision, kin.expected, event=event, at=generation)
         return decision
-
-    def _account(
-        self, pod: nri.PodSandbox, container: nri.Container, decision: Decision, promised: NumaSet, event: str
-    ) -> None:
-        outcome = pb.UNPROMISED if not promised else pb.KEPT if decision.numa_nodes == promised else pb.DECLINED
-        self.counts["pinned" if decision.cpus else "left open"] += 1
-        self.counts[pb.Outcome.Name(outcome).lower()] += 1
-        log.info(
-            "container pinned" if decision.cpus else "container left open",
-            **_names(pod, container),
-            numa_nodes=decision.numa_nodes,
-            cpus=decision.cpus,
-            mems=decision.mems,
-            why="; ".join(map(str, decision.reasons)),
-        )
-        self._record(
-            pb.DecisionRecord(
-                pod=pod.uid,
-                namespace=pod.namespace,
-                pod_name=pod.name,
-                container=container.id,
-                container_name=container.name,
-                numa_nodes=str(decision.numa_nodes),
-                cpus=str(decision.cpus),
-                mems=str(decision.mems),
-                score=decision.score,
-                reasons=[convert.reason_to(one) for one in decision.reasons],
-                outcome=outcome,
-                promised=str(promised),
-                generation=self.occupancy.generation,
-                event=event,
-            )
-        )
 
     def _adopt(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
         """Takes a running container as it is; its request when it is a member that still has to be placed."""
         self._know(pod, container)
         request, problems = self._request(pod, container)
-        self._complain(pod, problems)
+        for problem in problems:
+            self.accounts.complained(pod, problem)
         if request is None:
             self._note_foreign(pod, container)
             return None
@@ -318,7 +271,7 @@ class Agent:
         self.occupancy = self.occupancy.seated(request.seat(homes)).held(
             Holding(container.id, container.name, pod.uid, request.seat_key, cpus, bound, exclusive)
         )
-        log.info("container found pinned", **_names(pod, container), numa_nodes=homes, cpus=cpus, mems=mems)
+        log.info("container found pinned", **names(pod, container), numa_nodes=homes, cpus=cpus, mems=mems)
         return None
 
     def _note_foreign(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim | None = None) -> None:
@@ -340,26 +293,11 @@ class Agent:
         self.occupancy = self.occupancy.seated(seat).held(holding)
 
     def _stand_aside(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
-        self.counts["stood aside"] += 1
         self.occupancy = self.occupancy.without_holding(container.id)
         if not any(one.pod == pod.uid for one in self.occupancy.holdings.values()):
             self.occupancy = self.occupancy.without_seat(pod.uid)
         self._note_foreign(pod, container, claim)
-        why = Reason(
-            "another owner", "", f"the cpuset (cpus {claim.cpus or '-'}, mems {claim.mems or '-'}) is somebody else's"
-        )
-        log.warning("stood aside", **_names(pod, container), claimed_cpus=claim.cpus, claimed_mems=claim.mems)
-        self._record(
-            pb.DecisionRecord(
-                pod=pod.uid,
-                namespace=pod.namespace,
-                pod_name=pod.name,
-                container=container.id,
-                container_name=container.name,
-                reasons=[convert.reason_to(why)],
-                event="stood aside",
-            )
-        )
+        self.accounts.stood_aside(pod, container, claim)
 
     def _settle(self) -> list[nri.ContainerUpdate]:
         """Whose CPUs are not their pool's any more, after exclusive ones came or went."""
@@ -391,17 +329,6 @@ class Agent:
             workload=pods.workload(pod),
         )
 
-    def _complain(self, pod: nri.PodSandbox, problems: Iterable[Problem]) -> None:
-        for problem in problems:
-            self.counts["bad annotation"] += 1
-            log.warning("annotation not taken", pod=f"{pod.namespace}/{pod.name}", problem=problem)
-
-    def _record(self, record: pb.DecisionRecord) -> None:
-        self.records.append(record)
-        if record.container in self.containers:
-            self.latest[record.container] = record
-        del self.records[:-MOST_RECORDS]
-
 
 def _claimed(claim: pods.Claim) -> CpuSet:
     cpuset = pods.cpuset_of(claim.cpus, claim.mems)
@@ -411,7 +338,3 @@ def _claimed(claim: pods.Claim) -> CpuSet:
 def _told_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
     cpu = container.linux.resources.cpu
     return pods.cpuset_of(cpu.cpus, cpu.mems) or (CpuSet(), NumaSet())
-
-
-def _names(pod: nri.PodSandbox, container: nri.Container) -> dict[str, object]:
-    return {"pod": f"{pod.namespace}/{pod.name}", "container": container.name, "id": container.id[:12]}

@@ -287,7 +287,7 @@ class Hook:
             "node": self._start.node,
             "registered": outbox is not None and outbox.registered,
             "generation": agent.occupancy.generation,
-            "counts": dict(agent.counts),
+            "counts": dict(agent.accounts.counts),
             "containers": [
                 {
                     "pod": f"{one.namespace}/{one.pod_name}",
@@ -300,7 +300,7 @@ class Hook:
                         " ".join(filter(None, (why.what, why.number))) + f": {why.effect}" for why in one.reasons
                     ],
                 }
-                for key, one in agent.latest.items()
+                for key, one in agent.accounts.latest().items()
             ],
         }
 

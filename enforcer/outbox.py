@@ -33,15 +33,16 @@ class Outbox:
         return [*self._report(), *self._containers()]
 
     def _report(self) -> list[local.FromHook]:
-        occupancy, records = self._agent.occupancy, self._agent.records
+        occupancy, waiting = self._agent.occupancy, self._agent.accounts.waiting
         free = journal.notable(self._told_free, occupancy.free_memory, self._totals)
         registered = self.registered if self.registered != self._told_registered else None
-        if occupancy.generation == self._told.generation and not (records or free or registered is not None):
+        if occupancy.generation == self._told.generation and not (waiting or free or registered is not None):
             return []
-        report = journal.difference(self._told, occupancy, records, registered=registered, free=free)
+        report = journal.difference(
+            self._told, occupancy, self._agent.accounts.take(), registered=registered, free=free
+        )
         self._told, self._told_registered = occupancy, self.registered
         self._told_free.update(free)
-        self._agent.records = []
         return [local.FromHook(report=report)]
 
     def _containers(self) -> list[local.FromHook]:

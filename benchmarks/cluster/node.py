@@ -9,6 +9,7 @@ from benchmarks.cluster.audit import Confined, Overcommitment, overcommitments
 from benchmarks.cluster.population import NodeSpec
 from enforcer.agent import Agent, Node
 from enforcer.outbox import Outbox
+from enforcer.pods import MARK
 from enforcer.promises import Promises
 from enforcer.report.mirror import Mirror
 from enforcer.report.telling import Telling
@@ -70,11 +71,15 @@ class Running:
 
 
 class SimulatedNode:
-    """Not thread-safe: it belongs to the fleet's loop. agent, mirror, promises: of the enforcer that runs now."""
+    """Not thread-safe: it belongs to the fleet's loop. agent, mirror, promises: of the enforcer that runs now.
+
+    errors: what the enforcer raised where it had to answer.
+    """
 
     def __init__(self, spec: NodeSpec) -> None:
         self.spec = spec
         self.running: dict[str, Running] = {}
+        self.errors: list[str] = []
         self._hooks = self._created = 0
         for one in spec.others:
             self._start_other(one.uid, spec.machine.node(one.numa_node).cpus, one.cpu_milli)
@@ -101,8 +106,8 @@ class SimulatedNode:
     def create(self, order: Order, promised_at: float | None) -> Landing:
         """What the kubelet has the runtime do; the plugin's answer is set in the cgroup."""
         running = self._record(order)
-        outcomes = self.agent.counts.copy()
-        adjustment, updates = self.agent.create_container(running.pod, running.container)
+        outcomes = self.agent.accounts.counts.copy()
+        adjustment, updates = self._asked(running)
         if adjustment is not None:
             running.container.annotations.update(adjustment.annotations)
             self._pin(running, adjustment.linux.resources.cpu)
@@ -110,7 +115,7 @@ class SimulatedNode:
         self.running[running.container.id] = running
         self._set(updates)
         self.news()
-        outcome = next((str(one) for one in OUTCOMES if self.agent.counts[one] > outcomes[one]), "not opted in")
+        outcome = next((str(one) for one in OUTCOMES if self.agent.accounts.counts[one] > outcomes[one]), "failed")
         expect = self.promises.get(order.uid)
         waited = promised_at - order.bound_at if promised_at is not None else None
         return Landing(
@@ -144,6 +149,14 @@ class SimulatedNode:
         machine = self.spec.machine
         rows = [Confined(machine.nodes_of(one.cpus).mask, one.cpu_milli, one.memory) for one in self.running.values()]
         return overcommitments(self.spec.name, machine, rows)
+
+    def _asked(self, running: Running) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
+        """The plugin's answer; as in the hook, an error of ours leaves the container as it is."""
+        try:
+            return self.agent.create_container(running.pod, running.container)
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self.errors.append(f"{running.pod.namespace}/{running.pod.name}: {type(error).__name__}: {error}")
+            return None, []
 
     def _record(self, order: Order) -> Running:
         self._created += 1
@@ -196,6 +209,12 @@ class SimulatedNode:
             for home in homes if one.memory else ():
                 free[home] = max(0, free[home] - one.memory // len(homes))
         return free
+
+
+def own_cpus(running: Running) -> int:
+    """The mask of the CPUs that the container was to have for itself, and has."""
+    exclusive = running.pod.annotations.get("cpus.numakin.io") == "exclusive"
+    return running.cpus.mask if exclusive and MARK in running.container.annotations else 0
 
 
 OUTCOMES = ("kept", "declined", "unpromised")

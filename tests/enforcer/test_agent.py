@@ -62,6 +62,13 @@ class World:
             cpu = one.linux.resources.cpu
             self.cgroups[path] = (CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems)
 
+    @property
+    def last(self) -> pb.DecisionRecord:
+        """The latest decision, as it would be reported."""
+        records = self.agent.accounts.take()
+        self._last = records[-1] if records else self._last
+        return self._last
+
     def cpus(self, name: str) -> str:
         return str(self.cgroups[f"/kubepods/{name}"][0])
 
@@ -120,7 +127,7 @@ def test_a_container_that_has_not_opted_in_gets_no_adjustment_and_no_update(worl
     assert world.agent.update_container(pod("plain"), plain, plain.linux.resources) == []
     assert world.agent.stop_container(pod("plain"), plain) == []
     assert world.agent.synchronize([pod("plain")], [plain]) == []
-    assert world.agent.records == []
+    assert world.agent.accounts.take() == []
 
 
 def test_a_container_that_has_not_opted_in_still_takes_room(world: World) -> None:
@@ -133,8 +140,8 @@ def test_a_member_whose_cpuset_somebody_else_set_is_left_alone(world: World) -> 
     claimed = container("a")
     claimed.linux.resources.cpu.cpus = "2-3"
     assert world.agent.create_container(member("a"), claimed) == (None, [])
-    assert world.agent.counts["stood aside"] == 1
-    assert world.agent.records[-1].event == "stood aside"
+    assert world.agent.accounts.counts["stood aside"] == 1
+    assert world.last.event == "stood aside"
 
 
 def test_a_later_claim_of_the_kubelet_makes_us_stand_aside(world: World) -> None:
@@ -145,7 +152,7 @@ def test_a_later_claim_of_the_kubelet_makes_us_stand_aside(world: World) -> None
     assert world.agent.update_container(member("a"), mine, asked) == []
     assert world.agent.occupancy.holdings["a"].foreign
     assert str(world.agent.occupancy.holdings["a"].cpus) == "5"
-    assert world.agent.counts["stood aside"] == 1
+    assert world.agent.accounts.counts["stood aside"] == 1
 
 
 def test_an_in_place_resize_changes_what_the_seat_counts(world: World) -> None:
@@ -240,7 +247,7 @@ class TestRestart:
     def test_a_cpuset_that_is_not_ours_is_respected(self, world: World) -> None:
         world.cgroups["/kubepods/a"] = (CpuSet.parse("2-3"), NumaSet.parse("0-1"))
         assert world.started().synchronize([member("a")], [container("a")]) == []
-        assert world.agent.counts["stood aside"] == 1
+        assert world.agent.accounts.counts["stood aside"] == 1
 
     def test_stopped_containers_hold_nothing(self, world: World) -> None:
         ended = container("a")
@@ -265,7 +272,7 @@ class TestPromises:
         world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
         world.create(member("a"), container("a"))
         assert world.mems("a") == "1"
-        assert world.agent.records[-1].outcome == pb.KEPT
+        assert world.last.outcome == pb.KEPT
 
     def test_a_promise_that_does_not_fit_any_more_is_declined_with_a_reason(self, world: World) -> None:
         world.agent.expect(pb.Expect(pod="uid-full", numa_nodes="1"))
@@ -273,13 +280,13 @@ class TestPromises:
         world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
         world.create(member("a"), container("a", cpus=2))
         assert world.mems("a") == "0"
-        assert world.agent.records[-1].outcome == pb.DECLINED
-        assert world.agent.records[-1].reasons
+        assert world.last.outcome == pb.DECLINED
+        assert world.last.reasons
 
     def test_a_promise_after_the_container_is_late(self, world: World) -> None:
         world.create(member("a"), container("a"))
         world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
-        assert world.agent.records[-1].outcome == pb.LATE
+        assert world.last.outcome == pb.LATE
         assert world.mems("a") == "0"
 
     def test_the_same_promise_of_another_replica_is_no_news(self, world: World) -> None:
@@ -287,20 +294,20 @@ class TestPromises:
         world.agent.expect(promise)
         world.create(member("a"), container("a"))
         world.agent.expect(promise)
-        assert [one.outcome for one in world.agent.records] == [pb.KEPT]
+        assert [one.outcome for one in world.agent.accounts.take()] == [pb.KEPT]
 
     def test_a_promise_that_every_replica_makes_late_is_late_once(self, world: World) -> None:
         world.create(member("a"), container("a"))
         for _ in range(2):
             world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
-        assert [one.outcome for one in world.agent.records] == [pb.UNPROMISED, pb.LATE]
+        assert [one.outcome for one in world.agent.accounts.take()] == [pb.UNPROMISED, pb.LATE]
 
     def test_a_replica_that_can_promise_nothing_takes_nothing_away(self, world: World) -> None:
         world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
         world.agent.expect(pb.Expect(pod="uid-a"))
         world.create(member("a"), container("a"))
         assert world.mems("a") == "1"
-        assert world.agent.records[-1].outcome == pb.KEPT
+        assert world.last.outcome == pb.KEPT
 
     def test_true_requests_take_the_place_of_estimates(self, world: World) -> None:
         told = pb.Expect(pod="uid-a", pod_demand=pb.Demand(cpu_milli=500, memory=GIB // 2, memory_limit=GIB))
@@ -308,14 +315,14 @@ class TestPromises:
         world.agent.expect(told)
         world.create(member("a"), container("a", cpus=4))
         assert world.agent.occupancy.seats["uid-a"].demand.cpu_milli == 500
-        assert "estimated" not in {one.what for one in world.agent.records[-1].reasons}
+        assert "estimated" not in {one.what for one in world.last.reasons}
 
     def test_without_them_the_reasons_say_that_numbers_are_estimates(self, world: World) -> None:
         world.create(member("a"), container("a"))
-        assert "estimated" in {one.what for one in world.agent.records[-1].reasons}
+        assert "estimated" in {one.what for one in world.last.reasons}
 
 
 def test_a_bad_annotation_is_counted_and_the_pod_starts_as_if_without_it(world: World) -> None:
     world.create(member("a", cpus="all-of-them"), container("a"))
     assert world.cpus("a") == "0-3,8-11"
-    assert world.agent.counts["bad annotation"] == 1
+    assert world.agent.accounts.counts["bad annotation"] == 1

@@ -1,0 +1,147 @@
+"""What was decided, for the log, for reports and for people: worded only after the runtime has its answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from enforcer.log import Log
+from enforcer.pods import Claim
+from placement.cpuset import NumaSet
+from placement.decide import Decision, Reason
+from placement.optin import Problem
+from proto import convert
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+
+log = Log("hook.agent")
+
+MOST_RECORDS = 1024
+"""Decisions kept for the next report; the oldest go first when nobody reads them."""
+
+
+class Accounts:
+    """`counts` of each outcome are current; `take` and `latest` word what is still unsaid first."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._unsaid: list[Callable[[], None]] = []
+        self._records: list[pb.DecisionRecord] = []
+        self._latest: dict[str, pb.DecisionRecord] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether `take` has something."""
+        return bool(self._unsaid or self._records)
+
+    def take(self) -> list[pb.DecisionRecord]:
+        """What was decided since the last call."""
+        self._say()
+        taken, self._records = self._records, []
+        return taken
+
+    def latest(self) -> dict[str, pb.DecisionRecord]:
+        """The last decision on each container that was not forgotten, by its id."""
+        self._say()
+        return dict(self._latest)
+
+    def forget(self, container: str) -> None:
+        self._say()
+        self._latest.pop(container, None)
+
+    def decided(
+        self,
+        pod: nri.PodSandbox,
+        container: nri.Container,
+        decision: Decision,
+        promised: NumaSet,
+        *,
+        event: str,
+        at: int,
+    ) -> None:
+        """at: the generation of the occupancy that the decision led to."""
+        outcome = pb.UNPROMISED if not promised else pb.KEPT if decision.numa_nodes == promised else pb.DECLINED
+        self.counts["pinned" if decision.cpus else "left open"] += 1
+        self.counts[pb.Outcome.Name(outcome).lower()] += 1
+
+        def say() -> None:
+            log.info(
+                "container pinned" if decision.cpus else "container left open",
+                **names(pod, container),
+                numa_nodes=decision.numa_nodes,
+                cpus=decision.cpus,
+                mems=decision.mems,
+                why=decision.sentence,
+            )
+            record = _record(pod, container, event)
+            record.numa_nodes, record.cpus, record.mems = (
+                str(decision.numa_nodes),
+                str(decision.cpus),
+                str(decision.mems),
+            )
+            record.score, record.generation = decision.score, at
+            record.outcome, record.promised = outcome, str(promised)
+            record.reasons.extend(map(convert.reason_to, decision.reasons))
+            self._keep(record)
+
+        self._unsaid.append(say)
+
+    def stood_aside(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
+        self.counts["stood aside"] += 1
+        log.warning("stood aside", **names(pod, container), claimed_cpus=claim.cpus, claimed_mems=claim.mems)
+        cpuset = f"cpus {claim.cpus or '-'}, mems {claim.mems or '-'}"
+        record = _record(pod, container, "stood aside")
+        record.reasons.append(
+            convert.reason_to(Reason("another owner", "", f"the cpuset ({cpuset}) is somebody else's"))
+        )
+        self._keep(record)
+
+    def late(self, promise: pb.Expect, home: NumaSet) -> None:
+        """A promise that came after its pod's container."""
+        self.counts["late"] += 1
+        self._later(
+            pb.DecisionRecord(
+                pod=promise.pod,
+                namespace=promise.namespace,
+                pod_name=promise.name,
+                numa_nodes=str(home),
+                promised=promise.numa_nodes,
+                outcome=pb.LATE,
+                event="promise",
+            )
+        )
+
+    def complained(self, pod: nri.PodSandbox, problem: Problem) -> None:
+        self.counts["bad annotation"] += 1
+        log.warning("annotation not taken", pod=f"{pod.namespace}/{pod.name}", problem=problem)
+
+    def _later(self, record: pb.DecisionRecord) -> None:
+        """In its turn, after what is still unsaid."""
+        self._unsaid.append(lambda: self._keep(record))
+
+    def _say(self) -> None:
+        unsaid, self._unsaid = self._unsaid, []
+        for say in unsaid:
+            say()
+
+    def _keep(self, record: pb.DecisionRecord) -> None:
+        self._records.append(record)
+        if record.container:
+            self._latest[record.container] = record
+        del self._records[:-MOST_RECORDS]
+
+
+def names(pod: nri.PodSandbox, container: nri.Container) -> dict[str, object]:
+    """How the log names a container."""
+    return {"pod": f"{pod.namespace}/{pod.name}", "container": container.name, "id": container.id[:12]}
+
+
+def _record(pod: nri.PodSandbox, container: nri.Container, event: str) -> pb.DecisionRecord:
+    return pb.DecisionRecord(
+        pod=pod.uid,
+        namespace=pod.namespace,
+        pod_name=pod.name,
+        container=container.id,
+        container_name=container.name,
+        event=event,
+    )
