@@ -46,7 +46,7 @@ def main() -> int:
         found.append(outcome)
     if options.json:
         print(json.dumps([asdict(one) for one in found]))
-    return 1 if any(one.over_commitments for one in found) else 0
+    return 1 if any(one.over_commitments or one.errors for one in found) else 0
 
 
 def _options() -> argparse.Namespace:

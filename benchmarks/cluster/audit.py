@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from placement.topology import Machine
 
 
 @dataclass(frozen=True, slots=True)
 class Confined:
-    """A container and the NUMA nodes (a mask) that it can't leave. cpu_milli: thousandths of a CPU; memory: bytes."""
+    """A container and the NUMA nodes (a mask) that it can't leave. cpu_milli: thousandths of a CPU; memory: bytes.
+
+    own: the CPUs (a mask) that it has for itself.
+    """
 
     numa_nodes: int
     cpu_milli: int
     memory: int
+    own: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Overcommitment:
-    """NUMA nodes (a mask) that are asked for more than they have: thousandths of a CPU, or bytes."""
+    """NUMA nodes (a mask) that are asked for more than they have: thousandths of a CPU, bytes, or own CPUs."""
 
     node: str
     numa_nodes: int
@@ -32,13 +38,16 @@ def overcommitments(node: str, machine: Machine, containers: Iterable[Confined])
     """Each set of NUMA nodes to which some container is confined, and what all that is confined inside it asks for.
 
     A container that may use several NUMA nodes over-commits none of them by itself: it is counted for the set.
+    CPUs that two containers have for themselves are there only once.
     """
     found = []
     rows = list(containers)
     for numa_nodes in sorted({one.numa_nodes for one in rows}):
         inside = [one for one in rows if one.numa_nodes & ~numa_nodes == 0]
         members = [one for one in machine.numa_nodes if numa_nodes >> one.id & 1]
+        own = [one.own for one in inside if one.own]
         for resource, asked, room in (
+            ("own CPUs", sum(one.bit_count() for one in own), reduce(or_, own, 0).bit_count()),
             ("cpu", sum(one.cpu_milli for one in inside), 1000 * sum(len(one.cpus) for one in members)),
             ("memory", sum(one.memory for one in inside), sum(one.memory for one in members)),
         ):

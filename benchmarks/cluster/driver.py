@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from benchmarks.cluster.control_plane import ControlPlane
 from benchmarks.cluster.extender import ExtenderProcess, TimedClient, until
@@ -23,6 +23,7 @@ from benchmarks.cluster.population import population
 from benchmarks.cluster.remote import Remote
 from benchmarks.cluster.scheduling import Room, SamplingScheduler
 from standins.scheduler.extender_client import ExtenderClient
+from standins.scheduler.scheduler import DoesNotFitError
 
 WATCH_WITHIN_S = 5.0
 """How long an extender that watches the API server may take to begin with it."""
@@ -35,7 +36,7 @@ CLIENT_S = 30.0
 class Plan:
     """What to simulate. percentage: kube-scheduler's percentageOfNodesToScore, 0 for its default.
 
-    burst: members of the group that comes at once. lockstep: in the burst too each step waits for what the one before
+    burst: members of the group that comes at once. lockstep: in a burst too each step waits for what the one before
     has caused, so that the placements are the same in every run.
     """
 
@@ -62,7 +63,8 @@ class Pod:
 class Cluster:
     """A context manager. watched: whether the extender follows the API server; without, nothing is ever promised.
 
-    hidden: pods whose group was running already, but on none of the nodes that kube-scheduler offered.
+    hidden: pods whose group was placed already, but on none of the nodes that kube-scheduler offered. pending: pods
+    that fitted nowhere.
     """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
@@ -73,7 +75,7 @@ class Cluster:
         self.places: dict[Replica, tuple[str, str]] = {}
         self.landings: list[Landing] = []
         self.watched = False
-        self.hidden = 0
+        self.hidden = self.pending = 0
         self._addresses = 0
         self._stack = ExitStack()
 
@@ -123,12 +125,19 @@ class Cluster:
 
     def place(self, replicas: Iterable[Replica]) -> list[Landing]:
         """One after the other: the extender knows all of a pod's start before the next is scheduled."""
-        return [landing for one in replicas for landing in self.run([self.schedule(one)])]
+        return [landing for one in replicas for landing in self.run(self.schedule([one]))]
 
-    def schedule(self, replica: Replica) -> Pod:
-        """Created, scheduled, bound."""
-        body = self.kube.create_pod(replica.namespace, replica.body())
-        node = self.scheduler.schedule(body, replica.workload, _room(replica))
+    def schedule(self, replicas: Iterable[Replica]) -> list[Pod]:
+        """All are created, then one after the other is scheduled and bound. One that fits nowhere stays pending."""
+        bodies = [(one, self.kube.create_pod(one.namespace, one.body())) for one in replicas]
+        return [pod for one, body in bodies if (pod := self._scheduled(one, body)) is not None]
+
+    def _scheduled(self, replica: Replica, body: dict[str, Any]) -> Pod | None:
+        try:
+            node = self.scheduler.schedule(body, replica.workload, _room(replica))
+        except DoesNotFitError:
+            self.pending += 1
+            return None
         kin = {pod.node for one, pod in self.pods.items() if one.namespace == replica.namespace}
         self.hidden += bool(kin) and kin.isdisjoint(self.scheduler.offered)
         self._addresses += 1
@@ -136,11 +145,9 @@ class Cluster:
         self.kube.bind(replica.namespace, replica.name, node)
         pod = Pod(replica, body["metadata"]["uid"], node, address, time.monotonic())
         self.pods[replica] = pod
+        if self.plan.lockstep:
+            self.fleet.call("promised", pod.node, pod.uid, pod.bound_at)
         return pod
-
-    def promised(self, pod: Pod) -> None:
-        """Waits until the pod's promise is on its node, at most as long as its kubelet would."""
-        self.fleet.call("promised", pod.node, pod.uid, pod.bound_at)
 
     def run(self, pods: Sequence[Pod]) -> list[Landing]:
         """What the kubelets do with bound pods."""

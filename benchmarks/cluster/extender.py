@@ -12,13 +12,13 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from standins.scheduler.extender_client import ExtenderClient
+from standins.scheduler.extender_client import ExtenderClient, ExtenderError
 
 PATIENCE_S = 120.0
 """How long the extender may take to start or to learn; a loaded machine needs a tenth of that."""
@@ -116,25 +116,36 @@ class ExtenderProcess:
 
 @dataclass(slots=True)
 class TimedClient:
-    """kube-scheduler's client; remembers how long each answer took, in seconds, by verb and number of nodes offered."""
+    """kube-scheduler's client; remembers how long each answer took, in seconds, by verb and number of nodes offered.
+
+    errors: what went wrong; kube-scheduler (with `ignorable: true`) goes on without the extender then, as this does.
+    """
 
     client: ExtenderClient
     seconds: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
+    errors: list[str] = field(default_factory=list)
 
     def close(self) -> None:
         self.client.close()
 
     def filter(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> list[str]:
-        begin = time.perf_counter()
-        answer = self.client.filter(pod, nodes)
-        self.seconds["filter", len(nodes)].append(time.perf_counter() - begin)
-        return answer
+        with self._timed("filter", len(nodes)):
+            return self.client.filter(pod, nodes)
+        return list(nodes)
 
     def prioritize(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, int]:
+        with self._timed("prioritize", len(nodes)):
+            return self.client.prioritize(pod, nodes)
+        return {}
+
+    @contextmanager
+    def _timed(self, verb: str, offered: int) -> Iterator[None]:
         begin = time.perf_counter()
-        answer = self.client.prioritize(pod, nodes)
-        self.seconds["prioritize", len(nodes)].append(time.perf_counter() - begin)
-        return answer
+        try:
+            yield
+        except ExtenderError as error:
+            self.errors.append(str(error))
+        self.seconds[verb, offered].append(time.perf_counter() - begin)
 
 
 def until(done: Callable[[], bool], otherwise: str) -> None:

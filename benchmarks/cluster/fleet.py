@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,7 +57,6 @@ class Fleet:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._lost: set[str] = set()
         self._over: dict[tuple[str, int, str], Overcommitment] = {}
-        self._gone_counts: Counter[str] = Counter()
 
     async def dial(self) -> None:
         for name, stream in self._streams.items():
@@ -111,7 +109,6 @@ class Fleet:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             before = stream.node.places()
-            self._gone_counts += stream.node.agent.counts
             stream.node.start_enforcer()
             self._audit(stream.node)
             changed += [uid for uid, place in stream.node.places().items() if before[uid] != place]
@@ -136,13 +133,9 @@ class Fleet:
             for uid, place in stream.node.places().items()
         }
 
-    async def counts(self) -> Counter[str]:
-        """What became of promises: kept, declined, late, unpromised; and over-commitments ever seen."""
-        total = self._gone_counts.copy()
-        for stream in self._streams.values():
-            total += stream.node.agent.counts
-        total["over-commitments"] = len(self._over)
-        return total
+    async def errors(self) -> list[str]:
+        """What enforcers raised where they had to answer."""
+        return [text for stream in self._streams.values() for text in stream.node.errors]
 
     async def overcommitments(self) -> list[Overcommitment]:
         for name, stream in self._streams.items():

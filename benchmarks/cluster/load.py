@@ -23,17 +23,24 @@ MIB = 1 << 20
 MEMORY_PER_CPU = 1024 * MIB
 LEAST_MEMORY = 128 * MIB
 
-GROUP, SIZE = "group.numakin.io", "size.numakin.io"
+CROWD_MILLI = (1000, 1500, 2000, 3000, 4000, 6000)
+"""Thousandths of a CPU; some ask for half a CPU more, which their own CPUs are rounded up to."""
+
+GROUP, SIZE, CPUS = "group.numakin.io", "size.numakin.io", "cpus.numakin.io"
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One application in a namespace of its own. size: told as the group's size; 0: not told."""
+    """One application in a namespace of its own. size: told as the group's size; 0: not told.
+
+    exclusive: its members ask for CPUs of their own.
+    """
 
     namespace: str
     app: App
     scale: int = 1
     size: int = 0
+    exclusive: bool = False
 
     def replicas(self, revision: int = 1) -> list[Replica]:
         """In the order of its manifests."""
@@ -85,7 +92,8 @@ class Replica:
     @property
     def annotations(self) -> dict[str, str]:
         size = {SIZE: str(self.instance.size)} if self.instance.size else {}
-        return {GROUP: self.instance.app.name, **size}
+        cpus = {CPUS: "exclusive"} if self.instance.exclusive else {}
+        return {GROUP: self.instance.app.name, **size, **cpus}
 
     def body(self) -> dict[str, Any]:
         """The pod as its ReplicaSet's controller posts it."""
@@ -155,6 +163,19 @@ def burst(members: int) -> Instance:
     services = [("coordinator", 1000, 1), ("worker", 250, members - 1)]
     calls = [("coordinator", "worker", 100.0, 400), ("worker", "worker", 900.0, 4000)]
     return Instance("burst", app("shuffle", services, calls), size=members)
+
+
+def crowd(members: int, random: Random) -> list[Replica]:
+    """Groups of large members in a random order, every third group with CPUs of its members' own."""
+    found: list[Replica] = []
+    while len(found) < members:
+        number = len(found)
+        services = [(f"m{one}", random.choice(CROWD_MILLI), 1) for one in range(random.randint(3, 12))]
+        calls = [(services[0][0], name, 100.0) for name, _, _ in services[1:]]
+        group = app("crowd", services, calls)
+        found += Instance(f"crowd-{number:04}", group, exclusive=number % 3 == 0).replicas()
+    random.shuffle(found)
+    return found
 
 
 def together(one: tuple[str, str], other: tuple[str, str]) -> bool:

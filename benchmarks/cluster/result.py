@@ -12,13 +12,14 @@ from benchmarks.cluster.node import Landing
 @dataclass(frozen=True, slots=True)
 class Promises:
     """How many pods' promises were kept, declined, not there when the container was created, or empty: bound without
-    a NUMA node being promised.
+    a NUMA node being promised. failed: the enforcer raised an error, and the container was left as it was.
     """
 
     kept: int = 0
     declined: int = 0
     late: int = 0
     empty: int = 0
+    failed: int = 0
 
 
 def promises(landings: Iterable[Landing]) -> Promises:
@@ -28,6 +29,7 @@ def promises(landings: Iterable[Landing]) -> Promises:
         declined=sum(one.outcome == "declined" for one in rows),
         late=sum(one.outcome == "unpromised" and one.waited is None for one in rows),
         empty=sum(one.outcome == "unpromised" and one.waited is not None for one in rows),
+        failed=sum(one.outcome == "failed" for one in rows),
     )
 
 
@@ -64,7 +66,7 @@ class Latency:
 class Outcome:
     """A whole simulation. cpu_s, peak_rss (bytes): of the extender's processes; idle_share: of a CPU, when nothing
     happens; promised_p50, promised_p99: seconds from a binding to its promise on the node; missing: what could not be
-    shown, and why.
+    shown, and why; errors: of the extender's answers and of enforcers.
     """
 
     nodes: int
@@ -79,6 +81,7 @@ class Outcome:
     promised_p99: float
     seconds: float
     missing: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
     @property
     def over_commitments(self) -> int:

@@ -36,20 +36,30 @@ def steady(cluster: Cluster) -> Finding:
 
 def burst(cluster: Cluster) -> Finding:
     """A group's members are all scheduled before the first of them runs."""
-    group = load.burst(cluster.plan.burst)
-    replicas = group.replicas()
-    begin, hidden = time.monotonic(), cluster.hidden
-    pods = []
-    for one in replicas:
-        pods.append(cluster.schedule(one))
-        if cluster.plan.lockstep:
-            cluster.promised(pods[-1])
+    replicas = load.burst(cluster.plan.burst).replicas()
+    return _at_once(cluster, "burst", replicas)
+
+
+def crowd(cluster: Cluster) -> Finding:
+    """As a burst, of many groups with large members, some with CPUs of their own, until half of the room is taken or
+    as many as the burst are there.
+    """
+    room = sum(one.allocatable_milli for one in cluster.specs.values()) // (2 * max(load.CROWD_MILLI))
+    replicas = load.crowd(min(cluster.plan.burst, room), cluster.random)
+    return _at_once(cluster, "crowd", replicas)
+
+
+def _at_once(cluster: Cluster, name: str, replicas: Sequence[Replica]) -> Finding:
+    begin, hidden, pending = time.monotonic(), cluster.hidden, cluster.pending
+    pods = cluster.schedule(replicas)
     seconds = time.monotonic() - begin
     landings = cluster.run(pods)
-    spots = Counter(cluster.places[one] for one in replicas)
-    finding = _finding(cluster, "burst", replicas, landings, seconds, hidden)
+    placed = [one.replica for one in pods]
+    spots = Counter(cluster.places[one] for one in placed)
+    finding = _finding(cluster, name, placed, landings, seconds, hidden)
     remark = f"on {len(spots)} NUMA nodes of {len({node for node, _ in spots})} nodes"
-    return replace(finding, remark=f"{remark}; {len(pods) / seconds:.0f} pods/s")
+    left = f"; {cluster.pending - pending} fitted nowhere" if cluster.pending > pending else ""
+    return replace(finding, remark=f"{remark}{left}; {len(pods) / seconds:.0f} pods/s with their creation")
 
 
 def rolling(cluster: Cluster) -> Finding:
@@ -140,6 +150,7 @@ def extender_restart(cluster: Cluster) -> Finding:
     """kill -9, and a new start."""
     before = cluster.extender.known()
     cluster.extender.kill()
+    cpu_s = cluster.extender.usage()[0]
     begin = time.monotonic()
     cluster.extender.start()
     started = time.monotonic() - begin
@@ -147,9 +158,13 @@ def extender_restart(cluster: Cluster) -> Finding:
     cluster.settled()
     cluster.reconnect()
     seconds = time.monotonic() - begin
+    cpu_s = cluster.extender.usage()[0] - cpu_s
     finding = _finding(cluster, "extender restart", list(cluster.pods), [], seconds, cluster.hidden)
-    remark = f"ports open after {started:.1f} s; then half of the nodes in {half:.1f} s, everything in {whole:.1f} s"
-    figures = {"ports open s": started, "half s": half, "re-learned s": whole}
+    remark = (
+        f"ports open after {started:.1f} s; then half of the nodes in {half:.1f} s, everything in {whole:.1f} s; "
+        f"{cpu_s:.1f} CPU seconds"
+    )
+    figures = {"ports open s": started, "half s": half, "re-learned s": whole, "cpu s": cpu_s}
     return replace(finding, pods=0, remark=remark, figures=figures)
 
 
@@ -182,4 +197,5 @@ SCENARIOS: Sequence[Callable[[Cluster], Finding]] = (
     enforcer_restarts,
     extender_restart,
     rolling_again,
+    crowd,
 )

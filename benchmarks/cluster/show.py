@@ -30,6 +30,10 @@ def outcome(console: Console, found: Outcome) -> None:
         highlight=False,
     )
     console.print(f"  placements {found.findings[-1].placements}; {found.seconds:.0f} s in all\n", highlight=False)
+    if found.errors:
+        console.print(f"  [bold red]{len(found.errors)} errors[/], the first and the last:", highlight=False)
+        for text in (found.errors[0], found.errors[-1]):
+            console.print(f"    {text}", soft_wrap=True, highlight=False, markup=False)
     for text in found.missing:
         console.print(f"  [yellow]not shown:[/] {text}", soft_wrap=True)
 
@@ -39,7 +43,7 @@ def _scenarios(found: Outcome) -> Table:
         title=f"{found.nodes} nodes, seed {found.seed}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
     table.add_column("scenario", no_wrap=True)
-    for column in ("pods", "s", "locality", "kept", "decl.", "late", "empty", "hidden", "over"):
+    for column in ("pods", "s", "locality", "kept", "decl.", "late", "empty", "failed", "hidden", "over"):
         table.add_column(column, justify="right", no_wrap=True)
     for one in found.findings:
         table.add_row(*_row(one))
@@ -48,7 +52,7 @@ def _scenarios(found: Outcome) -> Table:
 
 def _row(one: Finding) -> list[str]:
     told = one.promises
-    counts = [told.kept, told.declined, told.late, told.empty, one.hidden] if one.pods else [""] * 5
+    counts = [told.kept, told.declined, told.late, told.empty, told.failed, one.hidden] if one.pods else [""] * 6
     over = f"[bold red]{one.over_commitments}" if one.over_commitments else "0"
     pods = str(one.pods or "")
     return [one.scenario, pods, f"{one.seconds:.1f}", f"{one.locality:.3f}", *map(str, counts), over]

@@ -45,6 +45,7 @@ def simulated(
             promised_p50=percentile(waits, 0.5),
             promised_p99=percentile(waits, 0.99),
             seconds=time.monotonic() - begin,
+            errors=(*cluster.client.errors, *cluster.fleet.call("errors")),
             missing=tuple(_missing(cluster, findings)),
         )
 

@@ -8,6 +8,7 @@ from benchmarks.cluster import scenarios
 from benchmarks.cluster.audit import Confined, overcommitments
 from benchmarks.cluster.driver import Plan
 from benchmarks.cluster.load import Instance, Replica, locality, talks
+from benchmarks.cluster.observers import Calls, told
 from benchmarks.cluster.result import percentile
 from benchmarks.cluster.scheduling import Room, SamplingScheduler, enough
 from benchmarks.cluster.simulation import simulated
@@ -68,6 +69,34 @@ def test_a_numa_node_is_over_committed_when_those_confined_to_it_ask_for_more_th
     assert [one.numa_nodes for one in overcommitments("n", XEON, rows)] == over
 
 
+def test_a_cpu_that_two_containers_have_for_themselves_is_over_committed():
+    rows = [Confined(0b01, 2000, 0, own=0b0101), Confined(0b01, 2000, 0, own=0b0100)]
+    assert [(one.resource, one.asked, one.room) for one in overcommitments("n", XEON, rows)] == [("own CPUs", 3, 2)]
+
+
+CALLS = Calls("c", "10.0.0.1", "s", "10.96.0.1", bytes=200, count=7)
+
+
+@pytest.mark.parametrize(
+    ("homes", "ends"),
+    [
+        pytest.param({"c": "n1", "s": "n1"}, {"n1": ("c", "s", True)}, id="one-node-counts-once"),
+        pytest.param(
+            {"c": "n1", "s": "n2"},
+            {"n1": ("c", "10.96.0.1:8080", False), "n2": ("10.0.0.1:8080", "s", True)},
+            id="the-client-sees-the-service-alone",
+        ),
+        pytest.param({"s": "n2"}, {"n2": ("10.0.0.1:8080", "s", True)}, id="the-clients-node-is-lost"),
+    ],
+)
+def test_observers_tell_calls_as_each_end_sees_them(homes, ends):
+    found = told([CALLS], homes)
+    assert {node: (flows[0].source, flows[0].target, flows[0].by_server) for node, flows in found.items()} == ends
+    for there, back in found.values():
+        assert (there.source, there.target) == (back.target, back.source)
+        assert (there.bytes, there.messages, back.messages) == (100, 7, 7)
+
+
 def test_only_a_pair_within_one_same_numa_node_is_local():
     pair = Instance("shop", app("pair", [("a", 100, 1), ("b", 100, 3)], [("a", "b", 300.0)]))
     caller, *called = pair.replicas()
@@ -105,6 +134,7 @@ def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_p
     first, second = found
     assert [first.over_commitments, second.over_commitments] == [0, 0]
     assert [one.placements for one in first.findings[:2]] == [one.placements for one in second.findings[:2]]
+    assert [first.errors, second.errors] == [(), ()]
     assert first.findings[2].figures == {"cpusets changed": 0}
     steady, burst = first.findings[:2]
     assert steady.pods > 100
