@@ -14,6 +14,7 @@ from flask import Flask
 
 from extender import log
 from extender.apiserver import ApiServer, own_namespace
+from extender.cluster import graphview
 from extender.cluster.pods import PodChanges
 from extender.cluster.readout import gauges
 from extender.cluster.state import Cluster, Settings
@@ -21,11 +22,15 @@ from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
 from extender.kube.config import connect
 from extender.kube.publish import Desired
+from extender.learning import Learner
 from extender.published import objects
 from extender.reports.session import Taps
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
 from extender.serving import Application, calm_collector
+from placement.traffic import Flow
+
+LEARNER_STOP_SECONDS = 2.0
 
 NAMESPACE = "numakin"
 """Where the manifests put everything."""
@@ -42,7 +47,10 @@ class Program(Taps):
         self.cluster = Cluster(
             Settings(config.report_timeout, config.hold, config.elsewhere_closeness),
         )
+        self.learner = Learner(self.cluster.learned)
+        self.cluster.asked = self.learner.asked
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
+        self.metrics.gauges(lambda: graphview.gauges(self.cluster.known, self.learner.dropped_flows))
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServer | None = None
 
@@ -59,6 +67,7 @@ class Program(Taps):
         tls = (
             Tls(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca) if config.grpc_tls_cert else None
         )
+        self.learner.start()
         self._api = self._connected()
         identify = None
         if self._api is not None and config.enforcer_account:
@@ -90,9 +99,11 @@ class Program(Taps):
         if self._api is not None:
             self._api.stop()
         self._server.stop()
+        self.learner.stop(LEARNER_STOP_SECONDS)
 
     def pods_changed(self, changes: PodChanges) -> None:
         """What the watch calls, on its own thread."""
+        self.learner.pods(changes)
         self._server.promise(self.cluster.apply_pods(changes))
 
     def published(self) -> Iterable[Desired]:
@@ -106,6 +117,13 @@ class Program(Taps):
             "decided", node=node, pod=f"{row.namespace}/{row.name}", container=row.container, event_kind=row.event,
             numa_nodes=row.numa_nodes, promise=row.outcome,
         )  # fmt: skip
+
+    def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
+        self.learner.traffic(node, flows)
+
+    def changed(self, node: str) -> None:
+        if self._api is not None and self.config.refuse:
+            self._api.wake(self.cluster.welcome(node))
 
     def counted(self, result: str) -> None:
         self.metrics.reports.labels(result).inc()

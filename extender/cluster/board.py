@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from extender.cluster.kin import kins
 from extender.cluster.kinship import Groups
+from extender.cluster.known import Known
+from extender.cluster.predict import Wanted
+from extender.cluster.seated import Seated
 from extender.cluster.view import Assumption, NodeView, Refused, Report
+from placement.decide import Kin
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class Board:
 
     def __init__(self) -> None:
         self.groups = Groups()
+        self.seated = Seated()
+        self.known = Known()
         self._views: dict[str, NodeView] = {}
         self._heard: dict[str, float] = {}
         self._connected: set[str] = set()
@@ -30,6 +37,10 @@ class Board:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._views)
+
+    def kins(self, nodes: Iterable[str], want: Wanted) -> list[Kin]:
+        """The pod's kin as each node's enforcer should weigh them."""
+        return kins(nodes, want, self.known, self.groups, self.seated)
 
     def view(self, node: str) -> NodeView | None:
         return self._views.get(node)
@@ -97,10 +108,13 @@ class Board:
             view = self._views.pop(node, None)
             if view is not None:
                 self.groups.changed(node, view, None)
+                self.seated.changed(node, view, None)
                 for pod in view.assumed:
                     self._held.pop(pod, None)
             self._heard.pop(node, None)
 
     def _swap(self, after: NodeView) -> None:
-        self.groups.changed(after.name, self._views.get(after.name), after)
+        before = self._views.get(after.name)
+        self.groups.changed(after.name, before, after)
+        self.seated.changed(after.name, before, after)
         self._views[after.name] = after

@@ -1,4 +1,4 @@
-"""Who a pod's kin are on each node: for now every member of its group alike, counted by seats wherever they are."""
+"""A pod's kin where nothing was learned: every member of its group alike, counted by seats wherever they are."""
 
 from __future__ import annotations
 
@@ -54,11 +54,6 @@ def kins_on(nodes: Iterable[str], want: Wanted, groups: Groups) -> list[Kin]:
     # Nearly all nodes have no member: they share one value.
     nobody = Kin(elsewhere=float(total), room_milli=rest)
     return [Kin(elsewhere=float(total - here[node]), room_milli=rest) if node in here else nobody for node in nodes]
-
-
-def kin_on(node: str, want: Wanted, groups: Groups) -> Kin:
-    """As `kins_on`, for one node."""
-    return kins_on((node,), want, groups)[0]
 
 
 def room(want: Wanted, members: int) -> int:

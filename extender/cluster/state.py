@@ -15,7 +15,7 @@ from typing import Any
 from extender.cluster.board import Board, Sight
 from extender.cluster.explain import explained
 from extender.cluster.history import History, Offer, Row
-from extender.cluster.kinship import kin_on, kins_on
+from extender.cluster.known import Known
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.predict import Prediction, Wanted, predict, wanted
 from extender.cluster.quality import age_factor, integer_scores
@@ -25,6 +25,7 @@ from extender.cluster.view import Assumption, NodeView, Refused, Report
 from placement.cpuset import NumaSet
 from placement.decide import Kin
 from placement.errors import PlacementError
+from placement.optin import opted_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,10 @@ class Picture:
     expired: int
 
 
+REFUSED = 200
+"""Pods refused everywhere that are remembered to be woken; kube-scheduler tries any other again after some minutes."""
+
+
 class Cluster:
     """Thread-safe. clock: seconds, monotonic."""
 
@@ -69,6 +74,9 @@ class Cluster:
         self._history = History()
         self._pods: dict[str, PodRow] = {}
         self._expired = 0
+        self._refused: dict[str, Wanted] = {}
+        self.asked: Callable[[PodRow], None] = lambda _row: None
+        """Hears of each pod that kube-scheduler asks about."""
 
     # What enforcers tell.
 
@@ -98,11 +106,37 @@ class Cluster:
             _ = after.table
         return after
 
+    def welcome(self, node: str) -> tuple[PodRow, ...]:
+        """The pods that were refused before and that this node would take now: they are waiting for a word."""
+        with self._lock:
+            waiting = list(self._refused.values())
+            if not waiting:
+                return ()
+            sight = self._board.sight(node, self.clock())
+            kins = [self._board.kins((node,), want)[0] for want in waiting]
+        if sight is None or not self._fresh(sight):
+            return ()
+        found = [want.pod for want, kin in zip(waiting, kins, strict=True) if not refusal(sight.view, want, kin)]
+        with self._lock:
+            return tuple(pod for pod in found if self._refused.pop(pod.uid, None) is not None)
+
+    # What traffic taught.
+
+    @property
+    def known(self) -> Known:
+        return self._board.known
+
+    def learned(self, known: Known) -> None:
+        """From now on it is this by which kin are weighed."""
+        with self._lock:
+            self._board.known = known
+
     # What kube-scheduler asks.
 
     def score(self, want: Wanted, names: Sequence[str]) -> Offer:
         """Each offered node's score, 0..10, in their order; room on the best one is held for the pod for a while."""
         uid = want.pod.uid
+        self.asked(want.pod)
         with self._lock:
             mine = self._board.held(uid)
             sights, kin = self._seen_without(uid, want, names)
@@ -137,7 +171,14 @@ class Cluster:
             for name, sight, near in zip(names, sights, kin, strict=True)
             if sight and self._fresh(sight)
         }
-        return {name: one for name, one in found.items() if one is not None}
+        refused = {name: one for name, one in found.items() if one is not None}
+        with self._lock:
+            self._refused.pop(want.pod.uid, None)
+            if len(refused) == len(names):
+                self._refused[want.pod.uid] = want
+            if len(self._refused) > REFUSED:
+                del self._refused[next(iter(self._refused))]
+        return refused
 
     def helpful(self, want: Wanted, victims: Mapping[str, Sequence[str]]) -> list[str]:
         """The nodes on which evicting these pods (by uid) lets the pod in, or too little is known to say no."""
@@ -158,8 +199,9 @@ class Cluster:
         now = self.clock()
         self._expired += self._board.expire(now)
         self._board.release(uid)
+        self._board.seated.named(uid, want.pod.workload)
         sights = [self._board.sight(name, now) for name in names]
-        return sights, kins_on(names, want, self._board.groups)
+        return sights, self._board.kins(names, want)
 
     def _predicted(self, row: Row, want: Wanted) -> Prediction | None:
         return predict(row.view.machine, row.view.occupancy, want, row.kin) if row.view else None
@@ -198,6 +240,8 @@ class Cluster:
             self._gone((row.uid,))
             return None
         self._pods[row.uid] = row
+        if opted_in(row.annotations):
+            self._board.seated.named(row.uid, row.workload)
         newly_bound = row.node and row.phase == "Pending" and (before is None or not before.node)
         return self._promise(row) if newly_bound else None
 
@@ -212,7 +256,7 @@ class Cluster:
             return None
         held = self._board.held(row.uid)
         self._board.release(row.uid)
-        kin = kin_on(row.node, want, self._board.groups)
+        (kin,) = self._board.kins((row.node,), want)
         view = self._board.view(row.node)
         if view is None:
             return Promise(row.node, want, kin, NumaSet(), 0)
@@ -234,7 +278,9 @@ class Cluster:
     def _gone(self, uids: Iterable[str]) -> None:
         for uid in uids:
             self._pods.pop(uid, None)
+            self._refused.pop(uid, None)
             self._board.release(uid)
+            self._board.seated.forget(uid)
 
     # What people and Prometheus ask.
 

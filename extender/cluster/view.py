@@ -137,6 +137,11 @@ class NodeView:
         return found
 
     @cached_property
+    def seated(self) -> frozenset[str]:
+        """The uids of the opted-in pods that have a seat here, the assumed ones too."""
+        return frozenset(seat.pod for seat in self.occupancy.seats.values() if seat.opted_in)
+
+    @cached_property
     def pods(self) -> frozenset[str]:
         """The uids of the pods that the enforcer reported."""
         return frozenset(seat.pod for seat in self.reported.seats.values())

@@ -10,6 +10,7 @@ from placement.decide import Reason
 from placement.errors import PlacementError
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.topology import Machine
+from placement.traffic import KINDS, Flow
 from proto import bounds, convert
 from proto import report_pb2 as pb
 
@@ -83,6 +84,22 @@ def report(message: pb.Report, of: Machine) -> Report:
         )
     except PlacementError as bad:
         raise BadMessage(f"Report: {bad}") from bad
+
+
+def traffic(message: pb.Traffic) -> tuple[Flow, ...]:
+    """The flows; those of kinds that this version does not know are left out."""
+    _count("Traffic.flows", message.flows, bounds.FLOWS)
+    for flow in message.flows:
+        for name in ("source", "target"):
+            end = getattr(flow, name)
+            _text(f"Flow.{name}", end, bounds.ID_LENGTH)
+            if not end:
+                raise BadMessage(f"Traffic: a flow has no {name}")
+    return tuple(
+        Flow(one.source, one.target, one.kind, one.bytes, one.messages, one.by_server)
+        for one in message.flows
+        if one.kind in KINDS
+    )
 
 
 _COUNTS = {

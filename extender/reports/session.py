@@ -19,6 +19,7 @@ from extender.cluster.state import Cluster
 from extender.cluster.view import DecisionRow, NodeView, Refused
 from extender.reports import incoming
 from extender.reports.incoming import BadMessage, OutOfBounds
+from placement.traffic import Flow
 from proto import bounds
 from proto import report_pb2 as pb
 
@@ -28,9 +29,12 @@ class Taps:
 
     def decided(self, node: str, row: DecisionRow) -> None: ...
 
-    def traffic(self, node: str, message: pb.Traffic) -> None: ...
+    def traffic(self, node: str, flows: tuple[Flow, ...]) -> None: ...
 
     def counted(self, result: str) -> None: ...
+
+    def changed(self, node: str) -> None:
+        """The node's placements have changed."""
 
 
 @dataclass(slots=True)
@@ -135,6 +139,7 @@ class Session:
             return [_welcome(resume=False)]
         self._view, self._in_step = after, True
         self._taps.counted("difference" if report.base else "whole")
+        self._taps.changed(self.node)
         return [pb.ToEnforcer(ack=pb.Ack(generation=report.generation))]
 
     def _heartbeat(self, message: pb.Heartbeat) -> list[pb.ToEnforcer]:
@@ -147,10 +152,9 @@ class Session:
         return []
 
     def _traffic(self, message: pb.Traffic) -> list[pb.ToEnforcer]:
-        if len(message.flows) > bounds.FLOWS:
-            raise OutOfBounds(f"Traffic.flows has {len(message.flows)} entries; the bound is {bounds.FLOWS}")
+        flows = incoming.traffic(message)
         self._cluster.heard(self.node)
-        self._taps.traffic(self.node, message)
+        self._taps.traffic(self.node, flows)
         return []
 
 

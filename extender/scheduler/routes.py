@@ -12,7 +12,7 @@ from flask import Flask, Response, request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from werkzeug.exceptions import HTTPException
 
-from extender.cluster import readout
+from extender.cluster import graphview, readout
 from extender.cluster.pods import PodRow
 from extender.cluster.predict import Wanted, wanted
 from extender.cluster.state import Cluster
@@ -156,6 +156,10 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
     @app.get("/api/v1/groups")
     def groups() -> Response:
         return _json({"groups": readout.groups(cluster.picture())})
+
+    @app.get("/api/v1/graph")
+    def graph() -> Response:
+        return _json(graphview.graph(cluster.known))
 
 
 def _readiness(missing: str) -> Response:

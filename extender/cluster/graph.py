@@ -1,0 +1,176 @@
+"""The cluster graph: what all enforcers tell of traffic, joined to pods and rolled up to workloads.
+
+An enforcer names its own pods by uid and everything else by address. A pair on one node is told once, by uids. A pair
+on two nodes is told by both: the server's node names the client by its address, the client's node the server by its
+own, or by a Service's, behind which only the server's node sees the pair. So an address is looked up as
+
+  - the client's (flow.by_server): a pod with that address. A node's address is no pod's here: it stands for whatever is
+    on the node's network or translated to it, and the client's node knows better;
+  - the server's: a pod with that address, or the hostNetwork pod that its own node has seen serve that port;
+  - where no port tells who serves, the target counts as the server.
+
+What nobody is found for waits a little, since traffic may be told before the API server tells of the pod. Every byte
+told ends as exactly one of the `Fates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from extender.cluster.pods import PodChanges, PodRow
+from extender.cluster.remembered import Remembered
+from extender.cluster.roster import OUTSIDE, Address, Roster, address
+from extender.cluster.sums import FADED, MOST_EDGES, Pair, Sums
+from placement.traffic import HALF_LIFE_S, Costs, Flow, Graph
+
+WAIT_S = 30.0
+"""Seconds for which traffic of an unknown address waits for its pod. An address is rarely given anew in that time."""
+
+MOST_WAITING = 20_000
+"""Flows that wait; over that a flow is counted as unresolved at once."""
+
+
+@dataclass(slots=True)
+class Fates:
+    """Bytes by what became of them.
+
+    told: the server's word, or of one node. claimed: the client's word. outside: with pods that have not opted in.
+    unresolved: with addresses of no pod (Services, nodes, the world). foreign: of pods that are on another node than
+    the one that told of them, or of no pod at all.
+    """
+
+    told: int = 0
+    claimed: int = 0
+    outside: int = 0
+    unresolved: int = 0
+    foreign: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    node: str
+    flow: Flow
+    at: float
+
+
+class ClusterGraph:
+    """One owner. Times are seconds of any clock that never runs backwards."""
+
+    def __init__(
+        self, half_life: float = HALF_LIFE_S, most_edges: int = MOST_EDGES, costs: Costs | None = None
+    ) -> None:
+        self.roster = Roster()
+        self.remembered = Remembered(half_life)
+        self.fates = Fates()
+        self._sums = Sums(half_life, most_edges, costs)
+        self._waiting: dict[str, list[_Waiting]] = {}
+        self._count = 0
+
+    @property
+    def dropped(self) -> int:
+        """Edges that the caps have cost so far."""
+        return self._sums.dropped + self.remembered.dropped
+
+    @property
+    def waiting_bytes(self) -> int:
+        return sum(one.flow.bytes for waiting in self._waiting.values() for one in waiting)
+
+    def apply(self, changes: PodChanges, now: float) -> None:
+        """Pods came, changed or went."""
+        for ip in self.roster.apply(changes, now):
+            self._look_again(ip)
+
+    def asked(self, row: PodRow) -> None:
+        """As `Roster.asked`."""
+        self.roster.asked(row)
+
+    def add(self, node: str, flows: Iterable[Flow], now: float) -> None:
+        """What one node's enforcer tells of the seconds before `now`."""
+        for flow in flows:
+            self._take(_Waiting(node, flow, now), may_wait=True)
+
+    def pods(self, now: float) -> Graph:
+        """Between pods, by uid."""
+        return Graph(self._sums.rates(now), self._sums.costs, self.dropped)
+
+    def workloads(self, pods: Graph, now: float) -> Graph:
+        """Between workloads, with what is remembered of those that have no pod now. pods: as `pods` gave it for now.
+
+        Asked for in turn: what has no pod any more is remembered as it was the last time.
+        """
+        rolled_up = pods.rolled_up(self.roster.owners())
+        return self.remembered.after(rolled_up, self.roster.replicas(), now)
+
+    def tidy(self, now: float) -> None:
+        """Forgets what is too old to matter; what has waited in vain is unresolved."""
+        self._sums.tidy(now)
+        self.roster.tidy(now, lasting=FADED * self._sums.half_life)
+        for ip in list(self._waiting):
+            late = [one for one in self._waiting[ip] if now - one.at > WAIT_S]
+            for one in late:
+                self.fates.unresolved += one.flow.bytes
+            self._keep(ip, [one for one in self._waiting[ip] if now - one.at <= WAIT_S])
+
+    def _take(self, one: _Waiting, *, may_wait: bool) -> bool:
+        """False when it waits, or would."""
+        flow = one.flow
+        source, target = address(flow.source), address(flow.target)
+        ours = [end for end, at in ((flow.source, source), (flow.target, target)) if at is None]
+        if not ours or any(self.roster.node(uid) not in ("", one.node) for uid in ours):
+            self.fates.foreign += flow.bytes
+            return True
+        remote = source or target
+        if remote is None:
+            self._count_in(Pair(flow.source, flow.target, flow.kind), one, trusted=True)
+            return True
+        (uid,) = ours
+        peer = self._peer(uid, remote, by_server=flow.by_server)
+        if peer is None:
+            return self._wait(one, remote.ip) if may_wait else False
+        if peer == OUTSIDE:
+            self.fates.outside += flow.bytes
+            return True
+        pair = (peer, uid) if source else (uid, peer)
+        server = uid if flow.by_server else peer if remote.port else pair[1]
+        self._count_in(Pair(*pair, flow.kind, server), one, trusted=server == uid)
+        return True
+
+    def _peer(self, uid: str, remote: Address, *, by_server: bool) -> str | None:
+        if not by_server:
+            return self.roster.server(remote)
+        news = self.roster.serves(uid, remote.port)
+        if news:
+            self._look_again(news.ip)
+        return self.roster.by_ip(remote.ip)
+
+    def _count_in(self, pair: Pair, one: _Waiting, *, trusted: bool) -> None:
+        flow = one.flow
+        if trusted:
+            self.fates.told += flow.bytes
+        else:
+            self.fates.claimed += flow.bytes
+        if pair.source != pair.target:
+            self._sums.add(pair, flow.bytes, flow.messages, one.at, trusted=trusted)
+
+    def _wait(self, one: _Waiting, ip: str) -> bool:
+        if self._count >= MOST_WAITING:
+            self.fates.unresolved += one.flow.bytes
+            return True
+        self._waiting.setdefault(ip, []).append(one)
+        self._count += 1
+        return False
+
+    def _look_again(self, ip: str) -> None:
+        """After something was learned of the address."""
+        # Taken out first: to take one may lead here again.
+        waiting = self._waiting.get(ip, [])
+        self._keep(ip, [])
+        self._keep(ip, [one for one in waiting if not self._take(one, may_wait=False)])
+
+    def _keep(self, ip: str, kept: list[_Waiting]) -> None:
+        self._count += len(kept) - len(self._waiting.get(ip, ()))
+        if kept:
+            self._waiting[ip] = kept
+        else:
+            self._waiting.pop(ip, None)

@@ -1,0 +1,62 @@
+"""Who a pod's kin are on each node, by what is known best.
+
+  1. What traffic taught of this very pod, or else of its workload: a new replica is expected to talk with every replica
+     of its workload's peers alike.
+  2. Where no such peer is anywhere yet: the members of its group, all alike. A group that was found from traffic is
+     told to the enforcer pod by pod, since it knows only the groups that pods name.
+
+`planned` stays empty: a node's plan is its enforcer's own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from extender.cluster.kinship import Groups, kins_on, room
+from extender.cluster.known import Known
+from extender.cluster.predict import Wanted
+from extender.cluster.seated import Seated
+from placement.decide import Kin
+
+
+def kins(nodes: Iterable[str], want: Wanted, known: Known, groups: Groups, seated: Seated) -> list[Kin]:
+    """As each node's enforcer should weigh them, with those on other nodes as `elsewhere`."""
+    weights = _of_pod(want, known, seated) or _of_workload(want, known, seated) or _of_found_group(want, known, seated)
+    if not weights:
+        return kins_on(nodes, want, groups)
+    here: dict[str, dict[str, float]] = defaultdict(dict)
+    for uid in sorted(weights):
+        here[seated.node(uid) or ""][uid] = weights[uid]
+    total = sum(weights.values())
+    rest = room(want, groups.total(want.group) if want.group else len(_members(want, known, seated)))
+    # Nearly all nodes have no kin: they share one value.
+    nobody = Kin(elsewhere=total, room_milli=rest)
+    return [
+        Kin(here[node], max(0.0, total - sum(here[node].values())), room_milli=rest) if node in here else nobody
+        for node in nodes
+    ]
+
+
+def _of_pod(want: Wanted, known: Known, seated: Seated) -> dict[str, float]:
+    partners = known.partners.get(want.pod.uid, {})
+    return {uid: weight for uid, weight in partners.items() if weight > 0 and seated.node(uid) is not None}
+
+
+def _of_workload(want: Wanted, known: Known, seated: Seated) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for peer, weight in known.peers.get(want.pod.workload, {}).items():
+        replicas = [uid for uid in seated.of(peer) if uid != want.pod.uid]
+        if weight > 0:
+            found |= dict.fromkeys(replicas, weight / max(1, len(replicas)))
+    return found
+
+
+def _of_found_group(want: Wanted, known: Known, seated: Seated) -> dict[str, float]:
+    return {} if want.group else dict.fromkeys(_members(want, known, seated), 1.0)
+
+
+def _members(want: Wanted, known: Known, seated: Seated) -> list[str]:
+    """The other pods of the group that was found for the pod's workload."""
+    workloads = known.members.get(known.group_of(want.pod.workload), ())
+    return [uid for workload in workloads for uid in seated.of(workload) if uid != want.pod.uid]

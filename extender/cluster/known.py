@@ -1,0 +1,112 @@
+"""What traffic has taught, in one immutable value for whoever asks, and who keeps it up to date."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+from extender.cluster.communities import NOBODY, Membership, Partition, partition
+from extender.cluster.graph import ClusterGraph
+from extender.cluster.learned import Learned, by_group
+from extender.cluster.pods import PodChanges, PodRow
+from placement.traffic import HALF_LIFE_S, Flow, Graph
+
+Peers = Mapping[str, Mapping[str, float]]
+"""Weight by peer, both directions together (`Costs.weight`)."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """graph: between workloads. peers: of each workload. partners: of each pod, by uid. said: by workload that has pods
+    the group that they name, empty for `auto`. found: the groups found for those. replicas: pods by workload. fates:
+    bytes told, by what became of them (`Fates`). dropped: edges that the caps have cost; waiting: bytes whose other end
+    is still looked for.
+    """
+
+    graph: Graph = field(default_factory=Graph)
+    peers: Peers = field(default_factory=dict)
+    partners: Peers = field(default_factory=dict)
+    said: Mapping[str, str] = field(default_factory=dict)
+    found: Partition = NOBODY
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    fates: Mapping[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    waiting: int = 0
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """The group of each workload that has one."""
+        named = {workload: group for workload, group in self.said.items() if group}
+        return {**{workload: one.group for workload, one in self.found.members.items()}, **named}
+
+    @cached_property
+    def members(self) -> dict[str, list[str]]:
+        """Workloads by group."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for workload in sorted(self.groups):
+            found[self.groups[workload]].append(workload)
+        return dict(found)
+
+    def group_of(self, workload: str) -> str:
+        """Empty when it has none."""
+        return self.groups.get(workload, "")
+
+    def lasting(self) -> dict[str, Learned]:
+        """What is to be written down, by group."""
+        return by_group(self.graph, self.said, {workload: one.group for workload, one in self.found.members.items()})
+
+
+class Learning:
+    """One owner. Times are seconds of any clock that never runs backwards."""
+
+    def __init__(self, half_life: float = HALF_LIFE_S) -> None:
+        self.graph = ClusterGraph(half_life)
+        self._found = NOBODY
+
+    def apply(self, changes: PodChanges, now: float) -> None:
+        self.graph.apply(changes, now)
+
+    def asked(self, row: PodRow) -> None:
+        self.graph.asked(row)
+
+    def told(self, node: str, flows: Iterable[Flow], now: float) -> None:
+        self.graph.add(node, flows, now)
+
+    def restored(self, group: str, learned: Learned, now: float) -> None:
+        """What an extender before us wrote down of a group; what is known already stays."""
+        self.graph.remembered.restored(learned.edges, now)
+        before = {workload: Membership(group, 0.0) for workload in learned.members}
+        self._found = Partition({**before, **self._found.members}, self._found.modularity)
+
+    def known(self, now: float) -> Known:
+        graph = self.graph
+        graph.tidy(now)
+        pods = graph.pods(now)
+        workloads = graph.workloads(pods, now)
+        weights = workloads.weights()
+        said = graph.roster.groups()
+        self._found = partition(weights, self._to_divide(workloads, said), _named(said), self._found)
+        return Known(
+            workloads, _neighbours(weights), _neighbours(pods.weights()), said, self._found, graph.roster.replicas(),
+            asdict(graph.fates), graph.dropped, graph.waiting_bytes,
+        )  # fmt: skip
+
+    def _to_divide(self, workloads: Graph, said: Mapping[str, str]) -> set[str]:
+        """Those that say `auto`, and members of found groups that have no pod now and are still remembered."""
+        remembered = {end for key in workloads.edges for end in key[:2]}
+        return {one for one, group in said.items() if not group} | (
+            (self._found.members.keys() & remembered) - said.keys()
+        )
+
+
+def _named(said: Mapping[str, str]) -> dict[str, str]:
+    return {workload: group for workload, group in said.items() if group}
+
+
+def _neighbours(weights: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for (one, other), weight in weights.items():
+        found[one][other] = found[other][one] = weight
+    return dict(found)
