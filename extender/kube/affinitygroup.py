@@ -24,8 +24,8 @@ API_VERSION = "numakin.io/v1alpha1"
 _ROOT = f"/apis/{API_VERSION}"
 
 MOST_MEMBERS = 500
-MOST_EDGES = 500
-"""Of each, in one object: 500 edges of the longest names are 350 KB, and etcd takes 1.5 MiB."""
+MOST_EDGES = 100
+"""Shown of each, in one object; etcd takes 1.5 MiB."""
 MOST_HOMES = 3
 """Shown in the column; the rest is counted."""
 
@@ -46,22 +46,20 @@ class MemberStatus:
 
 @dataclass(frozen=True, slots=True)
 class EdgeStatus:
-    """One directed pair of workloads, NAMESPACE/KIND/NAME. seen: RFC 3339, UTC, to the minute (so that it is not
-    written at each look).
-    """
+    """One directed pair of workloads, NAMESPACE/KIND/NAME."""
 
     source: str
     target: str
     bytes_per_second: int = 0
     messages_per_second: int = 0
-    seen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
     """What is told of a group. locality: 0..1, None while nothing is known.
 
-    edges: what was learned; None while that is not known (yet), which leaves at the API server what is there.
+    edges: what was learned, for people; learned: the same and more for the next extender (`cluster/learned.py`). Both
+    None while that is not known (yet), which leaves at the API server what is there.
     """
 
     namespace: str
@@ -69,6 +67,7 @@ class GroupStatus:
     members: tuple[MemberStatus, ...] = ()
     locality: float | None = None
     edges: tuple[EdgeStatus, ...] | None = None
+    learned: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class GroupRow:
     policy: str = ""
     priority: int = 0
     size: int = 0
-    edges: tuple[EdgeStatus, ...] = ()
+    learned: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def affinity_group(group: GroupStatus) -> Desired:
         "metadata": {"name": name, "annotations": {"numakin.io/group": group.name}},
     }
     path = f"{_ROOT}/namespaces/{group.namespace}/affinitygroups/{name}"
-    return Desired(path, body, _status(group), None if group.edges is None else _learned(group.edges))
+    return Desired(path, body, _status(group), _learned(group))
 
 
 def affinity_groups() -> Resource[GroupRow, GroupChanges]:
@@ -153,9 +152,13 @@ def _status(group: GroupStatus) -> dict[str, Any]:
     }
 
 
-def _learned(edges: tuple[EdgeStatus, ...]) -> dict[str, Any]:
+def _learned(group: GroupStatus) -> dict[str, Any] | None:
+    if group.edges is None or group.learned is None:
+        return None
+    edges = group.edges
     heaviest = sorted(edges, key=lambda one: (-one.bytes_per_second, -one.messages_per_second, one.source, one.target))
-    return {"edgeCount": len(heaviest), "edges": [_edge(one) for one in heaviest[:MOST_EDGES]]}
+    shown = [_edge(one) for one in heaviest[:MOST_EDGES]]
+    return {"edgeCount": len(heaviest), "edges": shown, "learned": group.learned}
 
 
 def _member(one: MemberStatus) -> dict[str, str]:
@@ -164,21 +167,12 @@ def _member(one: MemberStatus) -> dict[str, str]:
 
 
 def _edge(one: EdgeStatus) -> dict[str, Any]:
-    edge: dict[str, Any] = {"source": one.source, "target": one.target}
-    edge |= {"bytesPerSecond": one.bytes_per_second, "messagesPerSecond": one.messages_per_second}
-    return edge | ({"seen": one.seen} if one.seen else {})
-
-
-class _Edge(msgspec.Struct, rename="camel"):
-    source: str
-    target: str
-    bytes_per_second: int = 0
-    messages_per_second: int = 0
-    seen: str = ""
+    rates = {"bytesPerSecond": one.bytes_per_second, "messagesPerSecond": one.messages_per_second}
+    return {"source": one.source, "target": one.target, **rates}
 
 
 class _Status(msgspec.Struct):
-    edges: list[_Edge] = msgspec.field(default_factory=list)
+    learned: str = ""
 
 
 class _Spec(msgspec.Struct):
@@ -206,8 +200,5 @@ def _row(group: _Group) -> GroupRow:
         policy=spec.policy,
         priority=spec.priority,
         size=spec.size,
-        edges=tuple(
-            EdgeStatus(one.source, one.target, one.bytes_per_second, one.messages_per_second, one.seen)
-            for one in group.status.edges
-        ),
+        learned=group.status.learned,
     )
