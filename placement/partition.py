@@ -52,7 +52,7 @@ class State:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        bins = problem.bins
+        bins = self.nowhere = problem.bins
         self.counts = [[0] * bins + [count] for count in problem.counts]
         self.free = [list(one) for one in problem.capacity] + [[1 << 62, 1 << 62]]
         self.attraction = [[0.0] * (bins + 1) for _ in problem.counts]
@@ -91,8 +91,8 @@ class State:
         return other
 
     def fill(self, order: Iterable[int]) -> None:
-        """Seats what is nowhere, each replica where it is drawn most among where it fits, or where there is most room."""
-        nowhere = self.problem.bins
+        """Seats what is nowhere, each replica where it is drawn most, else where there is most room."""
+        nowhere = self.nowhere
         for kind in order:
             row = self.attraction[kind]
             while self.counts[kind][nowhere]:
@@ -116,7 +116,7 @@ class State:
         )
 
     def movable(self, kind: int, bin_: int) -> int:
-        if bin_ == self.problem.bins:
+        if bin_ == self.nowhere:
             return self.counts[kind][bin_]
         return self.counts[kind][bin_] - self.problem.pinned[kind][bin_]
 
@@ -125,7 +125,7 @@ class State:
         pull = self.problem.pulls[kind].get(kind, 0.0)
         row, near = self.attraction[kind], self._nearness[source]
         gained = row[target] - row[source] + pull * (near[source] - near[target])
-        nowhere = self.problem.bins
+        nowhere = self.nowhere
         if source == nowhere:
             return gained + self.homeless[kind]
         return gained - self.homeless[kind] if target == nowhere else gained

@@ -56,10 +56,17 @@ def solve(
     return best
 
 
+def climbed(state: State) -> State:
+    """The state that climbing leads to from this one."""
+    higher = state.copy()
+    climb(higher)
+    return higher
+
+
 def climb(state: State) -> None:
     """Moves and swaps, each the best for its replica, until none gains."""
-    bins = range(state.problem.bins)
-    active = {*bins, state.problem.bins}
+    bins = range(state.nowhere)
+    active = {*bins, state.nowhere}
     least = EPSILON * state.scale
     while active:
         touched: set[int] = set()
@@ -68,7 +75,7 @@ def climb(state: State) -> None:
                 if not row[source] or state.movable(kind, source) <= 0:
                     continue
                 targets = bins if source in active else [one for one in bins if one in active]
-                gain, other, target = _best_step(state, kind, source, targets)
+                gain, other, target = best_step(state, kind, source, targets)
                 if gain > least:
                     state.move(kind, source, target)
                     if other >= 0:
@@ -77,18 +84,18 @@ def climb(state: State) -> None:
         active = touched
 
 
-def _best_step(state: State, kind: int, source: int, targets: Sequence[int]) -> tuple[float, int, int]:
-    """(gain, kind to swap with or -1, target) of the best step for one replica."""
+def best_step(
+    state: State, kind: int, source: int, targets: Sequence[int], *, swaps: bool = True
+) -> tuple[float, int, int]:
+    """(gain, kind to swap with or -1, target) of the best step for one replica; nothing gains: (0, -1, source)."""
     best = (0.0, -1, source)
     for target in targets:
         if target == source:
             continue
-        if state.fits(kind, target):
-            gain = state.gain(kind, source, target)
-            if gain > best[0]:
-                best = (gain, -1, target)
         forward = state.gain(kind, source, target)
-        for other, row in enumerate(state.counts):
+        if forward > best[0] and state.fits(kind, target):
+            best = (forward, -1, target)
+        for other, row in enumerate(state.counts) if swaps else ():
             if not row[target] or other == kind or state.movable(other, target) <= 0:
                 continue
             # A swap gains at most both moves; most pairs end here.
@@ -132,8 +139,9 @@ class _Crowd:
     """Who is where, for drawing lots: movable replicas in all and by bin, all replicas by kind."""
 
     def __init__(self, state: State) -> None:
+        self.bins = state.nowhere
         self.movable: list[_Member] = []
-        self.inside: list[list[_Member]] = [[] for _ in range(state.problem.bins + 1)]
+        self.inside: list[list[_Member]] = [[] for _ in range(self.bins + 1)]
         self.peers = [list(pulls) for pulls in state.problem.pulls]
         self.of_kind: list[list[_Member]] = [[] for _ in state.counts]
         for kind, row in enumerate(state.counts):
@@ -163,8 +171,8 @@ def anneal(start: State, steps: int, seed: int, hottest: float) -> State:
     for _ in range(steps):
         heat *= cooling
         one = crowd.movable[int(draw() * len(crowd.movable))]
-        target = _target(problem, crowd, one, draw)
-        if target in (one.bin, problem.bins):
+        target = _target(crowd, one, draw)
+        if target in (one.bin, state.nowhere):
             continue
         if state.fits(one.kind, target):
             other, gain = None, state.gain(one.kind, one.bin, target)
@@ -179,14 +187,14 @@ def anneal(start: State, steps: int, seed: int, hottest: float) -> State:
     return state
 
 
-def _target(problem: Problem, crowd: _Crowd, one: _Member, draw: Callable[[], float]) -> int:
+def _target(crowd: _Crowd, one: _Member, draw: Callable[[], float]) -> int:
     """Where a peer is, or anywhere."""
     near = crowd.peers[one.kind]
     if near and draw() < DRAWN:
         others = crowd.of_kind[near[int(draw() * len(near))]]
         if others:
             return others[int(draw() * len(others))].bin
-    return int(draw() * problem.bins)
+    return int(draw() * crowd.bins)
 
 
 def _partner(state: State, crowd: _Crowd, one: _Member, target: int, draw: Callable[[], float]) -> _Member | None:

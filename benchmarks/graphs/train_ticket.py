@@ -1,0 +1,195 @@
+"""Fudan University's TrainTicket: some forty services, most with a MongoDB of their own.
+
+Calls follow the services' own clients of each other, under a mix of 60 searches, 15 bookings, 10 payments, 10 order
+queries, 3 cancellations, 2 changes of a ticket in 100 requests. A search asks for the trips of a pair of stations
+(four, on average), and for each its train, route, price and free seats.
+"""
+
+from benchmarks.graphs.app import App, Call, Service, app
+
+_STORED = {
+    "order": 150,
+    "order-other": 60,
+    "route": 250,
+    "train": 250,
+    "station": 180,
+    "travel": 60,
+    "travel2": 60,
+    "price": 240,
+    "config": 240,
+    "contacts": 30,
+    "user": 40,
+    "auth": 20,
+    "assurance": 15,
+    "food": 15,
+    "station-food": 15,
+    "train-food": 15,
+    "consign": 15,
+    "consign-price": 15,
+    "payment": 10,
+    "inside-payment": 25,
+    "security": 15,
+    "notification": 15,
+    "delivery": 5,
+    "voucher": 5,
+    "wait-order": 2,
+}
+"""Services with a store of their own, and how often they ask it."""
+
+_SIZES = {
+    "travel": (500, 2),
+    "basic": (500, 3),
+    "seat": (400, 2),
+    "order": (400, 2),
+    "gateway": (400, 2),
+    "ui-dashboard": (200, 2),
+}
+
+_NAMES = (
+    *("gateway", "ui-dashboard", "auth", "verification-code", "user", "station", "train", "route", "price", "config"),
+    *(
+        "basic",
+        "seat",
+        "travel",
+        "travel2",
+        "route-plan",
+        "travel-plan",
+        "order",
+        "order-other",
+        "contacts",
+        "preserve",
+    ),
+    *("preserve-other", "security", "assurance", "station-food", "train-food", "food", "consign-price", "consign"),
+    *("payment", "inside-payment", "cancel", "rebook", "execute", "notification", "delivery", "voucher", "wait-order"),
+    *("admin-basic-info", "admin-order", "admin-route", "admin-travel", "admin-user", "news", "avatar"),
+)
+
+_CALLS = app(
+    "calls",
+    [(name, 100, 1) for name in _NAMES],
+    [
+        ("ui-dashboard", "gateway", 100, 3000),
+        ("gateway", "travel", 40, 3000),
+        ("gateway", "travel2", 20, 3000),
+        ("gateway", "travel-plan", 5, 3000),
+        ("gateway", "auth", 20),
+        ("gateway", "verification-code", 5),
+        ("gateway", "preserve", 10),
+        ("gateway", "preserve-other", 5),
+        ("gateway", "contacts", 15),
+        ("gateway", "food", 15, 1500),
+        ("gateway", "assurance", 15),
+        ("gateway", "order", 10, 2000),
+        ("gateway", "order-other", 5, 2000),
+        ("gateway", "inside-payment", 10),
+        ("gateway", "cancel", 3),
+        ("gateway", "rebook", 2),
+        ("gateway", "consign", 2),
+        ("gateway", "execute", 3),
+        ("gateway", "user", 2),
+        ("gateway", "news", 2, 4000),
+        ("gateway", "avatar", 1, 20000),
+        ("gateway", "admin-order", 1, 2000),
+        ("gateway", "admin-route", 1, 1500),
+        ("gateway", "admin-travel", 1, 1500),
+        ("gateway", "admin-user", 1, 1500),
+        ("gateway", "admin-basic-info", 1, 1500),
+        ("travel-plan", "route-plan", 5, 1500),
+        ("travel-plan", "seat", 20),
+        ("route-plan", "travel", 5, 1500),
+        ("route-plan", "travel2", 5, 1500),
+        ("route-plan", "route", 10, 800),
+        ("travel", "basic", 160, 900),
+        ("travel", "seat", 320, 500),
+        ("travel", "route", 40, 900),
+        ("travel", "train", 40),
+        ("travel2", "basic", 80, 900),
+        ("travel2", "seat", 160, 500),
+        ("travel2", "route", 20, 900),
+        ("travel2", "train", 20),
+        ("basic", "station", 240, 400),
+        ("basic", "train", 240, 400),
+        ("basic", "route", 240, 700),
+        ("basic", "price", 240, 400),
+        ("seat", "order", 330, 700),
+        ("seat", "order-other", 170, 700),
+        ("seat", "config", 500, 300),
+        ("auth", "verification-code", 10),
+        ("auth", "user", 5),
+        ("preserve", "security", 10),
+        ("preserve", "contacts", 10),
+        ("preserve", "travel", 10, 900),
+        ("preserve", "basic", 10, 900),
+        ("preserve", "seat", 10),
+        ("preserve", "station", 10),
+        ("preserve", "order", 10, 900),
+        ("preserve", "assurance", 7),
+        ("preserve", "food", 7),
+        ("preserve", "consign", 3),
+        ("preserve", "user", 10),
+        ("preserve", "notification", 10),
+        ("preserve-other", "security", 5),
+        ("preserve-other", "contacts", 5),
+        ("preserve-other", "travel2", 5, 900),
+        ("preserve-other", "basic", 5, 900),
+        ("preserve-other", "seat", 5),
+        ("preserve-other", "station", 5),
+        ("preserve-other", "order-other", 5, 900),
+        ("preserve-other", "assurance", 3),
+        ("preserve-other", "food", 3),
+        ("preserve-other", "consign", 1),
+        ("preserve-other", "user", 5),
+        ("preserve-other", "notification", 5),
+        ("security", "order", 15),
+        ("security", "order-other", 15),
+        ("food", "station-food", 15, 1500),
+        ("food", "train-food", 15, 1500),
+        ("food", "travel", 15, 900),
+        ("food", "delivery", 5),
+        ("consign", "consign-price", 6),
+        ("inside-payment", "order", 15),
+        ("inside-payment", "order-other", 7),
+        ("inside-payment", "payment", 10),
+        ("cancel", "order", 4),
+        ("cancel", "order-other", 2),
+        ("cancel", "inside-payment", 3),
+        ("cancel", "user", 3),
+        ("cancel", "notification", 3),
+        ("rebook", "travel", 2, 900),
+        ("rebook", "seat", 2),
+        ("rebook", "order", 4),
+        ("rebook", "station", 2),
+        ("rebook", "inside-payment", 2),
+        ("execute", "order", 3),
+        ("execute", "order-other", 1),
+        ("voucher", "order", 2),
+        ("wait-order", "order", 1),
+        ("wait-order", "preserve", 1),
+        ("admin-order", "order", 1, 2000),
+        ("admin-order", "order-other", 1, 2000),
+        ("admin-route", "route", 1, 1500),
+        ("admin-travel", "travel", 1, 1500),
+        ("admin-travel", "travel2", 1, 1500),
+        ("admin-user", "user", 1, 1500),
+        ("admin-basic-info", "contacts", 1),
+        ("admin-basic-info", "station", 1),
+        ("admin-basic-info", "train", 1),
+        ("admin-basic-info", "config", 1),
+        ("admin-basic-info", "price", 1),
+    ],
+).calls
+
+
+def _train_ticket() -> App:
+    services: list[Service] = []
+    calls = list(_CALLS)
+    for name in _NAMES:
+        if name in _STORED:
+            services.append(Service(f"{name}-mongo", 150))
+            calls.append(Call(name, f"{name}-mongo", _STORED[name], 900))
+        cpu_milli, replicas = _SIZES.get(name, (200, 1))
+        services.append(Service(name, cpu_milli, replicas))
+    return App("train-ticket", tuple(services), tuple(calls))
+
+
+TRAIN_TICKET = _train_ticket()

@@ -1,0 +1,81 @@
+"""In which order members come and go. Same scenario and order, same events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+from benchmarks.quality.scenario import Scenario
+
+ORDERS = ("services", "random", "churn", "grown")
+"""services: in the order of the manifests. random: shuffled. churn: random, then rounds of leaving and joining, in
+which some services grow and others
+shrink. grown: random, but in the life that was learned from, three services in ten had one replica more or less."""
+
+ROUNDS = 3
+LEAVING = 0.3
+"""Share of the members that leave in a round."""
+
+RESCALED = 0.15
+"""Share of those for which a replica of another service comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A member of a workload joins, or leaves. A new round is when a planner that works by the clock would look
+    again.
+    """
+
+    joins: bool
+    pod: str
+    workload: str
+    round: int
+
+
+def events(scenario: Scenario, order: str, seed: int = 0) -> list[Event]:
+    random = Random(f"{scenario.name}/{order}/{seed}")
+    members = [(f"{one.name}#{n}", one.name) for one in scenario.services for n in range(one.replicas)]
+    if order != "services":
+        random.shuffle(members)
+    found = [Event(joins=True, pod=pod, workload=workload, round=0) for pod, workload in members]
+    return found + _churn(scenario, dict(members), random) if order == "churn" else found
+
+
+def replicas_then(scenario: Scenario, order: str, seed: int = 0) -> dict[str, int]:
+    """Replicas in the earlier life."""
+    random = Random(f"{scenario.name}/{order}/then/{seed}")
+    then = {one.name: one.replicas for one in scenario.services}
+    if order == "grown":
+        for name, count in then.items():
+            if random.random() < 0.3:
+                then[name] = max(1, count + random.choice((-1, 1)))
+    return then
+
+
+def remaining(scenario: Scenario, happened: list[Event]) -> dict[str, int]:
+    """Replicas that are there in the end."""
+    count: Counter[str] = Counter()
+    for event in happened:
+        count[event.workload] += 1 if event.joins else -1
+    return {one.name: count[one.name] for one in scenario.services}
+
+
+def _churn(scenario: Scenario, present: dict[str, str], random: Random) -> list[Event]:
+    sizes = {one.name: one.demand.cpu_milli for one in scenario.services}
+    found = []
+    for number in range(1, ROUNDS + 1):
+        leaving = random.sample(sorted(present), round(LEAVING * len(present)))
+        coming = []
+        for pod in leaving:
+            workload = present.pop(pod)
+            found.append(Event(joins=False, pod=pod, workload=workload, round=number))
+            if random.random() < RESCALED:
+                workload = random.choice([one for one in sorted(sizes) if sizes[one] <= sizes[workload]])
+            coming.append(workload)
+        random.shuffle(coming)
+        for one, workload in enumerate(coming):
+            pod = f"{workload}#{number}.{one}"
+            present[pod] = workload
+            found.append(Event(joins=True, pod=pod, workload=workload, round=number))
+    return found

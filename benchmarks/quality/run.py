@@ -1,0 +1,154 @@
+"""One scenario and one order of arrivals, placed by each placer in turn: what each of them makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from benchmarks.quality import measure
+from benchmarks.quality.arrivals import ORDERS, Event, events, remaining, replicas_then
+from benchmarks.quality.earlier import learned
+from benchmarks.quality.placers import Decided, Planned, Rule, View, at_random, lowest, spread
+from benchmarks.quality.scenario import Pair, Scenario, scenario
+from benchmarks.yardstick.best_known import known
+from placement.known import Workload
+from placement.occupancy import Occupancy
+from placement.rebalance import relocations
+
+OURS, MOVED, GREEDY_LEARNED, GREEDY_TRUE = "numakin", "numakin, moves", "greedy, learned", "greedy, true edges"
+FIT, SPREAD, LOWEST, RANDOM = "NUMA fit", "spread", "lowest first", "random"
+PLACERS = (OURS, MOVED, GREEDY_TRUE, GREEDY_LEARNED, FIT, LOWEST, SPREAD, RANDOM)
+"""numakin, moves: numakin, which then moves a tenth of the members. NUMA fit: decide() that knows of no kin."""
+
+MOVES = 0.1
+"""Share of the members that may be moved in the end, in the variant that moves."""
+
+Placer = Callable[[View], tuple[Occupancy, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    graph: str
+    numa_nodes: int
+    fill: float
+    order: str
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one placer.
+
+    locality: share of the true traffic that is local in the end. share: that, of the best known. wide: members over
+    several NUMA nodes. oversubscribed: milli-CPU, the worst that it ever was. unfit: members that found no room.
+    moved: members that were moved. seconds: of all decisions and plans.
+    """
+
+    placer: str
+    locality: float
+    share: float
+    wide: int
+    oversubscribed: int
+    unfit: int
+    moved: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """best: the best known locality of those that are there in the end; bound: what is proven to be out of reach."""
+
+    case: Case
+    members: int
+    best: float
+    bound: float
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    occupancy: Occupancy
+    members: dict[str, str]
+    oversubscribed: int
+    unfit: int
+    seconds: float
+
+
+def run(graph: str, numa_nodes: int, fill: float, seed: int = 0, orders: Sequence[str] = ORDERS) -> list[Result]:
+    """All orders of arrival of one scenario; they share the plan that was made before the first arrival."""
+    what = scenario(graph, numa_nodes, fill, seed)
+    return [_result(Case(graph, numa_nodes, fill, order, seed), what) for order in orders]
+
+
+def _result(case: Case, what: Scenario) -> Result:
+    happening = events(what, case.order, case.seed)
+    final = what.with_replicas(remaining(what, happening))
+    best = known(final)
+    then = what.with_replicas(replicas_then(what, case.order, case.seed))
+    found = list(_outcomes(what, happening, then))
+    # Whoever does better than the best known has become it.
+    top = max(best.locality, *(one.locality for one in found))
+    shares = tuple(replace(one, share=one.locality / top if top else 1.0) for one in found)
+    return Result(case, sum(one.replicas for one in final.services), top, best.bound, shares)
+
+
+def _outcomes(what: Scenario, happening: list[Event], then: Scenario) -> Iterator[Outcome]:
+    taught = learned(then)
+    for name in PLACERS:
+        if name == MOVED:
+            continue
+        started = perf_counter()
+        end = _live(what, happening, _placer(name, what, taught, then))
+        end = replace(end, seconds=perf_counter() - started)
+        yield _outcome(name, what, end)
+        if name == OURS:
+            yield _moved(what, end, taught)
+
+
+def _placer(name: str, what: Scenario, taught: Mapping[Pair, float], then: Scenario) -> Placer:
+    if name == OURS:
+        return Planned(what, taught, then)
+    decided = {GREEDY_TRUE: what.weights, GREEDY_LEARNED: taught, FIT: {}}
+    if name in decided:
+        return Decided(decided[name])
+    return Rule({SPREAD: spread, LOWEST: lowest, RANDOM: at_random(what.name)}[name])
+
+
+def _live(what: Scenario, happening: list[Event], place: Placer) -> _End:
+    occupancy, members = Occupancy(), dict[str, str]()
+    worst = unfit = 0
+    for event in happening:
+        if not event.joins:
+            occupancy = occupancy.without_pod(event.pod)
+            del members[event.pod]
+            continue
+        occupancy, fits = place(View(what, occupancy, members, event))
+        members[event.pod] = event.workload
+        unfit += not fits
+        worst = max(worst, measure.oversubscription(what, occupancy))
+    return _End(occupancy, members, worst, unfit, 0.0)
+
+
+def _outcome(name: str, what: Scenario, end: _End, moved: int = 0) -> Outcome:
+    local = measure.locality(what, end.occupancy, end.members)
+    return Outcome(name, local, 0.0, measure.wide(end.occupancy), end.oversubscribed, end.unfit, moved, end.seconds)
+
+
+def _moved(what: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
+    workloads = [Workload(one.name, one.demand, one.replicas) for one in what.services]
+    steps = relocations(
+        what.machine,
+        end.occupancy,
+        end.members,
+        workloads,
+        taught,
+        movable=set(end.members),
+        budget=round(MOVES * len(end.members)),
+    )
+    occupancy = end.occupancy
+    for one in steps:
+        seat = occupancy.seats[one.seat]
+        occupancy = occupancy.seated(replace(seat, numa_nodes=one.target, parts=()))
+    worst = max(end.oversubscribed, measure.oversubscription(what, occupancy))
+    return _outcome(MOVED, what, replace(end, occupancy=occupancy, oversubscribed=worst), len(steps))

@@ -1,0 +1,69 @@
+"""The results as tables that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+
+from benchmarks.quality.run import OURS, PLACERS, Outcome, Result
+
+GOAL_FILL, GOAL_MEDIAN, GOAL_WORST = 0.7, 0.95, 0.80
+"""What numakin is to reach at this fill, as shares of the best known locality."""
+
+
+def outcomes(results: Iterable[Result], placer: str) -> list[Outcome]:
+    return [one for result in results for one in result.outcomes if one.placer == placer]
+
+
+def text(results: Sequence[Result]) -> str:
+    """Every table, and whether the goal is reached."""
+    fills = sorted({one.case.fill for one in results})
+    parts = [_by_placer(f"{fill:.0%} fill", [one for one in results if one.case.fill == fill]) for fill in fills]
+    if len(fills) > 1:
+        parts.append(_by_placer("all", results))
+    aimed = [one for one in results if one.case.fill == GOAL_FILL]
+    if aimed:
+        parts.append(_cut("by order, 70 % fill", aimed, lambda one: one.case.order))
+        parts.append(_cut("by NUMA nodes, 70 % fill", aimed, lambda one: f"{one.case.numa_nodes:2d} NUMA nodes"))
+        parts.append(_cut("by graph, 70 % fill", aimed, lambda one: one.case.graph))
+        parts.append(_goal(aimed))
+    return "\n\n".join(parts)
+
+
+def _by_placer(title: str, results: Sequence[Result]) -> str:
+    best = median(one.best for one in results)
+    lines = [
+        f"{title}: {len(results)} runs, best known locality {best:.2f} at the median",
+        f"{'':20}{'share of best known':>21}{'locality':>10}{'wide':>7}{'moved':>7}{'over':>7}",
+        f"{'':20}{'median':>7}{'worst':>7}{'best':>7}{'median':>10}{'most':>7}{'most':>7}{'milli':>7}",
+    ]
+    for placer in PLACERS:
+        found = outcomes(results, placer)
+        shares = [one.share for one in found]
+        lines.append(
+            f"{placer:20}{median(shares):7.3f}{min(shares):7.3f}{max(shares):7.3f}"
+            f"{median(one.locality for one in found):10.3f}{max(one.wide for one in found):7d}"
+            f"{max(one.moved for one in found):7d}{max(one.oversubscribed for one in found):7d}"
+        )
+    return "\n".join(lines)
+
+
+def _cut(title: str, results: Sequence[Result], key: Callable[[Result], str]) -> str:
+    """numakin's share, median and worst, for each value of the key."""
+    lines = [f"{OURS}, {title}"]
+    for value in dict.fromkeys(key(one) for one in results):
+        shares = [one.share for one in outcomes([r for r in results if key(r) == value], OURS)]
+        lines.append(f"{value:24}{median(shares):7.3f}{min(shares):7.3f}   {len(shares)} runs")
+    return "\n".join(lines)
+
+
+def _goal(results: Sequence[Result]) -> str:
+    found = outcomes(results, OURS)
+    middle, worst = median(one.share for one in found), min(one.share for one in found)
+    over = max(one.oversubscribed for one in found)
+    reached = middle >= GOAL_MEDIAN and worst >= GOAL_WORST and over == 0
+    return (
+        f"goal at 70 % fill (median {GOAL_MEDIAN}, worst {GOAL_WORST}, nothing oversubscribed): "
+        f"{'reached' if reached else 'MISSED'} "
+        f"(median {middle:.3f}, worst {worst:.3f}, oversubscribed {over} milli-CPU)"
+    )
