@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import structlog
@@ -25,11 +24,12 @@ _log = structlog.get_logger("waking")
 
 
 class Waker:
-    """A thread of its own: nobody waits for a patch."""
+    """A thread of its own: nobody waits for a patch. Each replica wakes what it has refused itself, also one that does
+    not hold the Lease.
+    """
 
-    def __init__(self, api: Api, writes: Callable[[], bool]) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._writes = writes
         self._pods: queue.Queue[PodRow | None] = queue.Queue(WAITING)
         self._thread = threading.Thread(target=self._run, name="waking", daemon=True)
 
@@ -42,7 +42,7 @@ class Waker:
 
     def wake(self, pod: PodRow) -> None:
         """Never waits; where too many are waiting, kube-scheduler's own flush after minutes has to do."""
-        if self._writes() and not self._pods.full():
+        if not self._pods.full():
             self._pods.put_nowait(pod)
 
     def _run(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from extender.cluster.pods import PodRow
 from placement.cpuset import NumaSet
 from placement.decide import Decision, Kin, Request, decide
+from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Cpus, OptIn, Policy, Scope, parse
 from placement.topology import Machine
@@ -100,7 +101,18 @@ def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> P
         seats[seat.key] = seat
         if request.name in want.lasting and decision.exclusive:
             holdings.append(decision.holding(request))
-            occupancy = decision.applied(occupancy, request)
+            occupancy = _applied(occupancy, decision, request)
         else:
             occupancy = occupancy.seated(seat)
     return Prediction(tuple(decisions), tuple(seats.values()), tuple(holdings))
+
+
+def _applied(occupancy: Occupancy, decision: Decision, request: Request) -> Occupancy:
+    """The occupancy that the pod's next container finds."""
+    try:
+        return decision.applied(occupancy, request)
+    except AlreadyHeld:
+        # Somebody who has not opted in is on these CPUs and stays there: the node lives with it, and so does the guess.
+        return occupancy.changed(
+            {request.seat_key: decision.seat(request)}, {request.container: decision.holding(request)}, checked=False
+        )

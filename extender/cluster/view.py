@@ -6,16 +6,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from extender.cluster.table import Floats, table
 from placement.cpuset import NumaSet
 from placement.decide import Reason
-from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
 from placement.topology import Machine
-
-_Held = TypeVar("_Held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +108,8 @@ class NodeView:
             return self.reported
         seats = {seat.key: seat for one in self.assumed.values() for seat in one.seats}
         holdings = {holding.container: holding for one in self.assumed.values() for holding in one.holdings}
-        try:
-            return self.reported.changed(seats=seats, holdings=holdings)
-        except AlreadyHeld:
-            # The enforcer gave these CPUs to somebody else; the seats still count, and the promise will be declined.
-            return self.reported.changed(seats=seats)
+        # Unchecked: where the enforcer gave an assumed pod's CPUs to somebody else, the promise will be declined.
+        return self.reported.changed(seats=seats, holdings=holdings, checked=False)
 
     @cached_property
     def table(self) -> Floats | None:
@@ -186,21 +180,8 @@ def _after(before: Occupancy, report: Report) -> Occupancy:
     seats.update((seat.key, seat) for seat in report.seats)
     holdings: dict[str, Holding | None] = dict.fromkeys(report.gone_holdings)
     holdings.update((one.container, one) for one in report.holdings)
-    try:
-        after = before.changed(seats=seats, holdings=holdings)
-    except AlreadyHeld:
-        # Two containers claim the same CPUs: the node is the truth, even where it contradicts itself.
-        after = Occupancy(
-            seats=_merged(before.seats, seats),
-            holdings=_merged(before.holdings, holdings),
-            free_memory=before.free_memory,
-            reserved=before.reserved,
-            rules=before.rules,
-        )
+    # Unchecked: the node is the truth, even where two containers claim the same CPUs.
+    after = before.changed(seats=seats, holdings=holdings, checked=False)
     return after.with_free_memory({**before.free_memory, **report.free_memory}).with_pressure(
         {**before.used_cpu, **report.used_cpu}, {**before.stalled, **report.stalled}
     )
-
-
-def _merged(before: Mapping[str, _Held], changes: Mapping[str, _Held | None]) -> dict[str, _Held]:
-    return {key: one for key, one in {**before, **changes}.items() if one is not None}

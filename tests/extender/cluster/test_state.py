@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from extender.cluster.pods import NodeChanges, PodChanges
+from extender.cluster.pods import ContainerRow, NodeChanges, PodChanges
+from extender.cluster.predict import wanted
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
 from extender.cluster.view import DecisionRow, NodeView, Report
-from placement.cpuset import NumaSet
+from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Reason
-from placement.occupancy import fingerprint
+from placement.occupancy import Holding, fingerprint
 from tests.extender.cluster.machines import GIB, pod, want
 from tests.extender.running import machine, seat
+
+SECOND = ContainerRow("second", {"cpu": "2"})
 
 
 class Clock:
@@ -269,6 +272,17 @@ def test_evictions_count_only_where_they_free_a_numa_node(cluster: Cluster):
     assert cluster.helpful(asked, {"a": ["half0", "half1"]}) == []
     assert cluster.helpful(asked, {"a": ["half0", "half2"]}) == ["a"]
     assert cluster.helpful(asked, {"unknown": ["x"]}) == ["unknown"]
+
+
+def test_a_container_that_sits_on_the_cpus_and_stays_there_fails_no_prediction(cluster: Cluster):
+    """It has not opted in, so it is never moved; the next container of the pod is decided all the same."""
+    elsewhere = Holding("other", "main", "x", "other", CpuSet.parse("0-15"))
+    view = NodeView("a", "session", "1", machine())
+    cluster.connected("a")
+    cluster.reported(view, Report(1, 0, fingerprint([], [elsewhere]), (), (), (elsewhere,)))
+    two = replace(pod("p", cpu="2", cpus="exclusive"), containers=(*pod("p", cpu="2").containers, SECOND))
+    asked = wanted(two)
+    assert scores(cluster, asked, "a")["a"] > 0
 
 
 def test_own_cpus_of_assumed_pods_are_not_promised_twice(cluster: Cluster):

@@ -164,3 +164,22 @@ def test_nodes_and_groups_are_published_for_others(watching, server):
     assert group["metadata"]["annotations"] == {"numakin.io/group": "shop"}
     zones = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")["zones"]
     assert [one["name"] for one in zones] == ["node-0", "node-1"]
+
+
+def test_a_refused_pod_is_woken_when_a_node_would_take_it(server: ApiServer, tmp_path: Path):
+    options = ("--kube", "--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
+    with running(tmp_path, *options, "--refuse") as extender:
+        until("the Lease is held", lambda: "numakin_extender_leading 1.0" in extender.get("/metrics"))
+        server.create_node("n1")
+        keys = {"group.numakin.io": "shop", "policy.numakin.io": "single-numa-node"}
+        large = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "6"}}}
+        pod = server.create_pod("large", annotations=keys, containers=[large])
+        enforcer = extender.enforcer("n1")
+        low = [seat("a", "0", milli=4000), seat("b", "1", milli=4000)]
+        enforcer.report(machine(), *low)
+        body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": ["n1"]}).encode()
+        assert extender.post("filter", body)["NodeNames"] == []
+        enforcer.send(report=whole_report(2, low[:1]))
+        assert server.wait_for(lambda: server.count("patch", "pods") == 1)
+        assert "numakin-woken-at" in server.get("v1", "pods", "large", "default")["metadata"]["annotations"]
+        assert extender.post("filter", body)["NodeNames"] == ["n1"]
