@@ -18,18 +18,22 @@ from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.readout import Gauge
 from extender.cluster.view import DecisionRow
 from extender.kube import stream
+from extender.kube.affinitygroup import GroupChanges, affinity_groups
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
 from extender.kube.lease import Election
 from extender.kube.publish import Desired, Publisher
 from extender.kube.tokens import BadToken, node_of
-from extender.kube.watch import Watcher
+from extender.kube.watch import Pace, Watcher
 from extender.reports.server import Denied, Unproven
 from extender.waking import Waker
 from placement.optin import opted_in, parse
 
 LEASE = "numakin-extender"
+
+GROUPS_RETRY_S = 300.0
+"""The longest wait before the groups are listed again: a cluster may be without their definition for good."""
 
 STOP_SECONDS = 2.0
 """For each part, at shutdown."""
@@ -49,14 +53,18 @@ class Part(Protocol):
 
 
 class ApiServer:
-    """pods, nodes: where changes go. published: what should be there for others. Every part has its own thread."""
+    """pods, nodes, groups: where changes go. published: what should be there for others. Every part has its own
+    thread.
+    """
 
     def __init__(
         self,
         api: Api,
         pods: Callable[[PodChanges], None],
         nodes: Callable[[NodeChanges], None],
+        groups: Callable[[GroupChanges], None],
         published: Callable[[], Iterable[Desired]],
+        *,
         namespace: str,
     ) -> None:
         self._api = api
@@ -67,9 +75,10 @@ class ApiServer:
         self._events = Events(api, me, lambda: self._election.leading)
         self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
         self._node_watch = Watcher(api, stream.nodes(), nodes)
+        group_watch = Watcher(api, affinity_groups(), groups, Pace(longest_s=GROUPS_RETRY_S))
         publisher = Publisher(api, published, lambda: self._election.leading)
-        self._waker = Waker(api, lambda: self._election.leading)
-        watches = (self._pod_watch, self._node_watch)
+        self._waker = Waker(api)
+        watches = (self._pod_watch, self._node_watch, group_watch)
         self._parts: tuple[Part, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:

@@ -22,6 +22,7 @@ from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
 from extender.kube.config import connect
 from extender.kube.publish import Desired
+from extender.lasting import Lasting
 from extender.learning import Learner
 from extender.published import objects
 from extender.reports.session import Taps
@@ -49,6 +50,7 @@ class Program(Taps):
         )
         self.learner = Learner(self.cluster.learned)
         self.cluster.asked = self.learner.asked
+        self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: graphview.gauges(self.cluster.known, self.learner.dropped_flows))
         self._missing = "the gRPC port is not open yet"
@@ -89,7 +91,8 @@ class Program(Taps):
         api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
         if api is not None:
             namespace = self.config.namespace or own_namespace() or NAMESPACE
-            return ApiServer(api, self.pods_changed, self.cluster.apply_nodes, self.published, namespace)
+            told = self.pods_changed, self.cluster.apply_nodes, self.lasting.changed
+            return ApiServer(api, *told, self.published, namespace=namespace)
         if self.config.enforcer_account:
             raise BadConfig("--enforcer-account needs an API server to check tokens with")
         return None
@@ -107,7 +110,7 @@ class Program(Taps):
         self._server.promise(self.cluster.apply_pods(changes))
 
     def published(self) -> Iterable[Desired]:
-        return objects(self.cluster.picture(), self.cluster.live)
+        return objects(self.cluster.picture(), self.cluster.live, self.lasting.texts())
 
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from extender.cluster.board import Sight
 from extender.cluster.groups import Member, locality
+from extender.cluster.learned import Learned
 from extender.cluster.readout import Live, members
 from extender.cluster.state import Picture
-from extender.kube.affinitygroup import GroupStatus, MemberStatus, affinity_group
+from extender.kube.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.nrt import topology
 from extender.kube.publish import Desired
+from extender.lasting import Text
 
 
-def objects(picture: Picture, live: Live) -> Iterator[Desired]:
-    """As they should be now. A node without a live enforcer keeps what was last said of it."""
+def objects(picture: Picture, live: Live, texts: Mapping[str, Text]) -> Iterator[Desired]:
+    """As they should be now. A node without a live enforcer keeps what was last said of it, and so does a group of
+    which nothing is known. texts: what was learned, by group.
+    """
     for one in picture.sights:
         if live(one):
             yield _node(one)
-    for group, found in members(picture).items():
-        namespace, _, name = group.partition("/")
-        told = tuple(_member(one, picture) for one in found if one.seat.pod in picture.names)
-        yield affinity_group(GroupStatus(namespace, name, told, locality(found)))
+    found = members(picture)
+    for group in sorted(found.keys() | texts.keys()):
+        yield affinity_group(_group(group, found.get(group, []), picture, texts.get(group)))
 
 
 def _node(sight: Sight) -> Desired:
@@ -29,7 +33,25 @@ def _node(sight: Sight) -> Desired:
     return topology(view.name, view.machine, view.reported)
 
 
+def _group(group: str, found: list[Member], picture: Picture, text: Text | None) -> GroupStatus:
+    namespace, _, name = group.partition("/")
+    told = tuple(_member(one, picture) for one in found if one.seat.pod in picture.names)
+    if text is None:
+        return GroupStatus(namespace, name, told, locality(found))
+    return GroupStatus(namespace, name, told, locality(found), _edges(text.learned), text.text)
+
+
 def _member(one: Member, picture: Picture) -> MemberStatus:
     _, _, name = picture.names[one.seat.pod].partition("/")
     workload = picture.workloads.get(one.seat.pod, "").partition("/")[2]
     return MemberStatus(name, one.node, "" if one.expected else str(one.seat.numa_nodes), workload)
+
+
+def _edges(learned: Learned) -> tuple[EdgeStatus, ...]:
+    """Of all kinds of traffic together."""
+    sizes: Counter[tuple[str, str]] = Counter()
+    messages: Counter[tuple[str, str]] = Counter()
+    for key, rate in learned.edges.items():
+        sizes[key[:2]] += round(rate.bytes)
+        messages[key[:2]] += round(rate.messages)
+    return tuple(EdgeStatus(*pair, sizes[pair], messages[pair]) for pair in sorted(sizes))

@@ -22,7 +22,7 @@ class Known:
     """graph: between workloads. peers: of each workload. partners: of each pod, by uid. said: by workload that has pods
     the group that they name, empty for `auto`. found: the groups found for those. replicas: pods by workload. fates:
     bytes told, by what became of them (`Fates`). dropped: edges that the caps have cost; waiting: bytes whose other end
-    is still looked for.
+    is still looked for. restored: written texts that are taken in.
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -34,6 +34,7 @@ class Known:
     fates: Mapping[str, int] = field(default_factory=dict)
     dropped: int = 0
     waiting: int = 0
+    restored: int = 0
 
     @cached_property
     def groups(self) -> dict[str, str]:
@@ -64,6 +65,7 @@ class Learning:
     def __init__(self, half_life: float = HALF_LIFE_S) -> None:
         self.graph = ClusterGraph(half_life)
         self._found = NOBODY
+        self._restored = 0
 
     def apply(self, changes: PodChanges, now: float) -> None:
         self.graph.apply(changes, now)
@@ -76,6 +78,7 @@ class Learning:
 
     def restored(self, group: str, learned: Learned, now: float) -> None:
         """What an extender before us wrote down of a group; what is known already stays."""
+        self._restored += 1
         self.graph.remembered.restored(learned.edges, now)
         before = {workload: Membership(group, 0.0) for workload in learned.members}
         self._found = Partition({**before, **self._found.members}, self._found.modularity)
@@ -90,7 +93,7 @@ class Learning:
         self._found = partition(weights, self._to_divide(workloads, said), _named(said), self._found)
         return Known(
             workloads, _neighbours(weights), _neighbours(pods.weights()), said, self._found, graph.roster.replicas(),
-            asdict(graph.fates), graph.dropped, graph.waiting_bytes,
+            asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
         )  # fmt: skip
 
     def _to_divide(self, workloads: Graph, said: Mapping[str, str]) -> set[str]:
