@@ -29,8 +29,9 @@ def members(picture: Picture) -> dict[str, list[Member]]:
     for one in picture.sights:
         reported = one.view.reported.seats
         for key, seat in one.view.occupancy.seats.items():
-            if seat.group:
-                found[seat.group].append(Member(one.view.name, seat, key not in reported))
+            workload = picture.workloads.get(seat.pod, "") if seat.opted_in else ""
+            if group := seat.group or picture.groups.get(workload):
+                found[group].append(Member(one.view.name, seat, key not in reported))
     return dict(sorted(found.items()))
 
 

@@ -27,6 +27,10 @@ class Seated:
     def node(self, uid: str) -> str | None:
         return self._nodes.get(uid)
 
+    def workloads(self) -> dict[str, str]:
+        """By pod uid, of all that were named."""
+        return dict(self._workloads)
+
     def named(self, uid: str, workload: str) -> None:
         """The pod belongs to this workload."""
         if self._workloads.get(uid) == workload:

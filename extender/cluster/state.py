@@ -50,12 +50,15 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The state at one moment, for readers. By pod uid: names, NAMESPACE/NAME; workloads, NAMESPACE/KIND/NAME."""
+    """The state at one moment, for readers. By pod uid: names, NAMESPACE/NAME; workloads, NAMESPACE/KIND/NAME. groups:
+    by workload, found ones too.
+    """
 
     sights: tuple[Sight, ...]
     assumed: tuple[Assumption, ...]
     names: dict[str, str]
     workloads: dict[str, str]
+    groups: dict[str, str]
     expired: int
 
 
@@ -290,8 +293,8 @@ class Cluster:
             self._expired += self._board.expire(now)
             sights = [sight for node in sorted(self._board) if (sight := self._board.sight(node, now)) is not None]
             names = self._history.names() | {uid: f"{row.namespace}/{row.name}" for uid, row in self._pods.items()}
-            workloads = {uid: row.workload for uid, row in self._pods.items()}
-            return Picture(tuple(sights), tuple(self._board.assumptions()), names, workloads, self._expired)
+            workloads, groups = self._board.seated.workloads(), self.known.groups
+            return Picture(tuple(sights), tuple(self._board.assumptions()), names, workloads, groups, self._expired)
 
     def explain(self, namespace: str, name: str) -> dict[str, Any] | None:
         """None when nothing is known of the pod."""

@@ -103,6 +103,11 @@ def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender:
     assert workloads["redis"]["replicas"] == 1
     assert workloads["redis"]["group"] == workloads["cart"]["group"] == "default/auto-cart"
     assert workloads["redis"]["reason"] == "exchanges 100 % of its traffic with cart"
+    (group,) = extender.get("/api/v1/groups")["groups"]
+    assert group["group"] == "default/auto-cart"
+    assert [(one["pod"], one["node"]) for one in group["members"]] == [
+        ("default/cart-1", "n1"), ("default/redis-1", "n2"), ("default/web-1", "n3")
+    ]  # fmt: skip
     assert graph["bytes"] == {
         "told": 90_100, "claimed": 100, "outside": 0, "unresolved": 0, "foreign": 0, "waiting": 90_000
     }  # fmt: skip
@@ -112,7 +117,7 @@ def test_the_first_replacement_of_what_was_scaled_to_nothing_lands_with_its_kin(
     uids = {name: started(server, name) for name in NODES}
     talk(enforcers(extender, uids), uids)
     until("the graph is known", lambda: len(edges(extender)) == 2)
-    server.delete("v1", "pods", "redis-1", namespace="default")
+    server.delete("v1", "pods", "redis-1", namespace="default", grace_s=0)
     until("it is gone", lambda: replicas(extender)["redis"] == 0)
     assert extender.scores(asked(created(server, "redis-2")))["n1"] == 10
 
