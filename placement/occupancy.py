@@ -201,16 +201,23 @@ def _weight(holding: Holding | None) -> tuple[str, int, bool] | None:
 
 
 def _check(occupancy: Occupancy, holding: Holding) -> None:
+    """Among members only: where somebody else puts a container that has not opted in is not ours to promise."""
     if not holding.exclusive and holding.cpus.mask & occupancy.directory.exclusive == 0:
         return
+    if _strange(holding):
+        return
     for other in occupancy.holdings.values():
-        if other.container == holding.container:
+        if other.container == holding.container or _strange(other):
             continue
         taken = (other.exclusive & holding.cpus) | (other.cpus & holding.exclusive)
         if taken:
             raise AlreadyHeld(
                 f"CPUs {taken} of container {holding.container[:12]} are held by container {other.container[:12]}"
             )
+
+
+def _strange(holding: Holding) -> bool:
+    return holding.foreign or holding.seat == holding.container
 
 
 def fingerprint(seats: Iterable[Seat], holdings: Iterable[Holding]) -> int:

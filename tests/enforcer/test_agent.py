@@ -173,6 +173,15 @@ def test_own_cpus_are_shared_with_nobody_and_come_back_at_stop(world: World) -> 
     assert world.cpus("a") == "0-3,8-11"
 
 
+def test_own_cpus_are_given_beside_containers_that_somebody_else_pins(world: World) -> None:
+    for name, cpus in (("everywhere", "0-15"), ("there", "4-7,12-15")):
+        claimed = container(name, cpus=0)
+        claimed.linux.resources.cpu.cpus = cpus
+        world.agent.create_container(pod(name), claimed)
+    world.create(member("own", cpus="exclusive"), container("own", cpus=2))
+    assert len(CpuSet.parse(world.cpus("own"))) == 2
+
+
 def test_a_restarted_container_finds_its_place_again(world: World) -> None:
     first = container("a")
     world.create(member("a"), first)
