@@ -88,7 +88,9 @@ class ClusterGraph:
     def add(self, node: str, flows: Iterable[Flow], now: float) -> None:
         """What one node's enforcer tells of the seconds before `now`."""
         for flow in flows:
-            self._take(_Waiting(node, flow, now), may_wait=True)
+            ip = self._take(node, flow, now)
+            if ip:
+                self._wait(ip, _Waiting(node, flow, now))
 
     def pods(self, now: float) -> Graph:
         """Between pods, by uid."""
@@ -112,29 +114,28 @@ class ClusterGraph:
                 self.fates.unresolved += one.flow.bytes
             self._keep(ip, [one for one in self._waiting[ip] if now - one.at <= WAIT_S])
 
-    def _take(self, one: _Waiting, *, may_wait: bool) -> bool:
-        """False when it waits, or would."""
-        flow = one.flow
+    def _take(self, node: str, flow: Flow, at: float) -> str:
+        """The address for whose pod it has to wait; empty when its fate is settled."""
         source, target = address(flow.source), address(flow.target)
-        ours = [end for end, at in ((flow.source, source), (flow.target, target)) if at is None]
-        if not ours or any(self.roster.node(uid) not in ("", one.node) for uid in ours):
-            self.fates.foreign += flow.bytes
-            return True
         remote = source or target
+        ours = (flow.target,) if source else (flow.source,) if target else (flow.source, flow.target)
+        if (source and target) or any(self.roster.node(uid) not in {"", node} for uid in ours):
+            self.fates.foreign += flow.bytes
+            return ""
         if remote is None:
-            self._count_in(Pair(flow.source, flow.target, flow.kind), one, trusted=True)
-            return True
-        (uid,) = ours
+            self._count_in(Pair(flow.source, flow.target, flow.kind), flow, at, trusted=True)
+            return ""
+        uid = ours[0]
         peer = self._peer(uid, remote, by_server=flow.by_server)
         if peer is None:
-            return self._wait(one, remote.ip) if may_wait else False
+            return remote.ip
         if peer == OUTSIDE:
             self.fates.outside += flow.bytes
-            return True
-        pair = (peer, uid) if source else (uid, peer)
-        server = uid if flow.by_server else peer if remote.port else pair[1]
-        self._count_in(Pair(*pair, flow.kind, server), one, trusted=server == uid)
-        return True
+            return ""
+        ends = (peer, uid) if source else (uid, peer)
+        server = uid if flow.by_server else peer if remote.port else ends[1]
+        self._count_in(Pair(*ends, flow.kind, server), flow, at, trusted=server == uid)
+        return ""
 
     def _peer(self, uid: str, remote: Address, *, by_server: bool) -> str | None:
         if not by_server:
@@ -144,29 +145,27 @@ class ClusterGraph:
             self._look_again(news.ip)
         return self.roster.by_ip(remote.ip)
 
-    def _count_in(self, pair: Pair, one: _Waiting, *, trusted: bool) -> None:
-        flow = one.flow
+    def _count_in(self, pair: Pair, flow: Flow, at: float, *, trusted: bool) -> None:
         if trusted:
             self.fates.told += flow.bytes
         else:
             self.fates.claimed += flow.bytes
         if pair.source != pair.target:
-            self._sums.add(pair, flow.bytes, flow.messages, one.at, trusted=trusted)
+            self._sums.add(pair, flow.bytes, flow.messages, at, trusted=trusted)
 
-    def _wait(self, one: _Waiting, ip: str) -> bool:
+    def _wait(self, ip: str, one: _Waiting) -> None:
         if self._count >= MOST_WAITING:
             self.fates.unresolved += one.flow.bytes
-            return True
+            return
         self._waiting.setdefault(ip, []).append(one)
         self._count += 1
-        return False
 
     def _look_again(self, ip: str) -> None:
         """After something was learned of the address."""
         # Taken out first: to take one may lead here again.
         waiting = self._waiting.get(ip, [])
         self._keep(ip, [])
-        self._keep(ip, [one for one in waiting if not self._take(one, may_wait=False)])
+        self._keep(ip, [one for one in waiting if self._take(one.node, one.flow, one.at)])
 
     def _keep(self, ip: str, kept: list[_Waiting]) -> None:
         self._count += len(kept) - len(self._waiting.get(ip, ()))

@@ -22,7 +22,7 @@ NOTHING = Rate(0.0, 0.0)
 
 
 class Remembered:
-    """One owner. dropped: edges that the cap has cost so far."""
+    """One owner. dropped: edges that the cap has cost so far, each once as long as it stays over the cap."""
 
     def __init__(self, half_life: float, most_edges: int = MOST_EDGES) -> None:
         self.dropped = 0
@@ -31,6 +31,7 @@ class Remembered:
         self._edges: dict[Key, Rate] = {}
         self._resting: dict[Key, float] = {}
         self._fading: dict[Key, tuple[float, Rate]] = {}
+        self._over: set[Key] = set()
 
     def restored(self, edges: Mapping[Key, Rate], now: float) -> None:
         """With what was written down before; where more is known already, that stays."""
@@ -73,15 +74,16 @@ class Remembered:
         return _most(self._edges.get(key, NOTHING), seen.edges.get(key, NOTHING))
 
     def _shed(self, seen: Graph) -> None:
-        over = len(self._edges) - self._most
-        if over <= 0:
-            return
-        weights = {key: seen.costs.weight(key.kind, rate) for key, rate in self._edges.items()}
-        for key in nsmallest(over, weights, key=lambda key: (weights[key], key)):
+        weights: dict[Key, float] = {}
+        if len(self._edges) > self._most:
+            weights = {key: seen.costs.weight(key.kind, rate) for key, rate in self._edges.items()}
+        over = nsmallest(max(0, len(weights) - self._most), weights, key=lambda key: (weights[key], key))
+        for key in over:
             del self._edges[key]
             self._resting.pop(key, None)
             self._fading.pop(key, None)
-        self.dropped += over
+        self.dropped += len(set(over) - self._over)
+        self._over = set(over)
 
 
 def _most(one: Rate, other: Rate) -> Rate:
