@@ -36,7 +36,6 @@ class Config:
     enforcer_account: str = ""
     report_timeout: float = 60.0
     hold: float = 30.0
-    elsewhere_closeness: float = 0.0
     refuse: bool = False
     tls_cert: str = ""
     tls_key: str = ""
@@ -69,7 +68,6 @@ _RANGES = (
     ("threads", 1, 256),
     ("report_timeout", 1, 3600),
     ("hold", 1, 3600),
-    ("elsewhere_closeness", 0, 1),
 )
 
 _HELP: Mapping[str, tuple[str, str]] = {
@@ -85,10 +83,6 @@ _HELP: Mapping[str, tuple[str, str]] = {
     ),
     "report_timeout": ("SECONDS", "a node that was silent for so long counts as without an enforcer and scores 0"),
     "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
-    "elsewhere_closeness": (
-        "0..1",
-        "how near kin on another machine count; 1 would be as near as on the same NUMA node",
-    ),
     "refuse": (
         "",
         "let /filter refuse nodes for pods of policy restricted and single-numa-node; needs the preempt verb",

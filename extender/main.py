@@ -46,7 +46,7 @@ class Program(Taps):
         self.config = config
         self.metrics = Metrics()
         self.cluster = Cluster(
-            Settings(config.report_timeout, config.hold, config.elsewhere_closeness),
+            Settings(config.report_timeout, config.hold),
         )
         self.learner = Learner(self.cluster.learned)
         self.cluster.asked = self.learner.asked

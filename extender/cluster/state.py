@@ -34,7 +34,6 @@ class Settings:
 
     report_timeout: float = 60.0
     hold: float = 30.0
-    elsewhere_closeness: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
