@@ -1,22 +1,22 @@
-/* Function exits by trampoline. The context is the array of arguments, then what was returned. bcc finds the function by name. */
-int kretfunc__inet_sendmsg(u64 *ctx) {
-    account_returned((void *)ctx[0], (int)ctx[3], 0);
+/* Function exits by trampoline. How the programs are called in the end is bcc's affair, and has changed: see loader_child.py. */
+KRETFUNC_PROBE(inet_sendmsg, void *socket, void *message, u64 size, int returned) {
+    account_returned(socket, returned, 0);
     return 0;
 }
 
-int kretfunc__inet6_sendmsg(u64 *ctx) {
-    account_returned((void *)ctx[0], (int)ctx[3], 0);
+KRETFUNC_PROBE(inet6_sendmsg, void *socket, void *message, u64 size, int returned) {
+    account_returned(socket, returned, 0);
     return 0;
 }
 
-int kretfunc__inet_recvmsg(u64 *ctx) {
-    if (!(ctx[3] & (MSG_PEEK | MSG_ERRQUEUE)))
-        account_returned((void *)ctx[0], (int)ctx[4], 1);
+KRETFUNC_PROBE(inet_recvmsg, void *socket, void *message, u64 size, int flags, int returned) {
+    if (!(flags & (MSG_PEEK | MSG_ERRQUEUE)))
+        account_returned(socket, returned, 1);
     return 0;
 }
 
-int kretfunc__inet6_recvmsg(u64 *ctx) {
-    if (!(ctx[3] & (MSG_PEEK | MSG_ERRQUEUE)))
-        account_returned((void *)ctx[0], (int)ctx[4], 1);
+KRETFUNC_PROBE(inet6_recvmsg, void *socket, void *message, u64 size, int flags, int returned) {
+    if (!(flags & (MSG_PEEK | MSG_ERRQUEUE)))
+        account_returned(socket, returned, 1);
     return 0;
 }

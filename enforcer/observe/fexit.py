@@ -17,7 +17,7 @@ STATE = "numakin_state"
 
 def open_collector(edges: int = EDGES) -> Probes:
     """Count for every cgroup. Refused or OSError if the kernel says no."""
-    programs = {f"kretfunc__{function}": "tracing" for function in FUNCTIONS}
+    programs = dict.fromkeys(FUNCTIONS, "tracing")
     loaded = loader.load(
         loader.Request(
             (*SOURCES, "sockets.h", "calls.h", "fexit.bpf.c"),

@@ -38,8 +38,8 @@ class Request:
     """What to load.
 
     `sources` are files of this folder, compiled as one text; `programs` maps function names to 'cgroup_skb',
-    'raw_tracepoint', 'kprobe' or 'tracing'; `offsets` are "struct.member" names, given to the program as
-    OFFSET_struct_member.
+    'raw_tracepoint' or 'kprobe', and kernel functions that have a KRETFUNC_PROBE to 'tracing'; `offsets` are
+    "struct.member" names, given to the program as OFFSET_struct_member.
     """
 
     sources: Sequence[str]

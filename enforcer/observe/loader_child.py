@@ -22,8 +22,21 @@ PROGRAM_TYPES = {
     "cgroup_skb": "CGROUP_SKB",
     "raw_tracepoint": "RAW_TRACEPOINT",
     "kprobe": "KPROBE",
-    "tracing": "TRACING",
 }
+"""All but 'tracing', whose programs bcc loads by itself."""
+
+EXITS = ("kretfunc__vmlinux__{}", "kretfunc__{}")
+"""What KRETFUNC_PROBE makes of a kernel function's name, in newer and older versions of bcc."""
+
+
+def programs(module: Any, kinds: dict[str, str]) -> list[int]:
+    """Descriptors of the programs, loaded, in the order of `kinds`."""
+    exits = {pattern.format(name).encode(): name for pattern in EXITS for name in kinds}
+    loaded = {exits[name]: function.fd for name, function in module.funcs.items() if name in exits}
+    for name, kind in kinds.items():
+        if kind in PROGRAM_TYPES:
+            loaded[name] = module.load_func(name.encode(), getattr(module, PROGRAM_TYPES[kind])).fd
+    return [loaded[name] for name in kinds]
 
 
 def load(request: dict[str, Any]) -> list[int]:
@@ -35,9 +48,7 @@ def load(request: dict[str, Any]) -> list[int]:
     flags += [f"-DOFFSET_{name.replace('.', '_')}={value}" for name, value in offsets.items()]
     text = "\n".join(Path(path).read_text() for path in request["sources"])
     module = bcc.BPF(text=text, cflags=flags)
-    kinds = {name: getattr(bcc.BPF, PROGRAM_TYPES[kind]) for name, kind in request["programs"].items()}
-    programs = [module.load_func(name.encode(), kind).fd for name, kind in kinds.items()]
-    return [module[name.encode()].map_fd for name in request["maps"]] + programs
+    return [module[name.encode()].map_fd for name in request["maps"]] + programs(module, request["programs"])
 
 
 def main() -> None:
