@@ -42,8 +42,9 @@ GB/s per socket (J. McCalpin).
 
 LINES: Mapping[str, float] = {"tcp": 16, "udp": 12, "unix": 10, "wake": 6, "shm": 1}
 """Cache lines that one message moves between its two ends besides its payload (socket, buffer head, wait queue, woken
-task). An estimate: what
-matters for placement is their ratio to the bytes, and that a TCP message costs more than a bare wake-up."""
+task). An estimate: what matters for placement is their ratio to the bytes, and that a TCP message costs more than a
+bare wake-up.
+"""
 
 
 class Flow(NamedTuple):

@@ -64,7 +64,7 @@ class Cluster:
     """A context manager. watched: whether the extender follows the API server; without, nothing is ever promised.
 
     hidden: pods whose group was placed already, but on none of the nodes that kube-scheduler offered. pending: pods
-    that fitted nowhere.
+    that fitted nowhere. missing: what could not be shown.
     """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
@@ -74,6 +74,7 @@ class Cluster:
         self.pods: dict[Replica, Pod] = {}
         self.places: dict[Replica, tuple[str, str]] = {}
         self.landings: list[Landing] = []
+        self.missing: list[str] = []
         self.watched = False
         self.hidden = self.pending = 0
         self._addresses = 0
@@ -101,6 +102,8 @@ class Cluster:
         self._stack.callback(self.extender.stop)
         self.extender.start()
         self.watched = control_plane.call("watched", WATCH_WITHIN_S)
+        if not self.watched:
+            self.missing.append("promises: the extender does not watch the API server")
         kubelet_s = self.plan.kubelet_s if self.watched else 0.0
         terms = Terms(self.extender.grpc, kubelet_s=kubelet_s, heartbeat_s=self.plan.heartbeat_s)
         self.fleet = self._remote(Fleet, list(self.specs.values()), terms)
@@ -167,8 +170,8 @@ class Cluster:
             self.scheduler.forget(one.node, one.replica.workload, _room(one.replica))
             del self.places[one.replica]
 
-    def talk(self, replicas: Iterable[Replica], *, requests: float, seconds: float) -> None:
-        """These pods serve so many hundreds of their users' requests, and observers tell of it."""
+    def talk(self, replicas: Iterable[Replica], *, requests: float, seconds: float, windows: int) -> None:
+        """In each window these pods serve so many hundreds of their users' requests, and observers tell of it."""
         said = [
             Calls(
                 client=self.pods[one.source].uid,
@@ -180,7 +183,8 @@ class Cluster:
             )
             for one in talks(replicas)
         ]
-        self.fleet.call("talk", said, seconds)
+        for _ in range(windows):
+            self.fleet.call("talk", said, seconds)
 
     def lose(self, nodes: Sequence[str]) -> list[Replica]:
         """Nodes lose power, and the control plane gives them up; the pods that were there."""

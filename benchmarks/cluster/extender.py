@@ -105,6 +105,10 @@ class ExtenderProcess:
         }
         return {"nodes": nodes, "groups": groups}
 
+    def edges(self) -> int:
+        """Directed edges between workloads that it has learned."""
+        return int(self.get("/api/v1/graph")["edges_known"])
+
     def relearned(self, before: Mapping[str, Any], nodes: int) -> tuple[float, float]:
         """Seconds until it hears half of the nodes again, and until it knows all that it knew before."""
         begin = time.monotonic()
@@ -150,13 +154,19 @@ class TimedClient:
 
 def until(done: Callable[[], bool], otherwise: str) -> None:
     """ExtenderGone when it is not done in time."""
-    deadline = time.monotonic() + PATIENCE_S
+    if not within(done, PATIENCE_S):
+        raise ExtenderGone(otherwise)
+
+
+def within(done: Callable[[], bool], patience_s: float) -> bool:
+    """Whether it is done in time; an extender that does not answer yet is asked again."""
+    deadline = time.monotonic() + patience_s
     while True:
         with suppress(urllib.error.URLError, ConnectionError):
             if done():
-                return
+                return True
         if time.monotonic() > deadline:
-            raise ExtenderGone(otherwise)
+            return False
         time.sleep(0.02)
 
 

@@ -13,8 +13,12 @@ from standins.apiserver.server import ADMIN_TOKEN
 TIMEOUT_S = 30.0
 
 
+class Refused(RuntimeError):
+    """The API server's answer was no."""
+
+
 class Kube:
-    """RuntimeError when the API server refuses."""
+    """Everything raises Refused."""
 
     def __init__(self, url: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)
@@ -44,6 +48,14 @@ class Kube:
     def delete_node(self, name: str) -> None:
         self._ask("DELETE", f"/api/v1/nodes/{name}", {})
 
+    def learned(self, namespace: str, group: str) -> bool:
+        """Whether the group's AffinityGroup holds what was learned of it."""
+        path = f"/apis/numakin.io/v1alpha1/namespaces/{namespace}/affinitygroups/{group}"
+        try:
+            return bool(self._ask("GET", path, {}).get("status", {}).get("learned"))
+        except Refused:
+            return False
+
     def close(self) -> None:
         self._connection.close()
 
@@ -54,6 +66,6 @@ class Kube:
         answer = self._connection.getresponse()
         text = answer.read()
         if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
+            raise Refused(f"{method} {path}: {answer.status} {text[:300]!r}")
         found: dict[str, Any] = json.loads(text)
         return found

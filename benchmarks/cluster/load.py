@@ -159,10 +159,9 @@ def arrivals(apps: Iterable[Instance], random: Random) -> list[Replica]:
 
 
 def burst(members: int) -> Instance:
-    """One group whose members arrive at once: workers that shuffle among themselves, with a coordinator."""
+    """One group whose members arrive at once: a coordinator and its workers."""
     services = [("coordinator", 1000, 1), ("worker", 250, members - 1)]
-    calls = [("coordinator", "worker", 100.0, 400), ("worker", "worker", 900.0, 4000)]
-    return Instance("burst", app("shuffle", services, calls), size=members)
+    return Instance("burst", app("pool", services, [("coordinator", "worker", 100.0, 4000)]), size=members)
 
 
 def crowd(members: int, random: Random) -> list[Replica]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from benchmarks.cluster import load
 from benchmarks.cluster.driver import Cluster
+from benchmarks.cluster.extender import within
 from benchmarks.cluster.load import Replica
 from benchmarks.cluster.node import Landing
 from benchmarks.cluster.result import Finding, promises
@@ -22,6 +23,12 @@ REQUESTS = 6000.0
 """Hundreds of user requests that each application serves in a window: 10,000 a second."""
 
 WINDOWS = 3
+
+LEARNED_WITHIN_S = 15.0
+"""The extender learns in the background; how long that may take."""
+
+WRITTEN_WITHIN_S = 15.0
+"""As long may it take to write down what must outlive it."""
 
 
 def steady(cluster: Cluster) -> Finding:
@@ -109,9 +116,13 @@ def _rolled(cluster: Cluster, name: str) -> Finding:
 
 
 def traffic(cluster: Cluster) -> None:
-    """The observers tell what all running pods said to each other."""
-    for _ in range(WINDOWS):
-        cluster.talk(list(cluster.pods), requests=REQUESTS, seconds=TALK_S)
+    """The observers tell what all running pods said to each other, and the extender has taken it in."""
+    replicas = list(cluster.pods)
+    cluster.talk(replicas, requests=REQUESTS, seconds=TALK_S, windows=WINDOWS)
+    pairs = {(one.source.workload, one.target.workload) for one in load.talks(replicas)}
+    both_ways = len({*pairs, *((target, source) for source, target in pairs)})
+    if not within(lambda: cluster.extender.edges() >= both_ways, LEARNED_WITHIN_S):
+        cluster.missing.append(f"of {both_ways} edges told the extender learned {cluster.extender.edges()}")
 
 
 def node_loss(cluster: Cluster) -> Finding:
@@ -147,7 +158,12 @@ def enforcer_restarts(cluster: Cluster) -> Finding:
 
 
 def extender_restart(cluster: Cluster) -> Finding:
-    """kill -9, and a new start."""
+    """kill -9 once the groups' objects hold what was learned, and a new start."""
+    group = load.wide()
+    written = within(lambda: cluster.kube.learned(group.namespace, group.app.name), WRITTEN_WITHIN_S)
+    if not written:
+        cluster.missing.append("what was learned is not in the AffinityGroup's status")
+    edges = cluster.extender.edges()
     before = cluster.extender.known()
     cluster.extender.kill()
     cpu_s = cluster.extender.usage()[0]
@@ -155,16 +171,25 @@ def extender_restart(cluster: Cluster) -> Finding:
     cluster.extender.start()
     started = time.monotonic() - begin
     half, whole = cluster.extender.relearned(before, len(cluster.specs))
+    if written:
+        within(lambda: cluster.extender.edges() >= edges, LEARNED_WITHIN_S)
+    again, seconds = cluster.extender.edges(), time.monotonic() - begin
     cluster.settled()
     cluster.reconnect()
-    seconds = time.monotonic() - begin
     cpu_s = cluster.extender.usage()[0] - cpu_s
     finding = _finding(cluster, "extender restart", list(cluster.pods), [], seconds, cluster.hidden)
     remark = (
         f"ports open after {started:.1f} s; then half of the nodes in {half:.1f} s, everything in {whole:.1f} s; "
-        f"{cpu_s:.1f} CPU seconds"
+        f"{again} of {edges} learned edges {seconds:.1f} s after the start; {cpu_s:.1f} CPU seconds"
     )
-    figures = {"ports open s": started, "half s": half, "re-learned s": whole, "cpu s": cpu_s}
+    figures = {
+        "ports open s": started,
+        "half s": half,
+        "re-learned s": whole,
+        "edges before": edges,
+        "edges after": again,
+        "cpu s": cpu_s,
+    }
     return replace(finding, pods=0, remark=remark, figures=figures)
 
 

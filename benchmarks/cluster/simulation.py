@@ -46,7 +46,7 @@ def simulated(
             promised_p99=percentile(waits, 0.99),
             seconds=time.monotonic() - begin,
             errors=(*cluster.client.errors, *cluster.fleet.call("errors")),
-            missing=tuple(_missing(cluster, findings)),
+            missing=tuple(cluster.missing),
         )
 
 
@@ -61,12 +61,3 @@ def _latencies(cluster: Cluster) -> list[Latency]:
         Latency(verb, offered, len(values), percentile(values, 0.5), percentile(values, 0.99))
         for (verb, offered), values in sorted(cluster.client.seconds.items())
     ]
-
-
-def _missing(cluster: Cluster, findings: list[Finding]) -> list[str]:
-    found = []
-    if not cluster.watched:
-        found.append("promises: the extender does not watch the API server, so that nothing is ever promised")
-    if not any(one.figures.get("promises that named kin") for one in findings):
-        found.append("learned edges: no promise named a peer with a weight of its own")
-    return found

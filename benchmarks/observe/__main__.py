@@ -104,21 +104,21 @@ def main() -> None:
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="only this variant (repeatable)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    with loads.cgroups():
+        results = measure(options)
+    if options.json:
+        print(json.dumps(results, default=lambda ratio: {"median": ratio.median, "error": ratio.error}))
+    else:
+        show(results)
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     ratios = {
         variant: {load: ratio(load, variant, options.pairs, options.seconds) for load in options.load or loads.LOADS}
         for variant in options.variant or VARIANTS
     }
     memory = resident()
-    results = {
-        "ratios": ratios,
-        "events": events(options.seconds),
-        "memory": memory,
-        "goals": goals(ratios, memory),
-    }
-    if options.json:
-        print(json.dumps(results, default=lambda ratio: {"median": ratio.median, "error": ratio.error}))
-    else:
-        show(results)
+    return {"ratios": ratios, "events": events(options.seconds), "memory": memory, "goals": goals(ratios, memory)}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The loads: each runs in processes of its own on one CPU and tells how much CPU time one unit of work took.
 
+Client and server are in cgroups of their own, as containers are: the root cgroup's traffic is counted otherwise.
 CPU time of both ends on one CPU, since wall-clock time of two processes on two CPUs says more about where the scheduler
 put them than about probes.
 """
@@ -15,6 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from enforcer.observe.chain import cgroup_root
 
 NGINX = """
 daemon off;
@@ -42,6 +45,29 @@ BLOCK = 1 << 16
 DEADLINE_S = 30.0
 
 
+def cgroup(name: str) -> Path:
+    root = cgroup_root()
+    if root is None:
+        raise SystemExit("cgroup v2 is not mounted")
+    return root / f"numakin-benchmark-{name}"
+
+
+@contextmanager
+def cgroups() -> Iterator[None]:
+    """The cgroups of client and server, as long as the context."""
+    for name in ("client", "server"):
+        cgroup(name).mkdir(exist_ok=True)
+    try:
+        yield
+    finally:
+        for name in ("client", "server"):
+            cgroup(name).rmdir()
+
+
+def enter(name: str) -> None:
+    (cgroup(name) / "cgroup.procs").write_text("0")
+
+
 def cpu() -> int:
     """The last CPU that this process may use; the benchmark itself keeps off it where there is another."""
     return max(os.sched_getaffinity(0))
@@ -49,21 +75,25 @@ def cpu() -> int:
 
 def forked(seconds: float, serve: Callable[[socket.socket], None], ask: Callable[[socket.socket], int]) -> float:
     """CPU seconds for each unit: `ask` for so long in one process, `serve` in another, over TCP on loopback."""
-    listener = socket.create_server(("127.0.0.1", PORT))
+    ready, begin = os.pipe()
     child = os.fork()
     if child == 0:
+        enter("server")
+        # A socket belongs to the cgroup that it was made in.
+        listener = socket.create_server(("127.0.0.1", PORT))
+        os.write(begin, b"x")
         stream, _ = listener.accept()
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         serve(stream)
         os._exit(0)
-    stream = socket.create_connection(listener.getsockname())
+    os.read(ready, 1)
+    stream = socket.create_connection(("127.0.0.1", PORT))
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     begun, until, units = time.process_time(), time.monotonic() + seconds, 0
     while time.monotonic() < until:
         units += ask(stream)
     own = time.process_time() - begun
     stream.close()
-    listener.close()
     _, _, usage = os.wait4(child, 0)
     return (own + usage.ru_utime + usage.ru_stime) / units
 
@@ -110,7 +140,9 @@ def nginx() -> Iterator[subprocess.Popen[bytes]]:
     with tempfile.TemporaryDirectory() as folder:
         configuration = Path(folder) / "nginx.conf"
         configuration.write_text(NGINX.format(folder=folder, port=PORT, body="x" * BODY))
+        enter("server")
         process = subprocess.Popen(["nginx", "-p", folder, "-c", str(configuration)])
+        enter("client")
         try:
             until = time.monotonic() + DEADLINE_S
             while time.monotonic() < until:
@@ -160,4 +192,5 @@ def run(name: str, seconds: float) -> float:
 
 if __name__ == "__main__":
     os.sched_setaffinity(0, {cpu()})
+    enter("client")
     print(json.dumps(LOADS[sys.argv[1]](float(sys.argv[2]))))

@@ -18,7 +18,7 @@ def sample(members: int, bins: int, fill: float, seed: int) -> Problem:
         for other in {random.choice(ends), random.choice(ends)}:
             pulls[one][other] = pulls[other][one] = random.lognormvariate(0, 1)
             ends += [one, other]
-    capacity = max(int(sum(sizes) / bins / fill), max(sizes))
+    capacity = max(int(sum(sizes) / bins / fill), *sizes)
     return Problem(
         sizes=[(size, 0) for size in sizes],
         counts=[1] * members,

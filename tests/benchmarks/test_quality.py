@@ -1,0 +1,120 @@
+"""The quality benchmark: it measures what it says, the same each time, and its small form reaches the goal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.quality import measure
+from benchmarks.quality.__main__ import main
+from benchmarks.quality.arrivals import ORDERS, events, remaining
+from benchmarks.quality.earlier import learned
+from benchmarks.quality.run import FIT, OURS, PLACERS, run
+from benchmarks.quality.scenario import FILLS, GRAPHS, scenario
+from benchmarks.yardstick.best_known import problem_of
+from benchmarks.yardstick.bound import upper_bound
+from benchmarks.yardstick.exact import optimum
+from benchmarks.yardstick.sample import sample
+from placement.occupancy import Occupancy, Seat
+from placement.search import solve
+from tests.placement.asking import nodes
+
+
+def seated(what, *numa_nodes: str):
+    """One replica of each of the first services, where it says."""
+    occupancy, members = Occupancy(), {}
+    for service, where in zip(what.services, numa_nodes, strict=False):
+        pod = f"{service.name}#0"
+        occupancy = occupancy.seated(Seat(pod, pod, "", nodes(where), service.demand))
+        members[pod] = service.name
+    return occupancy, members
+
+
+class TestMeasures:
+    def test_a_pair_is_local_inside_one_numa_node_alone(self):
+        what = scenario("clique", 2, 0.5)
+        assert measure.locality(what, *seated(what, "0", "0")) == 1.0
+        assert measure.locality(what, *seated(what, "0", "1")) == 0.0
+        assert measure.locality(what, *seated(what, "0-1", "0-1")) == 0.0, "a wide cpuset must not flatter"
+
+    def test_oversubscription_is_seen_on_one_numa_node_and_on_sets(self):
+        what = scenario("clique", 2, 0.5)
+        service = replace(what.services[0].demand, cpu_milli=15_000)
+
+        def over(*numa_nodes: str) -> int:
+            occupancy = Occupancy()
+            for number, where in enumerate(numa_nodes):
+                pod = f"p{number}"
+                occupancy = occupancy.seated(Seat(pod, pod, "", nodes(where), service))
+            return measure.oversubscription(what, occupancy)
+
+        assert over("0", "1") == 0
+        assert over("0", "0") == 10_000, "30 CPUs asked of 20"
+        assert over("0", "0-1") == 0
+        assert over("0", "1", "0-1") == 5_000, "45 CPUs asked of 40"
+
+
+class TestScenarios:
+    @pytest.mark.parametrize("graph", GRAPHS)
+    @pytest.mark.parametrize("fill", FILLS)
+    def test_a_scenario_fills_the_machine_as_far_as_it_says(self, graph, fill):
+        what = scenario(graph, 4, fill)
+        asked = sum(one.demand.cpu_milli * one.replicas for one in what.services) / 1000 / len(what.machine.cpus)
+        assert fill - 0.03 <= asked <= fill
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_the_same_seed_gives_the_same_events_and_none_contradicts_another(self, order):
+        what = scenario("online-boutique", 4, 0.7)
+        happening = events(what, order)
+        assert happening == events(what, order)
+        there = set()
+        for one in happening:
+            assert (one.pod in there) is not one.joins
+            (there.add if one.joins else there.discard)(one.pod)
+        assert sum(remaining(what, happening).values()) == len(there)
+
+    def test_what_is_learned_is_near_the_truth_and_not_the_truth(self):
+        what = scenario("social-network", 4, 0.7)
+        known, true = learned(what), what.weights
+        heaviest = sorted(true, key=lambda pair: -true[pair])[:20]
+        assert set(heaviest) <= set(known)
+        ratios = [known[pair] / true[pair] / (sum(known.values()) / sum(true.values())) for pair in heaviest]
+        assert all(0.3 < ratio < 3 for ratio in ratios)
+        assert any(abs(ratio - 1) > 0.1 for ratio in ratios)
+
+
+class TestYardstick:
+    @pytest.mark.parametrize(("members", "bins"), [(8, 2), (10, 3)])
+    def test_the_search_finds_what_is_proven_best_and_no_bound_is_below_it(self, members, bins):
+        problem = sample(members, bins, fill=0.8, seed=1)
+        exact = optimum(problem, time_limit=60)
+        assert exact.proven
+        assert solve(problem).locality() == pytest.approx(exact.locality)
+        assert upper_bound(problem) >= exact.locality - 1e-9
+
+    def test_nobody_is_left_out_of_the_best_known(self):
+        state = solve(problem_of(scenario("online-boutique", 2, 0.9)), effort=5)
+        assert not any(row[-1] for row in state.counts)
+
+
+def test_the_same_run_twice_gives_the_same_figures():
+    def figures():
+        return [
+            (one.case, [(o.placer, o.share, o.locality, o.moved) for o in one.outcomes])
+            for one in run("online-boutique", 2, 0.7)
+        ]
+
+    assert figures() == figures()
+
+
+def test_the_quick_benchmark_reaches_the_goal_and_oversubscribes_nothing(tmp_path, capsys):
+    assert main(["--quick", "--jobs", "1", "--json", str(tmp_path / "q.json"), "--plot", str(tmp_path / "q.svg")]) == 0
+    assert "): reached" in capsys.readouterr().out
+    assert (tmp_path / "q.svg").read_text().startswith("<svg")
+    for result in json.loads((tmp_path / "q.json").read_text()):
+        by_placer = {one["placer"]: one for one in result["outcomes"]}
+        assert set(by_placer) == set(PLACERS)
+        assert by_placer[OURS]["oversubscribed"] == by_placer[FIT]["oversubscribed"] == 0
+        assert result["best"] <= result["bound"] + 1e-9
