@@ -102,11 +102,11 @@ class Lasting:
     def _text(self, group: str, learned: Learned, known: Known, now: float) -> Text:
         before = self._texts.get(group)
         whole = _with_resting(learned, before.learned if before else NOTHING, known)
-        if before is not None and (
-            now - before.at < REWRITE_S or not notable(before.learned, whole, known.graph.costs)
-        ):
+        costs = known.graph.costs
+        due = before is None or not before.text or now - before.at >= REWRITE_S
+        if before is not None and not (due and notable(before.learned, whole, costs)):
             return before
-        text = written(whole, known.graph.costs)
+        text = written(whole, costs)
         self._note(group, text)
         return Text(text, read(text, group), now)
 

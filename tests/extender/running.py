@@ -69,11 +69,11 @@ def whole_report(
     )
 
 
-def until(what: str, done: Callable[[], Any]) -> Any:
+def until(what: str, done: Callable[[], Any], within_s: float = DEADLINE) -> Any:
     """Asks until the answer is true; the deadline is for tests that fail."""
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + within_s
     while not (found := done()):
-        assert time.monotonic() < end, f"not within {DEADLINE} s: {what}"
+        assert time.monotonic() < end, f"not within {within_s} s: {what}"
         time.sleep(0.01)
     return found
 

@@ -106,6 +106,14 @@ def test_what_hardly_changes_is_not_written_again_and_what_does_at_most_once_a_m
     assert world.written() == second
 
 
+def test_the_first_that_is_learned_of_a_group_is_written_at_once(world):
+    world.lasting.changed(GroupChanges(whole=True))
+    world.learns()
+    assert not world.written()
+    world.learns(EDGE)
+    assert world.written() == text(EDGE)
+
+
 def test_edges_between_workloads_that_rest_stay_with_their_group(world):
     world.lasting.changed(GroupChanges(whole=True))
     world.learns(EDGE, OTHER)

@@ -1,0 +1,193 @@
+"""Two replicas of the extender, fed by a real enforcer: losing one loses no scheduling, losing both nothing learned."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enforcer.windows import Window
+from placement.traffic import Flow
+from standins.apiserver import ApiServer
+from standins.machines import MACHINES, write_sysfs
+from standins.runtime.runtime import Runtime
+from tests.extender.running import DEADLINE, Extender, until
+from tests.manifests.rendered import files, one
+
+NODE = "n1"
+GROUP = {"group.numakin.io": "shop"}
+TALK = {("default/StatefulSet/web", "default/StatefulSet/db"), ("default/StatefulSet/db", "default/StatefulSet/web")}
+TAKEN_OVER_S = 3 * DEADLINE
+"""A Lease runs out 15 s after its holder is gone, and is looked at every 2 s."""
+
+
+class Replica:
+    """One process of the extender, on a gRPC port that outlives it."""
+
+    def __init__(self, folder: Path, server: ApiServer, port: int) -> None:
+        folder.mkdir()
+        self._ready = folder / "ready.json"
+        options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default")
+        self.extender = Extender(folder, "--kube", *options, "--grpc-listen", f"127.0.0.1:{port}")
+
+    @property
+    def leading(self) -> bool:
+        return "numakin_extender_leading 1.0" in self.extender.get("/metrics")
+
+    @property
+    def members(self) -> set[str]:
+        found = [group["members"] for group in self.extender.get("/api/v1/groups")["groups"]]
+        return {member["pod"] for members in found for member in members if not member["expected"]}
+
+    @property
+    def edges(self) -> set[tuple[str, str]]:
+        return {(edge["source"], edge["target"]) for edge in self.extender.get("/api/v1/graph")["edges"]}
+
+    def kill(self) -> None:
+        """kill -9, of the worker process too, which would see only a moment later that it is alone."""
+        for pid in (self.extender.process.pid, json.loads(self._ready.read_text())["pid"]):
+            os.kill(pid, signal.SIGKILL)
+        self.extender.connection.close()
+        self.extender.process.wait(DEADLINE)
+
+    def stop(self) -> None:
+        if self.extender.process.poll() is None:
+            self.extender.stop()
+
+
+class Site:
+    """An API server, a node with its runtime and its enforcer, and two replicas."""
+
+    def __init__(self, folder: Path, server: ApiServer) -> None:
+        self._folder, self.server = folder, server
+        self._ports = [_free_port() for _ in range(2)]
+        server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
+        server.create_node(NODE)
+        self.runtime = Runtime(folder / "nri.sock")
+        self.runtime.start()
+        self.replicas: list[Replica] = []
+        for at in range(2):
+            self.start_replica(at)
+        uids = [self._created(name) for name in ("web-0", "db-0")]
+        self.enforcer = self._enforcer(*uids)
+        self.runtime.wait_for_plugin(DEADLINE)
+        for name, uid in zip(("web-0", "db-0"), uids, strict=True):
+            self._run(name, uid)
+
+    def start_replica(self, at: int) -> Replica:
+        replica = Replica(self._folder / f"replica-{len(self.replicas)}", self.server, self._ports[at])
+        self.replicas.append(replica)
+        return replica
+
+    def run_pod(self, name: str) -> None:
+        """From its creation to its container's start."""
+        self._run(name, self._created(name))
+
+    def question(self, name: str) -> bytes:
+        """What kube-scheduler asks of a new pod."""
+        self._created(name)
+        pod = self.server.get("v1", "pods", name, "default")
+        return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": [NODE, "n2"]}).encode()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Of the group's object, empty while there is none."""
+        kind = self.server.answers.kind("numakin.io/v1alpha1", "affinitygroups")
+        stored = self.server.store.get(kind, ("default", "shop"))
+        return stored.object.get("status", {}) if stored else {}
+
+    def close(self) -> None:
+        self.enforcer.terminate()
+        self.enforcer.wait(DEADLINE)
+        for replica in self.replicas:
+            replica.stop()
+        self.runtime.stop()
+
+    def _created(self, name: str) -> str:
+        """The uid of a new pod of a StatefulSet."""
+        workload = name.rpartition("-")[0]
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": workload, "uid": f"uid-{workload}"}
+        main = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "2"}}}
+        return str(self.server.create_pod(name, annotations=GROUP, containers=[main], owner=owner)["metadata"]["uid"])
+
+    def _run(self, name: str, uid: str) -> None:
+        self.server.bind(name, NODE)
+        self.runtime.run_container(self.runtime.run_pod(name, "default", uid, GROUP), "main", cpu_request=2)
+        self.server.set_phase(name, "Running")
+
+    def _enforcer(self, web: str, db: str) -> subprocess.Popen[bytes]:
+        """It sees the two pods talk all the time."""
+        flows = (Flow(web, db, "tcp", 50_000, 500), Flow(db, web, "tcp", 90_000, 500))
+        recording = self._folder / "recording"
+        recording.write_text("".join(Window(1.0, flows).to_json() + "\n" for _ in range(600)))
+        write_sysfs(MACHINES["xeon-8380"], self._folder / "sys")
+        command = [
+            *(sys.executable, "-m", "enforcer.main", "run", "--node-name", NODE, "--metrics-listen", ""),
+            *("--nri-socket", str(self._folder / "nri.sock"), "--run-dir", str(self._folder / "run")),
+            *("--sysfs", str(self._folder / "sys"), "--replay", str(recording), "--window-s", "1"),
+            *("--extender", ",".join(f"127.0.0.1:{port}" for port in self._ports)),
+        ]
+        with (self._folder / "enforcer.log").open("wb") as log:
+            return subprocess.Popen(command, stderr=log)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    # Not tmp_path, since a unix socket's path is short.
+    with tempfile.TemporaryDirectory(prefix="numakin.") as folder, ApiServer() as server:
+        made = Site(Path(folder), server)
+        yield made
+        made.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_every_replica_is_fed_and_answers_alike(site):
+    for replica in site.replicas:
+        until("it has heard of both pods", lambda one=replica: one.members == {"default/web-0", "default/db-0"})
+        until("it has learned who talks to whom", lambda one=replica: one.edges == TALK)
+    question = site.question("web-1")
+    answers = [replica.extender.scores(question) for replica in site.replicas]
+    assert answers[0] == answers[1]
+    assert answers[0][NODE] > answers[0]["n2"]
+
+
+def test_when_the_one_that_writes_is_killed_the_other_answers_at_once_and_writes_on(site):
+    until("something learned is published", lambda: site.status.get("edgeCount") == 2)
+    until("both have heard", lambda: all(len(replica.members) == 2 for replica in site.replicas))
+    (leader,) = [replica for replica in site.replicas if replica.leading]
+    (other,) = [replica for replica in site.replicas if replica is not leader]
+    question = site.question("web-1")
+    before = leader.extender.scores(question)
+    leader.kill()
+    assert other.extender.scores(question) == before
+    site.run_pod("web-2")
+    until("the other writes", lambda: other.leading, TAKEN_OVER_S)
+    until("the group's new member is published", lambda: site.status["memberCount"] == 3)
+    assert {(edge["source"], edge["target"]) for edge in site.status["edges"]} == TALK
+
+
+def test_what_was_learned_outlives_all_replicas_and_the_node(site):
+    until("something learned is published", lambda: site.status.get("edgeCount") == 2)
+    learned = site.status["learned"]
+    for replica in site.replicas:
+        replica.kill()
+    site.enforcer.kill()
+    site.enforcer.wait(DEADLINE)
+    fresh = site.start_replica(0)
+    until("it knows who talks to whom", lambda: fresh.edges == TALK)
+    until("it writes", lambda: fresh.leading, TAKEN_OVER_S)
+    assert site.status["learned"] == learned
