@@ -92,7 +92,7 @@ class Live:
     _residents: Residents = field(default_factory=Residents)
     _namespaces: tuple[Path, ...] = ()
     _windows: int = 0
-    _wakes: bool = False
+    _containers: tuple[local.LocalContainer, ...] = ()
 
     def __post_init__(self) -> None:
         choice = choose(Sources(cgroup_root(), lambda: self._namespaces))
@@ -104,17 +104,16 @@ class Live:
         self._watch = Watch(collectors, self.duty, self.now)
 
     def hear(self, containers: Iterable[local.LocalContainer]) -> None:
-        """The node's containers as they are now."""
-        root = cgroup_root()
-        found = [made for one in containers if one.pid and root and (made := _resident(one, root)) is not None]
-        self._residents = self._residents.after(found, addresses.of_process(HOST))
-        self._namespaces = tuple(Path(f"/proc/{min(one.pids)}/ns/net") for one in found if one.pids)
+        """The node's containers as they are now; their processes and cgroups are looked at anew at each window."""
+        self._containers = tuple(containers)
+        self._look()
 
     def step(self, now: float) -> float:
         return self._watch.step(now)
 
     def window(self, now: float) -> Window:
         reading = self._watch.read(now)
+        self._look()
         attribution = attribute(reading.delta.counters, self._residents)
         edges = list(attribution.edges)
         if self._windows % SHARED_MEMORY_EVERY == 0:
@@ -125,6 +124,13 @@ class Live:
 
     def close(self) -> None:
         self._watch.close()
+
+    def _look(self) -> None:
+        root = cgroup_root()
+        live = [one for one in self._containers if one.pid]
+        found = [made for one in live if root is not None and (made := _resident(one, root)) is not None]
+        self._residents = self._residents.after(found, addresses.of_process(HOST))
+        self._namespaces = tuple({Path(one.netns or f"/proc/{one.pid}/ns/net") for one in live})
 
     def _besides(self) -> Iterator[Collector]:
         """What sockets of the internet do not show."""
