@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from enforcer import ask, lock, log, options, supervisor, top
+from enforcer import lock, log, options, supervisor
 from enforcer.config import Config, ConfigError
 from enforcer.version import VERSION
 
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _doctor(given: argparse.Namespace) -> int:
-    from enforcer.doctor import doctor  # noqa: PLC0415 - the collectors are not the supervisor's to carry
+    from enforcer.doctor import doctor  # noqa: PLC0415
 
     try:
         return doctor(options.configured(given), as_json=given.json)
@@ -81,11 +81,36 @@ def _doctor(given: argparse.Namespace) -> int:
         return 2
 
 
+def _status(given: argparse.Namespace) -> int:
+    from enforcer import ask  # noqa: PLC0415
+
+    return ask.status(Path(given.run_dir), as_json=given.json)
+
+
+def _release(given: argparse.Namespace) -> int:
+    from enforcer import ask  # noqa: PLC0415
+
+    return ask.release(Path(given.run_dir))
+
+
+def _top(given: argparse.Namespace) -> int:
+    from enforcer import top  # noqa: PLC0415
+
+    return top.top(given.metrics, as_json=given.json)
+
+
+def _record(given: argparse.Namespace) -> int:
+    from enforcer import top  # noqa: PLC0415
+
+    return top.record(given.metrics, given.file, given.seconds)
+
+
+# Each imports what it needs itself: the supervisor, which runs on every node, carries none of it.
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "status": lambda given: ask.status(Path(given.run_dir), as_json=given.json),
-    "release": lambda given: ask.release(Path(given.run_dir)),
-    "top": lambda given: top.top(given.metrics, as_json=given.json),
-    "record": lambda given: top.record(given.metrics, given.file, given.seconds),
+    "status": _status,
+    "release": _release,
+    "top": _top,
+    "record": _record,
     "doctor": _doctor,
 }
 
