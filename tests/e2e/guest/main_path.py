@@ -72,7 +72,8 @@ class World:
         addresses = self._extender(stack, folder)
         self.http = addresses["http"]
         self.scheduler = ExtenderClient(self.http, timeout_s=PATIENCE_S)
-        self.enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), "--extender", addresses["grpc"])
+        options = ("--extender", addresses["grpc"], "--observe", "off")
+        self.enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
         stack.callback(self.enforcer.stop)
         self.enforcer.start(PATIENCE_S)
         until(self._live, "the extender to hear the enforcer", PATIENCE_S)

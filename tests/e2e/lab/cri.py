@@ -17,8 +17,9 @@ from tests.e2e.lab import image
 SLEEP = ("/bin/busybox", "sleep", "2147483647")
 CALL_S = 120.0  # emulation is slow, and StopContainer waits
 
-# Pods live in the node's network: there is no CNI in the lab.
-NAMESPACES = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER, ipc=cri.POD)
+# There is no CNI but in the emulated machine, so pods live in the node's network unless told otherwise.
+NODE_NETWORK = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER, ipc=cri.POD)
+POD_NETWORK = cri.NamespaceOption(network=cri.POD, pid=cri.CONTAINER, ipc=cri.POD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,25 @@ class Kubelet:
         return str(answer.runtime_version)
 
     def run_pod(
-        self, name: str, *, namespace: str = "default", uid: str = "", annotations: Mapping[str, str] | None = None
+        self,
+        name: str,
+        *,
+        namespace: str = "default",
+        uid: str = "",
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        namespaces: cri.NamespaceOption = NODE_NETWORK,
     ) -> Pod:
         """A pod sandbox without containers. uid: made up where not given."""
         uid = uid or str(uuid.uuid4())
         config = cri.PodSandboxConfig(
             metadata=cri.PodSandboxMetadata(name=name, uid=uid, namespace=namespace),
             log_directory=f"/var/log/pods/{namespace}_{name}_{uid}",
-            labels=_labels(name, namespace, uid),
+            labels=_labels(name, namespace, uid) | dict(labels or {}),
             annotations=annotations or {},
             linux=cri.LinuxPodSandboxConfig(
                 cgroup_parent=f"{self.cgroup_parent}/pod{uid}",
-                security_context=cri.LinuxSandboxSecurityContext(namespace_options=NAMESPACES),
+                security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces),
             ),
         )
         answer = self._runtime.RunPodSandbox(cri.RunPodSandboxRequest(config=config), timeout=CALL_S)
@@ -76,20 +84,27 @@ class Kubelet:
         *,
         resources: cri.LinuxContainerResources | None = None,
         environment: Mapping[str, str] | None = None,
+        mounts: Mapping[str, str] | None = None,
         attempt: int = 0,
     ) -> str:
-        """A container, not started; its id. attempt: counts the restarts of a name in a pod."""
+        """A container, not started; its id.
+
+        mounts: folder in the container -> folder of the node. attempt: counts the restarts of a name in a pod.
+        """
         meta = pod.config.metadata
         config = cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name, attempt=attempt),
             image=cri.ImageSpec(image=image.NAME),
             command=command,
             envs=[cri.KeyValue(key=key, value=value) for key, value in (environment or {}).items()],
+            mounts=[cri.Mount(container_path=inside, host_path=of) for inside, of in (mounts or {}).items()],
             labels=_labels(meta.name, meta.namespace, meta.uid) | {"io.kubernetes.container.name": name},
             log_path=f"{name}.log",
             linux=cri.LinuxContainerConfig(
                 resources=resources or cri.LinuxContainerResources(cpu_shares=102),
-                security_context=cri.LinuxContainerSecurityContext(namespace_options=NAMESPACES),
+                security_context=cri.LinuxContainerSecurityContext(
+                    namespace_options=pod.config.linux.security_context.namespace_options
+                ),
             ),
         )
         request = cri.CreateContainerRequest(pod_sandbox_id=pod.id, config=config, sandbox_config=pod.config)
@@ -106,10 +121,13 @@ class Kubelet:
         *,
         resources: cri.LinuxContainerResources | None = None,
         environment: Mapping[str, str] | None = None,
+        mounts: Mapping[str, str] | None = None,
         attempt: int = 0,
     ) -> str:
         """A container, started; its id."""
-        container = self.create(pod, name, command, resources=resources, environment=environment, attempt=attempt)
+        container = self.create(
+            pod, name, command, resources=resources, environment=environment, mounts=mounts, attempt=attempt
+        )
         self.start(container)
         return container
 
@@ -140,6 +158,11 @@ class Kubelet:
         """What the kubelet does when a pod is resized in place."""
         request = cri.UpdateContainerResourcesRequest(container_id=container, linux=resources)
         self._runtime.UpdateContainerResources(request, timeout=CALL_S)
+
+    def address(self, pod: Pod) -> str:
+        """The pod's IP address; empty for one in the node's network."""
+        request = cri.PodSandboxStatusRequest(pod_sandbox_id=pod.id)
+        return str(self._runtime.PodSandboxStatus(request, timeout=CALL_S).status.network.ip)
 
     def pid(self, container: str) -> int:
         """The pid of a container's first process; 0 when it has none."""
