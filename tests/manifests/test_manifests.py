@@ -7,12 +7,18 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from enforcer.config import MOST_REPLICAS
 from enforcer.options import configured, run_options
+from enforcer.report.replicas import RESOLVE_EVERY_S
+from enforcer.report.stream import LONGEST_WAIT_S
 from extender.config import load
 from extender.kube.tokens import AUDIENCE
 from standins.apiserver import schema
 from standins.apiserver.kinds import from_definition
 from tests.manifests.rendered import MANIFESTS, OVERLAYS, files, one, rendered
+
+ASKED, TOLD = "numakin-extender", "numakin-extender-replicas"
+"""The Services of kube-scheduler and of enforcers."""
 
 FOREIGN = ("cert-manager.io", "monitoring.coreos.com", "apiextensions.k8s.io")
 
@@ -70,9 +76,23 @@ def test_the_programs_listen_where_the_containers_and_the_service_say(objects):
     deployment = one(objects, "Deployment", "numakin-extender")["spec"]["template"]["spec"]["containers"][0]
     ports = {each["name"]: each["containerPort"] for each in deployment["ports"]}
     assert ports == {"http": 8080, "grpc": 8081}
-    service = one(objects, "Service", "numakin-extender")["spec"]["ports"]
-    assert {each["targetPort"]: each["port"] for each in service} == ports
-    assert "--extender=numakin-extender.numakin.svc:8081" in arguments(objects, "DaemonSet", "numakin-enforcer")
+    services = [one(objects, "Service", name)["spec"]["ports"] for name in (ASKED, TOLD)]
+    assert [[(each["targetPort"], each["port"]) for each in found] for found in services] == [
+        [("http", 8080)],
+        [("grpc", 8081)],
+    ]
+
+
+def test_every_replica_is_told_by_every_enforcer_before_it_is_asked(objects):
+    deployment = one(objects, "Deployment", "numakin-extender")["spec"]
+    assert 2 <= deployment["replicas"] <= MOST_REPLICAS
+    told = one(objects, "Service", TOLD)
+    assert told["spec"]["clusterIP"] == "None"
+    assert told["spec"]["publishNotReadyAddresses"]
+    dialled = f"--extender={TOLD}.{told['metadata']['namespace']}.svc:8081"
+    assert dialled in arguments(objects, "DaemonSet", "numakin-enforcer")
+    probe = deployment["template"]["spec"]["containers"][0]["readinessProbe"]
+    assert probe["initialDelaySeconds"] > RESOLVE_EVERY_S + LONGEST_WAIT_S
 
 
 def test_kube_scheduler_is_sent_to_the_service(objects):
@@ -181,6 +201,7 @@ def test_with_tls_both_ports_have_it_and_no_node_gets_the_key(overlay):
 def test_the_certificate_is_for_the_name_that_enforcers_dial():
     found = rendered("overlays/tls-cert-manager")
     names = one(found, "Certificate", "numakin-extender")["spec"]["dnsNames"]
+    assert f"{ASKED}.numakin.svc" in names
     (dialled,) = [word for word in arguments(found, "DaemonSet", "numakin-enforcer") if word.startswith("--extender=")]
     assert dialled.removeprefix("--extender=").rpartition(":")[0] in names
     secret = one(found, "Certificate", "numakin-extender")["spec"]["secretName"]
