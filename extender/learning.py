@@ -68,7 +68,8 @@ class Learner:
 
     def asked(self, row: PodRow) -> None:
         """What kube-scheduler tells."""
-        self._steps.put(lambda: self._learning.asked(row))
+        now = self._clock()
+        self._steps.put(lambda: self._learning.asked(row, now))
 
     def restored(self, group: str, text: str) -> None:
         """What an extender before this one wrote down of a group."""

@@ -81,9 +81,9 @@ class ClusterGraph:
         for ip in self.roster.apply(changes, now):
             self._look_again(ip)
 
-    def asked(self, row: PodRow) -> None:
+    def asked(self, row: PodRow, now: float) -> None:
         """As `Roster.asked`."""
-        self.roster.asked(row)
+        self.roster.asked(row, now)
 
     def add(self, node: str, flows: Iterable[Flow], now: float) -> None:
         """What one node's enforcer tells of the seconds before `now`."""

@@ -70,8 +70,8 @@ class Learning:
     def apply(self, changes: PodChanges, now: float) -> None:
         self.graph.apply(changes, now)
 
-    def asked(self, row: PodRow) -> None:
-        self.graph.asked(row)
+    def asked(self, row: PodRow, now: float) -> None:
+        self.graph.asked(row, now)
 
     def told(self, node: str, flows: Iterable[Flow], now: float) -> None:
         self.graph.add(node, flows, now)

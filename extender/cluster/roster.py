@@ -32,6 +32,10 @@ OUTSIDE = ""
 """In place of the uid of a pod that has not opted in."""
 
 
+MOST_ASKED = 20_000
+"""Pods that kube-scheduler alone has told of, so that nobody tells when they end; over that the oldest have ended."""
+
+
 class Address(NamedTuple):
     """A remote end as flows name it. port: the server's; 0 where none is told."""
 
@@ -60,6 +64,7 @@ class Roster:
     def __init__(self) -> None:
         self._live: dict[str, Pod] = {}
         self._others: dict[str, str] = {}
+        self._asked: dict[str, None] = {}
         self._past: dict[str, Pod] = {}
         self._ended: dict[str, float] = {}
         self._ips: dict[str, str] = {}
@@ -73,10 +78,14 @@ class Roster:
         self._end(changes.gone, now)
         return [ip for row in changes.rows if (ip := self._seen(row, now))]
 
-    def asked(self, row: PodRow) -> None:
+    def asked(self, row: PodRow, now: float) -> None:
         """A pod that kube-scheduler asks about: all that is known of it where no API server is watched."""
-        if row.uid not in self._live and row.uid not in self._past and opted_in(row.annotations):
-            self._enter(row)
+        if row.uid in self._live or row.uid in self._past or not opted_in(row.annotations):
+            return
+        self._enter(row)
+        self._asked[row.uid] = None
+        if len(self._asked) > MOST_ASKED:
+            self._end((next(iter(self._asked)),), now)
 
     def workload(self, uid: str) -> str | None:
         """Of a pod that is here or was here lately."""
@@ -140,6 +149,7 @@ class Roster:
             uid = OUTSIDE
         else:
             self._enter(row)
+            self._asked.pop(row.uid, None)
             uid = row.uid
         if not ip or row.host_network or self._ips.get(ip) == uid:
             return ""
@@ -169,6 +179,7 @@ class Roster:
                     del self._ips[ip]
                 continue
             pod = self._live.pop(uid, None)
+            self._asked.pop(uid, None)
             if pod is not None:
                 self._leave(pod.workload)
                 self._past[uid] = pod

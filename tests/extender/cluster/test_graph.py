@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.cluster import graph as cluster_graph
+from extender.cluster import roster
 from extender.cluster.graph import WAIT_S, ClusterGraph
 from extender.cluster.pods import OwnerRow, PodChanges, PodRow
 from extender.cluster.roster import LINGER_S, Address, address
@@ -397,3 +398,20 @@ def test_a_workload_that_never_comes_back_is_forgotten_in_time():
     assert between_workloads(graph, NOW + 86_400)
     graph.tidy(NOW + 16 * 86_400)
     assert between_workloads(graph, NOW + 16 * 86_400) == {}
+
+
+def test_where_only_kube_scheduler_tells_of_pods_they_are_known_too(monkeypatch):
+    monkeypatch.setattr(roster, "MOST_ASKED", 2)
+    graph = ClusterGraph()
+    for row in (CART, WEB, STRANGER):
+        graph.asked(replace(row, ip="", node=""), NOW)
+    graph.add("a", [flow("cart-1", "web-1")], NOW)
+    assert set(between_workloads(graph, NOW)) == {("cart", "web")}
+    graph.asked(replace(REDIS, ip="", node=""), NOW)
+    assert {name.rpartition("/")[2] for name in graph.roster.replicas()} == {"web", "redis"}
+
+
+def test_what_the_api_server_tells_of_a_pod_beats_what_kube_scheduler_told():
+    graph = made()
+    graph.asked(replace(CART, ip="", node=""), NOW)
+    assert graph.roster.node("cart-1") == "a"
