@@ -231,7 +231,9 @@ class Agent:
         promised = self._promises.kin(pod.uid)
         if promised is None or learned is None:
             return promised or learned or Kin()
-        return promised if promised.weights else replace(promised, weights=learned.weights)
+        return replace(
+            promised, weights=promised.weights or learned.weights, planned=promised.planned or learned.planned
+        )
 
     def _commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
         kin = self._kin_of(pod)
