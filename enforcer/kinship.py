@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from placement.cpuset import NumaSet
+from placement.known import Workload
 from placement.occupancy import Occupancy
-from placement.plan import Plan, Workload, make_plan
+from placement.plan import Plan, make_plan
 from placement.topology import Machine
 from placement.traffic import Graph
 from proto import local_pb2 as local
