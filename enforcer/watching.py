@@ -26,10 +26,8 @@ from proto import report_pb2 as pb
 
 log = Log("observer.traffic")
 
-MOST_FLOWS = 128
-"""Flows in one Traffic message, the heaviest first: about 100 bytes each with pod uids; what is left waits for the
-next.
-"""
+MOST_FLOWS = 40
+"""Flows in one Traffic message, the heaviest first: 4 KiB with pod uids; what is left adds up and waits for the next."""
 
 KEPT_WINDOWS = 64
 """Windows that `record` may still ask for."""
