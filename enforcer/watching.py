@@ -27,7 +27,7 @@ from proto import report_pb2 as pb
 log = Log("observer.traffic")
 
 MOST_FLOWS = 40
-"""Flows in one Traffic message, the heaviest first: 4 KiB with pod uids; what is left adds up and waits for the next."""
+"""Flows in one Traffic message, the heaviest first: 4 KiB with pod uids; what is left adds up and waits."""
 
 KEPT_WINDOWS = 64
 """Windows that `record` may still ask for."""
