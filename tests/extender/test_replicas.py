@@ -175,8 +175,8 @@ def test_when_the_one_that_writes_is_killed_the_other_answers_at_once_and_writes
     leader.kill()
     assert other.extender.scores(question) == before
     site.run_pod("web-2")
-    until("the other writes", lambda: other.leading, TAKEN_OVER_S)
-    until("the group's new member is published", lambda: site.status["memberCount"] == 3)
+    until("the group's new member is published", lambda: site.status["memberCount"] == 3, TAKEN_OVER_S)
+    assert other.leading
     assert {(edge["source"], edge["target"]) for edge in site.status["edges"]} == TALK
 
 
@@ -189,5 +189,6 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     site.enforcer.wait(DEADLINE)
     fresh = site.start_replica(0)
     until("it knows who talks to whom", lambda: fresh.edges == TALK)
-    until("it writes", lambda: fresh.leading, TAKEN_OVER_S)
+    written = site.server.count("patch", "affinitygroups")
+    until("it writes", lambda: site.server.count("patch", "affinitygroups") > written, TAKEN_OVER_S)
     assert site.status["learned"] == learned
