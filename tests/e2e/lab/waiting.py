@@ -11,11 +11,11 @@ T = TypeVar("T")
 PAUSE_S = 0.05
 
 
-def until(check: Callable[[], T], what: str, seconds: float = 20.0) -> T:
+def until(check: Callable[[], T], what: str, seconds: float = 20.0, *, pause_s: float = PAUSE_S) -> T:
     """The first truthy value of `check()`. Raises TimeoutError naming `what`."""
     deadline = time.monotonic() + seconds
     while not (value := check()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:g} s: {what}")
-        time.sleep(PAUSE_S)
+        time.sleep(pause_s)
     return value

@@ -1,0 +1,188 @@
+"""Runs inside the emulated machine: pods that say no more than `group.numakin.io: auto` become kin by their traffic.
+
+    python3 -m tests.e2e.guest.auto_group
+
+containerd, and the enforcer with its probes always on. Two servers and their clients are created, each on another NUMA
+node, and talk: one pair over pod networks, one over the node's own. When the enforcer knows who talks to whom, new
+replicas of three of them are created. Prints a JSON object a line: what `numakin-enforcer doctor` says, each pod with
+what the kernel says, and what the enforcer knew before the replicas came.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from proto import cri_pb2 as cri
+from tests.e2e.guest import web
+from tests.e2e.lab import kernel
+from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK, SLEEP, Kubelet
+from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.waiting import until
+
+NRI_SOCKET = "/run/nri/nri.sock"
+METRICS = "127.0.0.1:9464"
+WINDOW_S = 10
+WINDOWS_TO_LEARN = 2
+PATIENCE_S = 180.0
+POLL_S = 0.5  # a question costs the emulated machine a good part of a second
+
+AUTO = {"group.numakin.io": "auto"}
+HASH = "6d4cf"
+# Thousandths of a CPU. Servers are large, so that who comes later would not go to them for room's sake.
+SERVER_MILLI, CLIENT_MILLI = 500, 100
+MEMORY_LIMIT = 64 << 20
+
+# nginx and wrk come from the machine: the image has busybox alone.
+LIBRARIES = {"/usr": "/usr", "/lib": "/usr/lib", "/lib64": "/usr/lib64"}
+CONNECTIONS, PAUSE_MS = 2, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A server and its client, by their Deployments' names."""
+
+    server: str
+    client: str
+    port: int
+    network: cri.NamespaceOption
+
+
+PAIRS = (Pair("shop", "visitor", 80, POD_NETWORK), Pair("cache", "reader", 8080, NODE_NETWORK))
+SERVERS = [pair.server for pair in PAIRS]
+REPLICAS = {"visitor": "shop", "reader": "cache", "cache": "reader"}
+"""Deployment of which one more is created -> the one that it talks to."""
+
+
+def pod_name(deployment: str, replica: int) -> str:
+    return f"{deployment}-{HASH}-x2x7{replica}"
+
+
+class World:
+    """containerd and the enforcer, and the pods on them."""
+
+    def __init__(self, folder: Path) -> None:
+        subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
+        self.kubelet = Kubelet(Path("/run/containerd/containerd.sock"), "/numakin-lab")
+        options = ("--metrics-listen", METRICS, "--duty-cycle", "1", "--window-s", str(WINDOW_S))
+        self.enforcer = RunningEnforcer(folder, Path(NRI_SOCKET), *options)
+        self.folder = folder
+        self.uids: dict[str, str] = {}
+
+    def talk(self, pair: Pair) -> None:
+        """Both ends of a pair, from the server's creation to the client's asking."""
+        server, client = self._pod(pair.server, 1, pair.network), self._pod(pair.client, 1, pair.network)
+        address = self.kubelet.address(server) or "127.0.0.1"
+        folder = self._folder(pair.server)
+        self._run(server, web.server(folder, f"{address}:{pair.port}"), folder)
+        until(lambda: listens(address, pair.port), f"{pair.server} to listen", PATIENCE_S)
+        folder = self._folder(pair.client)
+        asking = web.client(folder, f"{address}:{pair.port}", CONNECTIONS, 3600, PAUSE_MS)
+        self._run(client, asking, folder)
+
+    def replica(self, deployment: str) -> None:
+        """One more, which need not talk any more to be placed."""
+        pod = self._pod(deployment, 2, NODE_NETWORK)
+        self._run(pod, list(SLEEP), self._folder(deployment))
+
+    def _pod(self, deployment: str, replica: int, network: cri.NamespaceOption) -> Any:
+        name = pod_name(deployment, replica)
+        pod = self.kubelet.run_pod(name, annotations=AUTO, labels={"pod-template-hash": HASH}, namespaces=network)
+        self.uids[name] = pod.uid
+        return pod
+
+    def _run(self, pod: Any, command: list[str], folder: Path) -> None:
+        mounts = {**LIBRARIES, str(folder): str(folder)}
+        name = pod.config.metadata.name
+        milli = SERVER_MILLI if folder.name in SERVERS else CLIENT_MILLI
+        resources = cri.LinuxContainerResources(cpu_shares=milli * 1024 // 1000, memory_limit_in_bytes=MEMORY_LIMIT)
+        pid = self.kubelet.pid(self.kubelet.run(pod, command=command, resources=resources, mounts=mounts))
+        say({"pod": name, "allowed": asdict(kernel.allowed(pid))})
+
+    def _folder(self, deployment: str) -> Path:
+        folder = self.folder / deployment
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+def listens(address: str, port: int) -> bool:
+    with suppress(OSError), socket.create_connection((address, port), 5):
+        return True
+    return False
+
+
+def asked(path: str) -> dict[str, Any]:
+    """An answer of the enforcer's port; {} while there is none."""
+    try:
+        with urllib.request.urlopen(f"http://{METRICS}{path}", timeout=PATIENCE_S) as answer:
+            found: dict[str, Any] = json.load(answer)
+    except OSError:
+        return {}
+    return found
+
+
+def traffic() -> dict[str, Any]:
+    return asked("/api/v1/traffic")
+
+
+def windows() -> dict[int, dict[str, Any]]:
+    return {one["number"]: json.loads(one["line"]) for one in asked("/api/v1/windows")["windows"]}
+
+
+def known(pair: Pair) -> bool:
+    """Whether both ways of a pair's talk are in the enforcer's graph."""
+    ends = [f"default/{pod_name(one, 1)}" for one in (pair.server, pair.client)]
+    edges = {(one["source"], one["target"]) for one in traffic()["edges"]}
+    return edges >= {tuple(ends), tuple(reversed(ends))}
+
+
+def doctor() -> dict[str, Any]:
+    command = [sys.executable, "-m", "enforcer.main", "doctor", "--json", "--nri-socket", NRI_SOCKET]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return {"doctor": json.loads(done.stdout or "[]"), "status": done.returncode, "stderr": done.stderr[-2000:]}
+
+
+def say(record: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(record) + "\n")  # in one piece: threads do so at once
+    sys.stdout.flush()
+
+
+def learn(world: World) -> None:
+    seeing = "the enforcer to see traffic"
+    until(lambda: traffic().get("collector", "none") != "none", seeing, PATIENCE_S, pause_s=POLL_S)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(world.talk, PAIRS))
+    since = max(windows(), default=0)
+    until(lambda: all(map(known, PAIRS)), "the pairs to be known", PATIENCE_S, pause_s=POLL_S)
+    say({"traffic": traffic(), "windows": windows(), "talking_since": since, "uids": world.uids})
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(world.replica, REPLICAS))
+
+
+def main() -> None:
+    world = World(Path(tempfile.mkdtemp()))
+    try:
+        with ThreadPoolExecutor() as pool:
+            examined = pool.submit(doctor)
+            world.enforcer.start(PATIENCE_S)
+            say(examined.result())
+        learn(world)
+    except BaseException:
+        print(f"--- {world.enforcer.log}\n{world.enforcer.log_end(60)}")
+        raise
+    finally:
+        world.enforcer.stop()
+
+
+if __name__ == "__main__":
+    main()
