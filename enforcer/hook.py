@@ -12,10 +12,8 @@ import os
 import signal
 import socket
 import sys
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -23,11 +21,8 @@ from enforcer import log, supervisor
 from enforcer.agent import Agent, Node
 from enforcer.config import Config, ConfigError, merged
 from enforcer.control import Connection, Control
-from enforcer.machine.cgroup import CgroupTree
-from enforcer.machine.devices import numa_node_of
 from enforcer.machine.errors import MachineError
-from enforcer.machine.memory import free_memory
-from enforcer.machine.sysfs import read_machine
+from enforcer.node import node_name, read_node
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.errors import UsageError
 from enforcer.nri.events import Runtime
@@ -44,16 +39,12 @@ from enforcer.version import VERSION
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Kin
 from placement.errors import PlacementError
-from placement.rules import Rules
 from placement.topology import LOCAL_DISTANCE, Machine, NumaNode
 from proto import convert
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 
 logger = log.Log("hook")
-
-MEMORY_AGE_S = 1.0
-"""Free memory is read again for a decision when the last reading is older."""
 
 MEMORY_EVERY_S = 5.0
 """Free memory is read this often for the reports."""
@@ -65,26 +56,6 @@ Answer = TypeVar("Answer")
 
 FAULTS = (ConfigError, MachineError, PlacementError, OSError)
 """What keeps us from working on this node; each says why."""
-
-
-class LiveMemory:
-    """Free memory by NUMA node, read at most once in MEMORY_AGE_S."""
-
-    def __init__(self, sysfs: str, procfs: str) -> None:
-        self._sysfs, self._procfs = Path(sysfs), Path(procfs)
-        self._read_at = float("-inf")
-        self._free: Mapping[int, int] = {}
-
-    def __call__(self) -> Mapping[int, int]:
-        now = time.monotonic()
-        if now - self._read_at > MEMORY_AGE_S:
-            try:
-                self._free = free_memory(self._sysfs, self._procfs)
-            except (OSError, MachineError) as error:
-                logger.warning("free memory is not known", error=error)
-                self._free = {}
-            self._read_at = now
-        return self._free
 
 
 class Hook:
@@ -106,31 +77,24 @@ class Hook:
         """Reads the machine and opens the control socket. MachineError, OSError when either can't be."""
         self._config = config
         log.set_up(config.log_level, config.log_format)
-        procfs = Path(config.procfs)
-        machine = read_machine(Path(config.sysfs), name=_node_name(config), proc_root=procfs)
-        reserved, rules = _reserved(config, machine.cpus), _rules(config)
-        rules.check(machine, reserved)
-        if rules.everyone:
-            logger.warning("shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too")
-        memory = LiveMemory(config.sysfs, config.procfs)
-        devices = partial(numa_node_of, Path(config.sysfs), proc_root=procfs)
-        self._agent = Agent(Node(machine, reserved, _cpuset_reader(config.procfs), memory, devices, rules), Promises())
-        self._outbox = Outbox(self._agent, machine)
+        node = read_node(config)
+        self._agent = Agent(node, Promises())
+        self._outbox = Outbox(self._agent, node.machine)
         self._start = local.Start(
-            node=_node_name(config),
+            node=node_name(config),
             version=VERSION,
             session=self._session,
-            machine=convert.machine_to(machine, reserved, rules),
+            machine=convert.machine_to(node.machine, node.reserved, node.rules),
             config=config.to_json(),
         )
         self._control = Control(Path(config.run_dir) / "hook.sock", self._loop, self._heard)
         self._loop.call_later(MEMORY_EVERY_S, self._refresh)
         logger.info(
             "machine read",
-            node=_node_name(config),
-            numa_nodes=len(machine.numa_nodes),
-            cpus=machine.cpus,
-            mems=machine.mems,
+            node=node_name(config),
+            numa_nodes=len(node.machine.numa_nodes),
+            cpus=node.machine.cpus,
+            mems=node.machine.mems,
         )
 
     def handlers(self) -> Handlers:
@@ -314,41 +278,6 @@ def _log_failure(answer: UpdateAnswer) -> None:
 def _kin(row: local.KinTable.Row) -> Kin:
     weights = {one.pod: one.weight for one in row.kin}
     return Kin(weights=weights, elsewhere=row.elsewhere, planned=NumaSet.parse(row.seat))
-
-
-def _node_name(config: Config) -> str:
-    return config.node_name or socket.gethostname().lower()
-
-
-def _rules(config: Config) -> Rules:
-    return Rules(
-        prefer_closest_numa_nodes=config.prefer_closest_numa_nodes == "on",
-        max_allowable_numa_nodes=int(config.max_allowable_numa_nodes),
-        everyone=config.shared_pool == "all",
-    )
-
-
-def _reserved(config: Config, online: CpuSet) -> CpuSet:
-    reserved = CpuSet.parse(config.reserved_cpus)
-    if not reserved <= online:
-        raise ConfigError(f"reserved-cpus: CPUs {reserved - online} are not online; online: {online}")
-    if reserved == online:
-        raise ConfigError(f"reserved-cpus: {reserved} is every CPU of the machine")
-    return reserved
-
-
-def _cpuset_reader(procfs: str) -> Callable[[str], tuple[CpuSet, NumaSet] | None]:
-    tree = CgroupTree.discover(Path(procfs))
-
-    def read(cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
-        try:
-            cpuset = tree.cpuset(cgroups_path)
-        except (OSError, MachineError) as error:
-            logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
-            return None
-        return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
-
-    return read
 
 
 def _stop_on_signals(loop: Loop) -> tuple[socket.socket, socket.socket]:

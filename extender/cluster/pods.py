@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from placement.demand import Demand, from_resources, of_pod
-from placement.workload import HASH_LABEL, workload_of
+from placement.workload import HASH_LABEL, top_owner
 
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
@@ -73,7 +73,8 @@ class PodRow:
         if self.owner is None:
             return f"{self.namespace}/Pod/{self.name}"
         labels = {HASH_LABEL: self.template_hash} if self.template_hash else {}
-        return workload_of(self.namespace, self.name, labels, self.owner.kind, self.owner.name)
+        kind, name = top_owner(self.owner.kind, self.owner.name, labels)
+        return f"{self.namespace}/{kind}/{name}"
 
     @cached_property
     def demand(self) -> Demand:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from extender.cluster.pods import ContainerRow, NodeRow, OwnerRow, PodRow
-from extender.kube.workload import workload
 from placement.optin import DOMAIN
+from placement.workload import top_owner
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -172,6 +172,6 @@ def _owner(metadata: Metadata) -> OwnerRow | None:
     controller = next((one for one in metadata.owner_references or () if one.controller), None)
     if controller is None:
         return None
-    kind, name = workload(controller.kind, controller.name, metadata.labels or _NOTHING)
+    kind, name = top_owner(controller.kind, controller.name, metadata.labels or _NOTHING)
     uid = controller.uid if (kind, name) == (controller.kind, controller.name) else ""
     return OwnerRow(intern(kind), intern(name), uid)
