@@ -74,14 +74,14 @@ def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod]) -> dict[Pod
 
 def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     """Until someone has seen enough."""
+    enough = threading.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, lambda *_: enough.set())
     example = f"http://{cluster.extender}/api/v1/explain?namespace={pod.shop}&pod={pod.name}"
     console.print("\nleft running; Ctrl-C ends it", f"extender   http://{cluster.extender}", sep="\n")
     console.print(f"why there  curl '{example}'", soft_wrap=True)
     for name, node in cluster.nodes.items():
         console.print(f"{name:10} numakin-enforcer status --run-dir {node.run_dir}", soft_wrap=True)
-    enough = threading.Event()
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, lambda *_: enough.set())
     enough.wait()
 
 
