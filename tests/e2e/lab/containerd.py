@@ -125,6 +125,7 @@ class RealContainerd:
             image.write(tar, self._root / "bin/busybox")
             command = self._inside("/usr/bin/ctr", "-a", self.socket, "-n", "k8s.io", "images", "import", tar)
             subprocess.run(command, check=True, capture_output=True)
+            until(lambda: self.kubelet.has_image(image.NAME), "the imported image")
 
     def stop(self) -> None:
         """As systemd would: containers go on."""

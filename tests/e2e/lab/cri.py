@@ -42,6 +42,7 @@ class Kubelet:
         options = [("grpc.default_authority", "localhost"), ("grpc.enable_http_proxy", 0)]
         self._channel = grpc.insecure_channel(f"unix://{socket.resolve()}", options=options)
         self._runtime = cri_pb2_grpc.RuntimeServiceStub(self._channel)
+        self._images = cri_pb2_grpc.ImageServiceStub(self._channel)
 
     def close(self) -> None:
         self._channel.close()
@@ -50,6 +51,11 @@ class Kubelet:
         """Such as "1.7.24"; also waits until the runtime answers."""
         answer = self._runtime.Version(cri.VersionRequest(), timeout=CALL_S, wait_for_ready=True)
         return str(answer.runtime_version)
+
+    def has_image(self, name: str) -> bool:
+        """The runtime learns of an image some time after it was imported."""
+        request = cri.ImageStatusRequest(image=cri.ImageSpec(image=name))
+        return bool(self._images.ImageStatus(request, timeout=CALL_S).HasField("image"))
 
     def run_pod(
         self,
