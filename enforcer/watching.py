@@ -95,7 +95,7 @@ class Watching:
             log.exception("traffic is observed no more")
 
     def _watch(self) -> None:
-        live = Live(DutyCycle(self._config.duty_cycle), time.monotonic())
+        live = Live(DutyCycle(self._config.duty_cycle), time.monotonic)
         self.view = View(live.collector, tuple((one.name, one.reason) for one in live.refusals))
         try:
             end = time.monotonic() + self._config.window_s

@@ -5,7 +5,7 @@ one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -82,10 +82,13 @@ class Window:
 
 @dataclass(slots=True)
 class Live:
-    """The kernel's traffic. Call `step` when it asks to be called, `window` at the end of each window."""
+    """The kernel's traffic. Call `step` when it asks to be called, `window` at the end of each window.
+
+    clock: read once, when the programs are loaded, which takes seconds on a busy machine: windows begin then.
+    """
 
     duty: DutyCycle
-    now: float
+    clock: Callable[[], float]
     collector: str = ""
     refusals: tuple[Refusal, ...] = ()
     _watch: Watch = field(init=False)
@@ -101,7 +104,7 @@ class Live:
             log.info("a better way to see traffic is refused here", way=one.name, reason=one.reason)
         collectors = [choice.collector, *self._besides()]
         log.info("traffic is observed", by=", ".join(one.name for one in collectors), share_of_time=self.duty.share)
-        self._watch = Watch(collectors, self.duty, self.now)
+        self._watch = Watch(collectors, self.duty, self.clock())
 
     def hear(self, containers: Iterable[local.LocalContainer]) -> None:
         """The node's containers as they are now; their processes and cgroups are looked at anew at each window."""
