@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from dataclasses import asdict
@@ -26,6 +27,8 @@ from benchmarks.cluster.simulation import simulated
 
 def main() -> int:
     options = _options()
+    # Ends like Ctrl-C does, so that no process of the simulation is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console(stderr=options.json, width=max(show.WIDTH, Console().width))
     found = []
     for nodes in options.nodes or [10, 100]:

@@ -53,13 +53,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of one verb for one number of offered nodes, in seconds."""
+    """Of one verb for one number of offered nodes, in seconds. lost: answers that kube-scheduler would not have waited
+    for.
+    """
 
     verb: str
     offered: int
     calls: int
     p50: float
     p99: float
+    lost: int
 
 
 @dataclass(frozen=True, slots=True)

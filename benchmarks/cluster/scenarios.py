@@ -24,11 +24,14 @@ REQUESTS = 6000.0
 
 WINDOWS = 3
 
-LEARNED_WITHIN_S = 15.0
+LEARNED_WITHIN_S = 30.0
 """The extender learns in the background; how long that may take."""
 
-WRITTEN_WITHIN_S = 15.0
-"""As long may it take to write down what must outlive it."""
+WRITTEN_WITHIN_S = 60.0
+"""How long it may take to write down what must outlive it: among thousands of objects, each in its turn."""
+
+CROWDS = {1000: 50}
+"""From so many nodes on, so many members are a crowd: own CPUs are predicted node by node."""
 
 
 def steady(cluster: Cluster) -> Finding:
@@ -52,7 +55,8 @@ def crowd(cluster: Cluster) -> Finding:
     as many as the burst are there.
     """
     room = sum(one.allocatable_milli for one in cluster.specs.values()) // (2 * max(load.CROWD_MILLI))
-    replicas = load.crowd(min(cluster.plan.burst, room), cluster.random)
+    most = min((most for nodes, most in CROWDS.items() if cluster.plan.nodes >= nodes), default=cluster.plan.burst)
+    replicas = load.crowd(min(most, cluster.plan.burst, room), cluster.random)
     return _at_once(cluster, "crowd", replicas)
 
 
@@ -159,11 +163,10 @@ def enforcer_restarts(cluster: Cluster) -> Finding:
 
 def extender_restart(cluster: Cluster) -> Finding:
     """kill -9 once the groups' objects hold what was learned, and a new start."""
-    group = load.wide()
-    written = within(lambda: cluster.kube.learned(group.namespace, group.app.name), WRITTEN_WITHIN_S)
-    if not written:
+    group, edges = load.wide(), cluster.extender.edges()
+    written = edges and within(lambda: cluster.kube.learned(group.namespace, group.app.name), WRITTEN_WITHIN_S)
+    if edges and not written:
         cluster.missing.append("what was learned is not in the AffinityGroup's status")
-    edges = cluster.extender.edges()
     before = cluster.extender.known()
     cluster.extender.kill()
     cpu_s = cluster.extender.usage()[0]

@@ -62,8 +62,9 @@ def _latencies(rows: tuple[Latency, ...]) -> Table:
     table = Table(
         title="what kube-scheduler waits for, ms", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
-    for column in ("verb", "nodes offered", "calls", "p50", "p99"):
+    for column in ("verb", "nodes offered", "calls", "p50", "p99", "over 1 s"):
         table.add_column(column, justify="left" if column == "verb" else "right")
     for row in rows:
-        table.add_row(row.verb, str(row.offered), str(row.calls), f"{1e3 * row.p50:.1f}", f"{1e3 * row.p99:.1f}")
+        times = (f"{1e3 * row.p50:.1f}", f"{1e3 * row.p99:.1f}")
+        table.add_row(row.verb, str(row.offered), str(row.calls), *times, str(row.lost or ""))
     return table

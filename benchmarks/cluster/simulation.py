@@ -15,6 +15,9 @@ IDLE_S = 10.0
 
 IDLE_FROM = 1000
 
+HTTP_TIMEOUT_S = 1.0
+"""As scheduler-config/kube-scheduler-config.yaml has it."""
+
 
 def simulated(
     folder: Path,
@@ -58,6 +61,13 @@ def _idle_share(cluster: Cluster) -> float:
 
 def _latencies(cluster: Cluster) -> list[Latency]:
     return [
-        Latency(verb, offered, len(values), percentile(values, 0.5), percentile(values, 0.99))
+        Latency(
+            verb,
+            offered,
+            len(values),
+            percentile(values, 0.5),
+            percentile(values, 0.99),
+            sum(one > HTTP_TIMEOUT_S for one in values),
+        )
         for (verb, offered), values in sorted(cluster.client.seconds.items())
     ]
