@@ -74,7 +74,6 @@ def test_a_caller_without_a_certificate_is_turned_away(secured: Extender, certif
         secured.http_address, timeout=DEADLINE, context=context(certificates, proving=False)
     )
 
-
     def ask() -> None:
         # In TLS 1.3 the handshake is over before the server has seen that there is no certificate.
         stranger.request("GET", "/healthz")
