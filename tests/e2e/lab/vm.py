@@ -35,7 +35,7 @@ class Result:
 
 
 def build() -> None:
-    """Makes the machine's disk if it is not up to date (a minute). Raises CalledProcessError."""
+    """Makes the machine's disk if it is not up to date (two minutes). Raises CalledProcessError."""
     environment = {**os.environ, "NUMAKIN_PYTHON": sys.executable}
     subprocess.run([NUMAVM / "build"], check=True, stdin=subprocess.DEVNULL, env=environment)
 
