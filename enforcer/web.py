@@ -11,6 +11,8 @@ from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, make_wsgi_app
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from enforcer import traffic_page
 from enforcer.report.mirror import Mirror
@@ -88,8 +90,26 @@ def _gauges(health: Health) -> None:
     )
     for name in COLLECTORS:
         in_force.labels(name=name).set_function(partial(_is_in_force, health, name))
+    registry.register(Refusals(health))
     for name, (text, read) in readings.items():
         Gauge(name, text, registry=registry).set_function(read)
+
+
+class Refusals(Collector):
+    """Why the better ways to see traffic are not in force here: a series for each, with the kernel's word."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        family = GaugeMetricFamily(
+            "numakin_enforcer_collector_refused",
+            "1 for each better way to see traffic that is refused here.",
+            labels=["name", "reason"],
+        )
+        for way, reason in self._health.watching.view.refusals if self._health.watching is not None else ():
+            family.add_metric([way, reason], 1.0)
+        yield family
 
 
 def _is_in_force(health: Health, name: str) -> float:

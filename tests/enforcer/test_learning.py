@@ -3,13 +3,20 @@
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from enforcer.config import Config
+from enforcer.report.mirror import Mirror
+from enforcer.watching import Outlets, View, Watching
+from enforcer.web import Counters, server
 from enforcer.windows import BadRecording, Window, recorded
+from placement.occupancy import Occupancy
 from placement.traffic import Flow
+from standins.machines import MACHINES
 from standins.runtime.runtime import Runtime
 from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, cpus, enforcer, until
 
@@ -98,6 +105,23 @@ def test_a_broken_recording_is_refused_with_its_line(tmp_path: Path, line: str) 
     file.write_text(Window(1.0).to_json() + "\n" + line + "\n")
     with pytest.raises(BadRecording, match="line 2: not a recorded window"):
         list(recorded(file))
+
+
+def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(enforcer: Enforcer) -> None:
+    watching = Watching(Config(), MACHINES["xeon-8380"].machine, Outlets(lambda _: None, lambda _: None, Occupancy))
+    watching.view = View("inet_diag", (("cgroup_skb", "cgroup v2 is not mounted"),))
+
+    class Health:
+        mirror, counters, ready, streaming = Mirror(), Counters(), (True, ""), 0
+
+    Health.watching = watching
+    with server(enforcer.metrics, Health) as served:
+        thread = threading.Thread(target=served.handle_request)
+        thread.start()
+        _, text = enforcer.get("/metrics")
+        thread.join()
+    assert 'numakin_enforcer_collector{name="inet_diag"} 1.0' in text
+    assert 'numakin_enforcer_collector_refused{name="cgroup_skb",reason="cgroup v2 is not mounted"} 1.0' in text
 
 
 class TestDoctor:
