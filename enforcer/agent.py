@@ -58,6 +58,7 @@ class Agent:
         self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
         self.containers: dict[str, local.LocalContainer] = {}
         self.accounts = Accounts()
+        self._free: Mapping[int, int] = {}
         self._released = False
         self.memory_policies = False
         """Whether the runtime can set a memory policy (NRI 0.12 and later)."""
@@ -109,7 +110,7 @@ class Agent:
         if claim is not None:
             self._stand_aside(pod, container, claim)
             return None, []
-        self.occupancy = self.occupancy.with_free_memory(self._node.free_memory())
+        self.refresh_memory()
         decision = self._commit(pod, container, request, "create")
         if not decision.cpus and not decision.mems:
             return None, self._updates(decision.updates)
@@ -214,7 +215,11 @@ class Agent:
         return [pods.update(one.container, machine.cpus, machine.mems) for one in pinned]
 
     def refresh_memory(self) -> None:
-        self.occupancy = self.occupancy.with_free_memory(self._node.free_memory())
+        """Takes the latest reading over; the same one is no work."""
+        free = self._node.free_memory()
+        if free is not self._free:
+            self._free = free
+            self.occupancy = self.occupancy.with_free_memory(free)
 
     # How
 
