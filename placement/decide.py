@@ -4,7 +4,7 @@ The order of doubts, each settled before the next is asked:
   1. does it fit?           CPU, memory, hugepages, own CPUs, with everybody else's requests kept (`room`);
   2. is it settled already? beside its pod's running containers, at its former seat, where the scheduler was promised,
                             where the plan keeps its seat, in this order while it fits there;
-  3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, away from memory pressure, near devices;
+  3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, off memory pressure, near devices;
   4. how near are its kin?  the share of kin weight that would be local, each peer by closeness (`kinship`);
   5. can the rest follow?   room for the expected rest of the group;
   6. how empty is it?       then the fewer seats, then the lowest id, so that equal inputs give equal answers.
