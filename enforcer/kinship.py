@@ -64,17 +64,19 @@ def learned(graph: Graph, roster: Roster) -> dict[str, dict[str, float]]:
 def planned(
     machine: Machine, occupancy: Occupancy, graph: Graph, roster: Roster, previous: Plan | None
 ) -> tuple[Plan, dict[str, NumaSet]]:
-    """A plan for the workloads that are here, and from it the seat of each one's next replica (absent: no advice)."""
+    """A plan for the workloads that are here and whose traffic is known, and from it the seat of each one's next
+    replica (absent: no advice). Of the others nothing is known but their group, which is decide()'s to look at.
+    """
+    weights = graph.rolled_up(roster.workloads).weights()
+    talking = {name for pair, weight in weights.items() if weight > 0 for name in pair}
     members = {
         key: roster.workloads[seat.pod]
         for key, seat in occupancy.seats.items()
-        if seat.opted_in and seat.pod in roster.workloads
+        if seat.opted_in and roster.workloads.get(seat.pod) in talking
     }
     demands = {name: occupancy.seats[key].demand for key, name in members.items()}
     expected = [Workload(name, demand, roster.most.get(name, 1)) for name, demand in demands.items()]
-    plan = make_plan(
-        machine, occupancy, members, expected, graph.rolled_up(roster.workloads).weights(), previous=previous
-    )
+    plan = make_plan(machine, occupancy, members, expected, weights, previous=previous)
     seats = {
         name: plan.seat(machine, occupancy, members, workload=name, demand=demand) for name, demand in demands.items()
     }

@@ -1,5 +1,7 @@
 """From traffic to what the hook decides by."""
 
+import pytest
+
 from enforcer import kinship
 from enforcer.kinship import Roster
 from placement.cpuset import CpuSet, NumaSet
@@ -55,11 +57,24 @@ def test_the_roster_of_the_past_is_bounded() -> None:
     assert len(roster.workloads) <= kinship.MOST_PAST + 1024
 
 
-def test_a_plan_keeps_the_next_replica_with_its_kin() -> None:
+@pytest.fixture
+def machine() -> Machine:
     far = uniform_distances((0, 1))
-    machine = Machine(
-        tuple(NumaNode(one, CpuSet.of(range(8 * one, 8 * one + 8)), 16 << 30, far[one]) for one in (0, 1))
-    )
+    return Machine(tuple(NumaNode(one, CpuSet.of(range(8 * one, 8 * one + 8)), 16 << 30, far[one]) for one in (0, 1)))
+
+
+def test_a_workload_that_was_never_seen_to_talk_stays_its_groups_affair(machine: Machine) -> None:
+    roster = Roster().after(here(("a", "ns/Deployment/a"), ("b", "ns/Deployment/b"), ("c", "ns/Deployment/c")))
+    occupancy = Occupancy()
+    for pod in ("a", "b", "c"):
+        occupancy = occupancy.seated(Seat(pod, pod, "ns/shop", NumaSet.parse("1"), Demand(1000, 1 << 20)))
+    _, nothing_known = kinship.planned(machine, occupancy, seen(), roster, None)
+    assert nothing_known == {}
+    _, seats = kinship.planned(machine, occupancy, seen(("a", "b", 100)), roster, None)
+    assert set(seats) == {"ns/Deployment/a", "ns/Deployment/b"}
+
+
+def test_a_plan_keeps_the_next_replica_with_its_kin(machine: Machine) -> None:
     roster = Roster().after(here(("a", "ns/Deployment/a"), ("b", "ns/Deployment/b"), ("x", "ns/Deployment/x")))
     occupancy = Occupancy()
     for pod, home in (("a", "1"), ("b", "1"), ("x", "0")):
