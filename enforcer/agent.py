@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from enforcer import pods
 from enforcer.accounts import Accounts, names
+from enforcer.learned import Learned
 from enforcer.log import Log
 from enforcer.promises import Promises
 from placement import pools
 from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Decision, Kin, Request, decide
+from placement.decide import Decision, Request, decide
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Problem, opted_in
 from placement.rules import Rules
@@ -48,13 +49,13 @@ class Node:
 
 
 class Agent:
-    """Answers the runtime's events. Public state: `occupancy`, `containers` (opted in or not), `latest` decisions by
-    container, `counts`.
+    """Answers the runtime's events. Public state: `occupancy`, `containers` (opted in or not), `accounts` of what was
+    decided, and what was `learned` from traffic.
     """
 
     def __init__(self, node: Node, promises: Promises) -> None:
         self._node, self._promises = node, promises
-        self._kin: dict[str, Kin] = {}
+        self.learned = Learned()
         self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
         self.containers: dict[str, local.LocalContainer] = {}
         self.accounts = Accounts()
@@ -175,7 +176,7 @@ class Agent:
     def stop_pod_sandbox(self, pod: nri.PodSandbox) -> None:
         self.occupancy = self.occupancy.without_pod(pod.uid)
         self._promises.forget(pod.uid)
-        self._kin.pop(pod.uid, None)
+        self.learned.forget(pod.uid)
 
     # The observer's messages
 
@@ -195,10 +196,6 @@ class Agent:
         told = self._promises.pod_demand(message.pod)
         if told is not None and len(late) == 1 and late[0].key == message.pod:
             self.occupancy = self.occupancy.seated(replace(late[0], demand=told))
-
-    def learn(self, table: Iterable[tuple[str, Kin]]) -> None:
-        """Kin weights from traffic, by pod uid and by workload (for its next replica); replaces what was known."""
-        self._kin = dict(table)
 
     def release(self) -> list[nri.ContainerUpdate]:
         """Gives every pinned container the whole machine back, and pins no more: what comes before an uninstall.
@@ -230,19 +227,10 @@ class Agent:
             request = replace(request, devices=pods.devices_of(container, self._node.device_node))
         return request, problems
 
-    def _kin_of(self, pod: nri.PodSandbox) -> Kin:
-        """The promise's kin, else what traffic taught of the pod, else of its workload."""
-        learned = self._kin.get(pod.uid) or self._kin.get(pods.workload(pod))
-        promised = self._promises.kin(pod.uid)
-        if promised is None or learned is None:
-            return promised or learned or Kin()
-        return replace(
-            promised, weights=promised.weights or learned.weights, planned=promised.planned or learned.planned
-        )
-
     def _commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
-        kin = self._kin_of(pod)
-        decision = decide(self._node.machine, self.occupancy, request, kin)
+        machine = self._node.machine
+        kin = self.learned.kin(machine, self.occupancy, request, self._promises.kin(pod.uid))
+        decision = decide(machine, self.occupancy, request, kin)
         self.occupancy = decision.applied(self.occupancy, request)
         generation = self.occupancy.generation
         self.accounts.decided(pod, container, decision, kin.expected, event=event, at=generation)

@@ -36,8 +36,7 @@ from enforcer.options import configured, run_options
 from enforcer.outbox import Outbox
 from enforcer.promises import Promises
 from enforcer.version import VERSION
-from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Kin
+from placement.cpuset import CpuSet
 from placement.errors import PlacementError
 from placement.topology import LOCAL_DISTANCE, Machine, NumaNode
 from proto import convert
@@ -207,7 +206,9 @@ class Hook:
             self.agent.expect(message.expect)
             self._publish_soon()
         elif kind == "kin":
-            self.agent.learn((row.pod, _kin(row)) for row in message.kin.rows)
+            self.agent.learned.weighed(message.kin)
+        elif kind == "plan":
+            self.agent.learned.planned(message.plan)
 
     def _greet(self, connection: Connection, role: str) -> None:
         if role == "release":
@@ -273,11 +274,6 @@ def _log_failure(answer: UpdateAnswer) -> None:
     if answer.error or answer.failed:
         failed = " ".join(one.container_id for one in answer.failed)
         logger.warning("the runtime did not update containers", error=answer.error, failed=failed)
-
-
-def _kin(row: local.KinTable.Row) -> Kin:
-    weights = {one.pod: one.weight for one in row.kin}
-    return Kin(weights=weights, elsewhere=row.elsewhere, planned=NumaSet.parse(row.seat))
 
 
 def _stop_on_signals(loop: Loop) -> tuple[socket.socket, socket.socket]:

@@ -156,7 +156,7 @@ class Observer:
             self._replicas = Replicas(places, partial(self._stream, heartbeat_s=config.heartbeat_s))
             self._spawn(self._replicas.run)
         if config.observe == "auto" or config.replay:
-            outlets = Outlets(kin=self._learned, traffic=self._seen, occupancy=lambda: self.mirror.occupancy)
+            outlets = Outlets(self._learned, self._planned, self._seen, occupancy=lambda: self.mirror.occupancy)
             self.watching = Watching(config, convert.machine_from(start.machine), outlets)
             self._spawn(self.watching.run)
 
@@ -170,6 +170,9 @@ class Observer:
 
     def _learned(self, table: local.KinTable) -> None:
         self._link.send(local.ToHook(kin=table))
+
+    def _planned(self, plan: local.Plan) -> None:
+        self._link.send(local.ToHook(plan=plan))
 
     def _seen(self, traffic: pb.Traffic) -> None:
         if self._replicas is not None:

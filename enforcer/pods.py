@@ -47,6 +47,7 @@ def request_of(
         opt_in=opt_in,
         demand=own,
         pod_demand=pod_told or _pod_demand(pod, own),
+        workload=workload(pod),
     ), problems
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 
-from enforcer import kinship, windows
+from enforcer import kinship, learned, windows
 from enforcer.config import Config
 from enforcer.log import Log
 from enforcer.observe.duty import DutyCycle
+from enforcer.planner import Planner, Situation
 from enforcer.windows import Live, Window
+from placement.known import Weights
 from placement.occupancy import Occupancy
-from placement.plan import Plan
 from placement.topology import Machine
 from placement.traffic import Deltas, Graph, Tally
 from proto import local_pb2 as local
@@ -51,9 +52,10 @@ class View:
 
 @dataclass(slots=True)
 class Outlets:
-    """Where the watch sends what it learned. Each may be called from the watch's thread."""
+    """Where the watch sends what it learned. Each is called from the watch's thread, `plan` from the planner's."""
 
     kin: Callable[[local.KinTable], None]
+    plan: Callable[[local.Plan], None]
     traffic: Callable[[pb.Traffic], None]
     occupancy: Callable[[], Occupancy]
 
@@ -62,7 +64,7 @@ class Watching:
     """Run `run` in a thread; `hear` hands in the node's containers; `view` is the latest for readers."""
 
     def __init__(self, config: Config, machine: Machine, outlets: Outlets) -> None:
-        self._config, self._machine, self._outlets = config, machine, outlets
+        self._config, self._outlets = config, outlets
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._containers: dict[str, local.LocalContainer] = {}
@@ -70,7 +72,7 @@ class Watching:
         self._roster = kinship.Roster()
         self._tally = Tally(half_life=HALF_LIVES * config.window_s)
         self._deltas = Deltas()
-        self._plan: Plan | None = None
+        self._planner = Planner(machine, lambda plan: outlets.plan(learned.plan_to(plan)))
         self._kept: deque[tuple[int, Window]] = deque(maxlen=KEPT_WINDOWS)
         self.view = View()
 
@@ -85,8 +87,10 @@ class Watching:
 
     def stop(self) -> None:
         self._stop.set()
+        self._planner.stop()
 
     def run(self) -> None:
+        threading.Thread(target=self._planner.run, daemon=True).start()
         try:
             self._replay() if self._config.replay else self._watch()
         except windows.BadRecording as bad:
@@ -135,9 +139,9 @@ class Watching:
         self._tally.add(ours, now)
         self._deltas.add(ours)
         graph = self._tally.graph(now)
-        weights = kinship.learned(graph, self._roster)
-        self._plan, seats = kinship.planned(self._machine, self._outlets.occupancy(), graph, self._roster, self._plan)
-        self._outlets.kin(kinship.table(weights, seats))
+        between = graph.rolled_up(self._roster.workloads).weights()
+        self._outlets.kin(learned.kin_table(kinship.learned(graph.weights(), between, self._roster)))
+        self._plan(between)
         self._tell(window, collector)
         number = self._kept[-1][0] + 1 if self._kept else 1
         self._kept.append((number, window))
@@ -150,6 +154,11 @@ class Watching:
             self.view.unattributed_bytes + window.unattributed_bytes,
             self.view.lost_bytes + window.lost_bytes,
         )
+
+    def _plan(self, between: Weights) -> None:
+        occupancy = self._outlets.occupancy()
+        self._roster = self._roster.seated(occupancy)
+        self._planner.consider(Situation(occupancy, self._roster.expected(between), between))
 
     def _tell(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)

@@ -10,7 +10,7 @@ Read in this order:
                 it is, with `hints` and `policies` of the topology manager), `own` and `pools` (which CPUs), and
                 `decide`, the one function that both halves call, with `decision`, its answer; `explain` tells the
                 whole story
-    ahead       `traffic` (who talks to whom), `plan` (where each workload should live)
+    ahead       `traffic` (who talks to whom), `plan` (where each workload should live), `planning` (how that is found)
 
 Nothing here does I/O, reads a clock, starts a thread or imports anything but the standard library.
 """

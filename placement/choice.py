@@ -80,7 +80,7 @@ def _as_told(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | 
     reasons: list[Reason] = []
     for told, what, broken in (
         (kin.expected, "promised to the scheduler", "promise"),
-        (kin.planned, "planned beside its kin", "plan"),
+        (kin.planned, "planned", "plan"),
     ):
         if not told:
             continue

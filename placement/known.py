@@ -16,6 +16,7 @@ from placement.demand import Demand
 from placement.memory import capacity
 from placement.occupancy import Occupancy
 from placement.partition import Problem
+from placement.tally import EMPTY
 from placement.topology import Machine
 
 REMOTE_SHARE = 0.1
@@ -102,13 +103,16 @@ def problem_of(
 
 def free_room(machine: Machine, occupancy: Occupancy) -> dict[int, Room]:
     """What nobody has asked for, by NUMA node with CPUs."""
-    cpu, memory = occupancy.cpu_load(machine), occupancy.memory_load(machine)
-    room = {}
-    for one in machine.cpu_nodes:
-        mems = machine.nearest_mems(NumaSet.of((one,)))
-        free = sum(capacity(machine, mem) - memory[mem] for mem in mems)
-        room[one] = (len(machine.node(one).cpus - occupancy.reserved) * 1000 - cpu[one], free)
-    return room
+    return {one: room_on(machine, occupancy, one) for one in machine.cpu_nodes}
+
+
+def room_on(machine: Machine, occupancy: Occupancy, numa_node: int) -> Room:
+    """What nobody has asked for on one NUMA node with CPUs, with the memory that is nearest to it."""
+    rows = occupancy.load(machine).rows
+    cpus = (machine.node(numa_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
+    mems = machine.nearest_mems(NumaSet(1 << numa_node))
+    free = sum(capacity(machine, mem) - rows.get(mem, EMPTY).memory for mem in mems)
+    return 1000 * cpus - rows.get(numa_node, EMPTY).cpu, free
 
 
 def fits(demand: Demand, room: Room) -> bool:

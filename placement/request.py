@@ -16,6 +16,7 @@ class Request:
     """A container to place. demand: the container's own; pod_demand: its whole pod's.
 
     devices: for each device that the container gets, the NUMA nodes it is near to; one without any has no say.
+    workload: as `Seat` has it.
     """
 
     pod: str
@@ -25,6 +26,7 @@ class Request:
     demand: Demand
     pod_demand: Demand
     devices: tuple[NumaSet, ...] = ()
+    workload: str = ""
 
     @property
     def seat_key(self) -> str:
@@ -46,6 +48,7 @@ class Request:
             pool=self.pool,
             alone=self.opt_in.alone,
             size=self.opt_in.size,
+            workload=self.workload,
         )
 
     @property

@@ -26,6 +26,7 @@ class Seat:
     group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
     parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
     with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not told.
+    workload: NAMESPACE/KIND/NAME of the controller that owns the pod, empty: not told.
     """
 
     key: str
@@ -37,6 +38,7 @@ class Seat:
     pool: Pool = Pool.SHARED
     alone: bool = False
     size: int = 0
+    workload: str = ""
 
     @property
     def opted_in(self) -> bool:

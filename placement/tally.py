@@ -26,6 +26,9 @@ class Row(NamedTuple):
 
 EMPTY = Row()
 
+WIDE = -1
+"""In the place of a NUMA node's id: on several of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -105,6 +108,7 @@ class Directory:
     """Seats' keys by pod and by group, containers' ids by seat, and the CPUs that some container has for itself.
 
     special: keys of seats outside the shared pool, or that want to be alone. sized: of those whose group told its size.
+    sitting: how many seats of each workload are on each NUMA node, those on several under WIDE.
     """
 
     by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -113,6 +117,7 @@ class Directory:
     special: tuple[str, ...] = ()
     sized: tuple[str, ...] = ()
     exclusive: int = 0
+    sitting: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
     def changed(
         self,
@@ -121,18 +126,20 @@ class Directory:
     ) -> Directory:
         """After these changes, each (before, after)."""
         by_pod, by_group, by_seat = dict(self.by_pod), dict(self.by_group), dict(self.by_seat)
-        special, sized, exclusive = self.special, self.sized, self.exclusive
+        special, sized, exclusive, sitting = self.special, self.sized, self.exclusive, dict(self.sitting)
         for before, after in seats:
             if before is not None:
                 _remove(by_pod, before.pod, before.key)
                 _remove(by_group, before.group, before.key)
                 special = tuple(key for key in special if key != before.key)
                 sized = tuple(key for key in sized if key != before.key)
+                _count(sitting, before, -1)
             if after is not None:
                 _add(by_pod, after.pod, after.key)
                 _add(by_group, after.group, after.key)
                 special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
                 sized += (after.key,) if after.size and after.group else ()
+                _count(sitting, after, 1)
         changes = tuple(holdings)
         for old, _ in changes:  # all that go before any that come: CPUs may pass from one to another
             if old is not None:
@@ -142,7 +149,21 @@ class Directory:
             if new is not None:
                 _add(by_seat, new.seat, new.container)
                 exclusive |= new.exclusive.mask
-        return Directory(by_pod, by_group, by_seat, special, sized, exclusive)
+        return Directory(by_pod, by_group, by_seat, special, sized, exclusive, sitting)
+
+
+def _count(sitting: dict[str, Mapping[int, int]], seat: Seat, more: int) -> None:
+    if not seat.workload:
+        return
+    place = seat.numa_nodes.lowest if len(seat.numa_nodes) == 1 else WIDE
+    before = sitting.get(seat.workload, {})
+    after = {**before, place: before.get(place, 0) + more}
+    if not after[place]:
+        del after[place]
+    if after:
+        sitting[seat.workload] = after
+    else:
+        sitting.pop(seat.workload, None)
 
 
 def _add(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:

@@ -105,6 +105,7 @@ def seat_to(seat: Seat) -> pb.Seat:
         pool="" if seat.pool is Pool.SHARED else seat.pool,
         alone=seat.alone,
         size=seat.size,
+        workload=seat.workload,
     )
 
 
@@ -120,6 +121,7 @@ def seat_from(message: pb.Seat) -> Seat:
         pool=_POOLS.get(message.pool, Pool.SHARED),
         alone=message.alone,
         size=message.size,
+        workload=message.workload,
     )
 
 

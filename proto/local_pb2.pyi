@@ -20,14 +20,16 @@ class FromHook(_message.Message):
     def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
 
 class ToHook(_message.Message):
-    __slots__ = ("who", "expect", "kin")
+    __slots__ = ("who", "expect", "kin", "plan")
     WHO_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
     KIN_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
     who: Who
     expect: _report_pb2.Expect
     kin: KinTable
-    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ...) -> None: ...
+    plan: Plan
+    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ...) -> None: ...
 
 class Who(_message.Message):
     __slots__ = ("role",)
@@ -92,21 +94,50 @@ class LocalContainer(_message.Message):
 class KinTable(_message.Message):
     __slots__ = ("rows", "generation")
     class Row(_message.Message):
-        __slots__ = ("pod", "kin", "elsewhere", "seat")
+        __slots__ = ("pod", "kin", "elsewhere")
         POD_FIELD_NUMBER: _ClassVar[int]
         KIN_FIELD_NUMBER: _ClassVar[int]
         ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
-        SEAT_FIELD_NUMBER: _ClassVar[int]
         pod: str
         kin: _containers.RepeatedCompositeFieldContainer[_report_pb2.KinWeight]
         elsewhere: float
-        seat: str
-        def __init__(self, pod: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[_report_pb2.KinWeight, _Mapping]]] = ..., elsewhere: _Optional[float] = ..., seat: _Optional[str] = ...) -> None: ...
+        def __init__(self, pod: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[_report_pb2.KinWeight, _Mapping]]] = ..., elsewhere: _Optional[float] = ...) -> None: ...
     ROWS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     rows: _containers.RepeatedCompositeFieldContainer[KinTable.Row]
     generation: int
     def __init__(self, rows: _Optional[_Iterable[_Union[KinTable.Row, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class Plan(_message.Message):
+    __slots__ = ("workloads",)
+    class Seats(_message.Message):
+        __slots__ = ("numa_node", "count")
+        NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
+        COUNT_FIELD_NUMBER: _ClassVar[int]
+        numa_node: int
+        count: int
+        def __init__(self, numa_node: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+    class Workload(_message.Message):
+        __slots__ = ("name", "seats", "pulls", "demand")
+        class PullsEntry(_message.Message):
+            __slots__ = ("key", "value")
+            KEY_FIELD_NUMBER: _ClassVar[int]
+            VALUE_FIELD_NUMBER: _ClassVar[int]
+            key: int
+            value: float
+            def __init__(self, key: _Optional[int] = ..., value: _Optional[float] = ...) -> None: ...
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        SEATS_FIELD_NUMBER: _ClassVar[int]
+        PULLS_FIELD_NUMBER: _ClassVar[int]
+        DEMAND_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        seats: _containers.RepeatedCompositeFieldContainer[Plan.Seats]
+        pulls: _containers.ScalarMap[int, float]
+        demand: _report_pb2.Demand
+        def __init__(self, name: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Plan.Seats, _Mapping]]] = ..., pulls: _Optional[_Mapping[int, float]] = ..., demand: _Optional[_Union[_report_pb2.Demand, _Mapping]] = ...) -> None: ...
+    WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    workloads: _containers.RepeatedCompositeFieldContainer[Plan.Workload]
+    def __init__(self, workloads: _Optional[_Iterable[_Union[Plan.Workload, _Mapping]]] = ...) -> None: ...
 
 class Status(_message.Message):
     __slots__ = ("json",)

@@ -139,7 +139,7 @@ class Demand(_message.Message):
     def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Seat(_message.Message):
-    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size")
+    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size", "workload")
     KEY_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +149,7 @@ class Seat(_message.Message):
     POOL_FIELD_NUMBER: _ClassVar[int]
     ALONE_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     key: str
     pod: str
     group: str
@@ -158,7 +159,8 @@ class Seat(_message.Message):
     pool: str
     alone: bool
     size: int
-    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ...) -> None: ...
+    workload: str
+    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ..., workload: _Optional[str] = ...) -> None: ...
 
 class Part(_message.Message):
     __slots__ = ("numa_node", "cpu_milli", "memory")

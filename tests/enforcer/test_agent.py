@@ -3,10 +3,10 @@
 import pytest
 
 from enforcer.agent import Agent, Node
+from enforcer.learned import kin_table
 from enforcer.pods import MARK
 from enforcer.promises import Promises
 from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Kin
 from placement.topology import Machine, NumaNode, uniform_distances
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
@@ -203,7 +203,7 @@ def test_the_room_of_an_ended_pod_is_free(world: World) -> None:
 
 def learned(world: World, key: str, weights: dict[str, float]) -> None:
     """What the observer would hand over."""
-    world.agent.learn([(key, Kin(weights=weights))])
+    world.agent.learned.weighed(kin_table({key: weights}))
 
 
 class TestLearned:

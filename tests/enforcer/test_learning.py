@@ -108,7 +108,7 @@ def test_a_broken_recording_is_refused_with_its_line(tmp_path: Path, line: str) 
 
 
 def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(enforcer: Enforcer) -> None:
-    watching = Watching(Config(), MACHINES["xeon-8380"].machine, Outlets(lambda _: None, lambda _: None, Occupancy))
+    watching = Watching(Config(), MACHINES["xeon-8380"].machine, Outlets(*[lambda _: None] * 3, Occupancy))
     watching.view = View("inet_diag", (("cgroup_skb", "cgroup v2 is not mounted"),))
 
     class Health:

@@ -23,14 +23,17 @@ def demand(
 
 
 def asks(pod: str, cpu: float = 1, memory: float = 1, **wishes: Any) -> Request:
-    """A one-container pod of shop/web; wishes: fields of OptIn (its `memory` as `mems`), of `demand`, or `devices`."""
+    """A one-container pod of shop/web; wishes: fields of OptIn (its `memory` as `mems`), of `demand`, `devices`, or
+    `workload`.
+    """
     own = demand(cpu, memory, wishes.pop("limit", 0), wishes.pop("hugepages", None))
     devices = tuple(NumaSet.parse(one) for one in wishes.pop("devices", ()))
     if "mems" in wishes:
         wishes["memory"] = wishes.pop("mems")
     name, whole = wishes.pop("name", "main"), wishes.pop("pod_demand", own)
+    workload = wishes.pop("workload", "")
     opt_in = OptIn(wishes.pop("group", "shop/web"), **wishes)
-    return Request(pod, f"{pod}-{name}", name, opt_in, own, whole, devices)
+    return Request(pod, f"{pod}-{name}", name, opt_in, own, whole, devices, workload)
 
 
 def settle(

@@ -176,7 +176,7 @@ class TestSettled:
         planned = Kin(planned=nodes("3"))
         decision = decide(KUNPENG, before, asks("b"), planned)
         assert decision.numa_nodes == nodes("3")
-        assert str(decision.reasons[0]) == "planned beside its kin: NUMA node 3"
+        assert str(decision.reasons[0]) == "planned: NUMA node 3"
         assert decide(KUNPENG, before, asks("b"), replace(planned, expected=nodes("2"))).numa_nodes == nodes("2")
 
     def test_a_planned_seat_that_is_full_draws_to_its_neighbour(self):
