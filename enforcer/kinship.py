@@ -16,53 +16,54 @@ from proto import local_pb2 as local
 MOST_PAST = 2048
 """Pods that are gone and still stand for their workload's traffic; the oldest go first."""
 
-FAINT = 1e-3
-"""A workload without a pod keeps its seats while it had this share of all known traffic: with a tenth of it, for some
-seven half-lives after its last pod has gone.
+PERIOD = 60
+"""Windows. As many replicas of a workload are expected as there were at most in this period and the one before: ten to
+twenty minutes, which a rolling update or a node's drain may take.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Which pods are here and opted in, which workload each belongs or belonged to, and of each workload the most
-    replicas seen and what the newest one asked for.
+    """Which pods are here and opted in, and which workload each belongs or belonged to.
+
+    most, before: of each workload the most replicas seen in this period and in the last one. demands: what its newest
+    replica asked for. age: windows of this period.
     """
 
     present: frozenset[str] = frozenset()
     workloads: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
+    before: Mapping[str, int] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
+    age: int = 0
 
     def after(self, containers: Iterable[local.LocalContainer]) -> Roster:
         """With the containers of now; pods that are gone keep their workload for a while."""
         now = {one.pod: one.workload for one in containers if one.opted_in}
         past = [(pod, name) for pod, name in self.workloads.items() if pod not in now]
         workloads = {**dict(past[-MOST_PAST:]), **now}
-        counts = Counter(now.values())
-        known = set(workloads.values())
-        most = {name: max(counts[name], self.most.get(name, 0)) for name in known}
-        demands = {name: demand for name, demand in self.demands.items() if name in known}
-        return Roster(frozenset(now), workloads, most, demands)
+        most = {name: max(count, self.most.get(name, 0)) for name, count in Counter(now.values()).items()}
+        return replace(self, present=frozenset(now), workloads=workloads, most={**self.most, **most})
 
-    def seated(self, occupancy: Occupancy) -> Roster:
-        """With what the members ask for that sit there; workloads without one keep what theirs asked for."""
-        asked = {seat.workload: seat.demand for seat in occupancy.seats.values() if seat.workload in self.most}
-        return replace(self, demands={**self.demands, **asked})
+    def over_a_window(self, occupancy: Occupancy) -> Roster:
+        """A window later, with what the members ask for that sit there."""
+        asked = {seat.workload: seat.demand for seat in occupancy.seats.values() if seat.workload}
+        later = replace(self, demands={**self.demands, **asked}, age=self.age + 1)
+        if later.age < PERIOD:
+            return later
+        now = Counter(self.workloads[pod] for pod in self.present)
+        kept = {name: demand for name, demand in later.demands.items() if name in self.most}
+        return replace(later, most=now, before=self.most, demands=kept, age=0)
 
     def expected(self, weights: Weights) -> list[Workload]:
-        """The workloads whose traffic is known: those that are here, and those that are gone but not long ago. Of the
-        others nothing is known but their group, which is decide()'s to look at.
+        """The workloads whose traffic is known, those too whose pods are gone, but not for long. Of the others nothing
+        is known but their group, which is decide()'s to look at. weights: of pairs of workloads.
         """
-        traffic: defaultdict[str, float] = defaultdict(float)
-        for pair, weight in weights.items():
-            for name in set(pair):
-                traffic[name] += weight
-        least = FAINT * sum(weights.values())
-        here = {self.workloads[pod] for pod in self.present}
+        talking = {name for pair, weight in weights.items() if weight > 0 for name in pair}
         return [
-            Workload(name, demand, self.most[name])
+            Workload(name, demand, max(self.most.get(name, 0), self.before.get(name, 0)))
             for name, demand in self.demands.items()
-            if traffic[name] > (0 if name in here else least)
+            if name in talking and (name in self.most or name in self.before)
         ]
 
 
@@ -85,11 +86,6 @@ def learned(weights: Weights, between: Weights, roster: Roster) -> dict[str, dic
             if roster.workloads[pod] in peers
         }
     return {key: weights for key, weights in found.items() if weights}
-
-
-def members(occupancy: Occupancy) -> dict[str, str]:
-    """The workload of each seat key that belongs to one."""
-    return {key: seat.workload for key, seat in occupancy.seats.items() if seat.workload}
 
 
 def _neighbours(pairs: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:

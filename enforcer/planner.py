@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from enforcer import kinship
 from enforcer.log import Log
 from placement.known import Weights, Workload
 from placement.occupancy import Occupancy
@@ -30,6 +29,15 @@ class Situation:
     occupancy: Occupancy
     workloads: Sequence[Workload]
     weights: Weights
+
+
+def planned(machine: Machine, situation: Situation, previous: Plan | None, effort: int) -> Plan:
+    """The plan around the members that sit there."""
+    occupancy = situation.occupancy
+    members = {key: seat.workload for key, seat in occupancy.seats.items() if seat.workload}
+    return make_plan(
+        machine, occupancy, members, situation.workloads, situation.weights, previous=previous, effort=effort
+    )
 
 
 class Planner:
@@ -71,15 +79,7 @@ class Planner:
     def _planned(self, situation: Situation) -> Plan:
         began = time.monotonic()
         thorough = began >= self._rests_until
-        self._plan = make_plan(
-            self._machine,
-            situation.occupancy,
-            kinship.members(situation.occupancy),
-            situation.workloads,
-            situation.weights,
-            previous=self._plan,
-            effort=EFFORT if thorough else AT_ONCE,
-        )
+        self._plan = planned(self._machine, situation, self._plan, EFFORT if thorough else AT_ONCE)
         if thorough:
             now = time.monotonic()
             self._rests_until = now + REST * (now - began)

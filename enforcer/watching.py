@@ -157,7 +157,7 @@ class Watching:
 
     def _plan(self, between: Weights) -> None:
         occupancy = self._outlets.occupancy()
-        self._roster = self._roster.seated(occupancy)
+        self._roster = self._roster.over_a_window(occupancy)
         self._planner.consider(Situation(occupancy, self._roster.expected(between), between))
 
     def _tell(self, window: Window, collector: str) -> None:

@@ -7,7 +7,6 @@ distance, until it fits.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,21 +14,26 @@ from random import Random
 
 from benchmarks.quality.arrivals import Event
 from benchmarks.quality.scenario import Pair, Scenario, Service
+from enforcer import kinship
+from enforcer.kinship import PERIOD, Roster
+from enforcer.learned import Learned, kin_table, plan_to
+from enforcer.planner import Situation, planned
 from placement import optin
 from placement.cpuset import NumaSet
 from placement.decide import decide
-from placement.known import Workload
 from placement.occupancy import Occupancy, Seat
-from placement.plan import AT_ONCE, EFFORT, Plan, make_plan
+from placement.plan import Plan
+from placement.planning import AT_ONCE, EFFORT
 from placement.request import Kin, Request
 from placement.topology import Machine
+from proto import local_pb2 as local
 
 OPT_IN, _ = optin.parse("shop", {optin.GROUP_KEY: optin.AUTO})
 """All that the members' owners have written."""
 
 
-FOLLOWS = 16
-"""Joins that a thorough plan takes to follow a quick one."""
+WINDOW = 32
+"""Joins between two renewals of what the hook is handed: a burst, at the enforcer's ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,77 +70,81 @@ class Decided:
             if workload in peers
         }
 
-    def commit(self, view: View, kin: Kin) -> tuple[Occupancy, bool]:
+    def request(self, view: View) -> Request:
         assert OPT_IN is not None
         pod, demand = view.event.pod, view.service.demand
-        request = Request(pod, f"{pod}/main", "main", OPT_IN, demand, demand)
+        return Request(pod, f"{pod}/main", "main", OPT_IN, demand, demand, workload=view.event.workload)
+
+    def commit(self, view: View, kin: Kin) -> tuple[Occupancy, bool]:
+        request = self.request(view)
         decision = decide(view.scenario.machine, view.occupancy, request, kin)
         return decision.applied(view.occupancy, request), decision.fits
 
 
 class Planned(Decided):
-    """numakin as it runs: the learned graph, and a plan made ahead of the first arrival for the replicas of the earlier
-    life.
+    """numakin as it runs on a node: the enforcer's own path from the learned graph to a newcomer's kin, but for the
+    threads.
 
-    A thorough plan is made when a round begins, for the replicas that ran when the last one ended. A member that is one
-    more than expected gets a quick one when it is seen, and a thorough one follows some joins later.
+    The observer's tables come over the wire when a round begins, with a thorough plan, and every WINDOW joins, with one
+    made at once, as when the thorough one rests. In between the hook follows them by itself. The first plan is for the
+    replicas of the earlier life, which have just gone; between rounds so much time passes that only those are expected
+    who ran when the last one ended.
     """
 
     def __init__(self, scenario: Scenario, learned: Mapping[Pair, float], then: Scenario) -> None:
-        super().__init__(learned)
-        self._learned = learned
-        self._scenario = scenario
-        self._expected = Counter({one.name: one.replicas for one in then.services})
-        self._last: Counter[str] = Counter()
-        self._round = 0
-        self._due: int | None = None
-        self.plan = first_plan(scenario.machine, then, tuple(sorted(learned.items())))
+        super().__init__({})
+        self._between = learned
+        self._roster = _gone(then)
+        self._hook = Learned()
+        self._round = self._joins = 0
+        self._ended = Occupancy()
+        self._plan = first_plan(scenario.machine, then, tuple(sorted(learned.items())))
+        self._hand_over()
 
     def __call__(self, view: View) -> tuple[Occupancy, bool]:
-        self._look(view)
-        weights = self.kin_weights(view)
-        seat = self.plan.seat(
-            view.scenario.machine,
-            view.occupancy,
-            view.members,
-            workload=view.event.workload,
-            demand=view.service.demand,
-            weights=weights,
-        )
-        return self.commit(view, Kin(weights, planned=seat))
-
-    def _look(self, view: View) -> None:
-        present = Counter(view.members.values())
-        present[view.event.workload] += 1
         if view.event.round != self._round:
-            self._round, self._expected = view.event.round, self._last
-            self._replan(view, EFFORT)
-        elif self._due == 0:
-            self._replan(view, EFFORT)
-        if present[view.event.workload] > self._expected[view.event.workload]:
-            self._expected |= present
-            due = FOLLOWS if self._due is None else self._due
-            self._replan(view, AT_ONCE)
-            self._due = due
-        if self._due is not None:
-            self._due -= 1
-        self._last = present
+            for _ in range(2 * PERIOD):
+                self._roster = _seen(self._roster, self._ended)
+            self._learn(view, EFFORT)
+        elif self._joins == WINDOW:
+            self._learn(view, AT_ONCE)
+        self._joins += 1
+        request = self.request(view)
+        kin = self._hook.kin(view.scenario.machine, view.occupancy, request, None)
+        self._ended, fits = self.commit(view, kin)
+        return self._ended, fits
 
-    def _replan(self, view: View, effort: int) -> None:
-        services = self._scenario.by_name
-        workloads = [Workload(name, services[name].demand, count) for name, count in self._expected.items() if count]
-        machine = self._scenario.machine
-        self.plan = make_plan(
-            machine, view.occupancy, view.members, workloads, self._learned, previous=self.plan, effort=effort
-        )
-        self._due = None
+    def _learn(self, view: View, effort: int) -> None:
+        self._round, self._joins = view.event.round, 0
+        self._roster = _seen(self._roster, view.occupancy)
+        situation = Situation(view.occupancy, self._roster.expected(self._between), self._between)
+        self._plan = planned(view.scenario.machine, situation, self._plan, effort)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        weights = kin_table(kinship.learned({}, self._between, self._roster)).SerializeToString()
+        self._hook.weighed(local.KinTable.FromString(weights))
+        self._hook.planned(local.Plan.FromString(plan_to(self._plan).SerializeToString()))
+
+
+def _gone(then: Scenario) -> Roster:
+    """What is left of the earlier life: who was there, how many, and what they asked for."""
+    pods = [(f"then/{one.name}#{number}", one) for one in then.services for number in range(one.replicas)]
+    seats = {pod: Seat(pod, pod, "", NumaSet(1), one.demand, workload=one.name) for pod, one in pods}
+    return _seen(Roster(), Occupancy(seats)).after(())
+
+
+def _seen(roster: Roster, occupancy: Occupancy) -> Roster:
+    """A window later, with all who sit there."""
+    here = [local.LocalContainer(pod=one.pod, workload=one.workload, opted_in=True) for one in occupancy.seats.values()]
+    return roster.after(here).over_a_window(occupancy)
 
 
 @lru_cache(maxsize=2)
 def first_plan(machine: Machine, then: Scenario, learned: tuple[tuple[Pair, float], ...]) -> Plan:
     """On the empty machine: the same for all orders in which the same members come."""
-    workloads = [Workload(one.name, one.demand, one.replicas) for one in then.services if one.replicas]
-    return make_plan(machine, Occupancy(), {}, workloads, dict(learned))
+    between = dict(learned)
+    return planned(machine, Situation(Occupancy(), _gone(then).expected(between), between), None, EFFORT)
 
 
 class Rule:

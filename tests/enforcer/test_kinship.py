@@ -1,5 +1,7 @@
 """From traffic to what the hook decides by."""
 
+import pytest
+
 from enforcer import kinship
 from enforcer.kinship import Roster
 from placement.cpuset import NumaSet
@@ -77,9 +79,9 @@ TALK = {("ns/Deployment/a", "ns/Deployment/b"): 100.0}
 class TestExpected:
     """The workloads that a plan has seats for."""
 
-    def test_as_many_replicas_as_there_ever_were_each_asking_what_the_newest_did(self) -> None:
-        roster = Roster().after(here(*PODS)).seated(seated(*PODS))
-        roster = roster.after(here(*PODS[1:])).seated(seated(*PODS[1:], demand=TWO))
+    def test_as_many_replicas_as_there_were_lately_each_asking_what_the_newest_did(self) -> None:
+        roster = Roster().after(here(*PODS)).over_a_window(seated(*PODS))
+        roster = roster.after(here(*PODS[1:])).over_a_window(seated(*PODS[1:], demand=TWO))
         assert sorted(roster.expected(TALK), key=lambda one: one.name) == [
             Workload("ns/Deployment/a", TWO, 2),
             Workload("ns/Deployment/b", TWO, 1),
@@ -87,19 +89,16 @@ class TestExpected:
 
     def test_a_workload_that_was_never_seen_to_talk_stays_its_groups_affair(self) -> None:
         pods = (*PODS, ("c1", "ns/Deployment/c"))
-        roster = Roster().after(here(*pods)).seated(seated(*pods))
+        roster = Roster().after(here(*pods)).over_a_window(seated(*pods))
         assert roster.expected({}) == []
         assert {one.name for one in roster.expected(TALK)} == {"ns/Deployment/a", "ns/Deployment/b"}
 
-    def test_a_workload_without_a_pod_keeps_its_seats_until_its_traffic_has_faded(self) -> None:
-        roster = Roster().after(here(*PODS)).seated(seated(*PODS))
-        roster = roster.after(here(*PODS[:2])).seated(seated(*PODS[:2]))
-        assert Workload("ns/Deployment/b", ONE, 1) in roster.expected(TALK)
-        faded = {("ns/Deployment/a", "ns/Deployment/a"): 1.0, **dict.fromkeys(TALK, kinship.FAINT / 2)}
-        assert {one.name for one in roster.expected(faded)} == {"ns/Deployment/a"}
-
-    def test_of_a_workload_that_is_forgotten_nothing_is_expected(self) -> None:
-        roster = Roster().after(here(("a1", "ns/Deployment/a"))).seated(seated(("a1", "ns/Deployment/a")))
-        for start in range(0, 2 * kinship.MOST_PAST, 1024):
-            roster = roster.after(here(*((f"p{number}", "ns/Job/b") for number in range(start, start + 1024))))
-        assert roster.demands == {}
+    @pytest.mark.parametrize("age", [0, 1, kinship.PERIOD - 1])
+    def test_who_is_gone_is_expected_for_a_period_at_least_and_two_at_most(self, age: int) -> None:
+        roster = Roster(age=age).after(here(*PODS)).over_a_window(seated(*PODS)).after(here(*PODS[:1]))
+        both = [Workload("ns/Deployment/a", ONE, 2), Workload("ns/Deployment/b", ONE, 1)]
+        for window in range(2 * kinship.PERIOD):
+            assert window >= kinship.PERIOD or roster.expected(TALK) == both
+            roster = roster.over_a_window(seated(*PODS[:1]))
+        assert roster.expected(TALK) == [Workload("ns/Deployment/a", ONE, 1)]
+        assert set(roster.demands) == {"ns/Deployment/a"}

@@ -78,6 +78,17 @@ class TestSeat:
         before = sit(EMPTY, "cart-0", str(home(plan, "cart")))
         assert seat(plan, KUNPENG, before, "cart") == home(plan, "db")
 
+    def test_one_more_of_those_who_talk_much_takes_the_kept_seat_of_one_who_talks_little(self):
+        plan = Plan(
+            {"web": (PlannedSeats(nodes("0"), 1),), "idle": (PlannedSeats(nodes("0"), 1),)},
+            {"web": {0: 9.0, 1: 1.0}, "idle": {0: 2.0, 1: 0.0}},
+            {"web": demand(2), "idle": demand(2)},
+        )
+        before = sit(EMPTY, "web-0", "0")
+        assert seat(plan, SMALL, before, "web") == nodes("0")
+        dear = Plan(plan.seats, {**plan.pulls, "idle": {0: 9.5, 1: 0.0}}, plan.demands)
+        assert seat(dear, SMALL, before, "web") == nodes("1")
+
     def test_a_stranger_leaves_kept_seats_free(self):
         plan = planned(SMALL, cpu=4, names=("db",))
         assert seat(plan, SMALL, EMPTY, "batch") not in (NumaSet(), home(plan, "db"))
@@ -137,19 +148,28 @@ class TestSums:
 
 
 def counted(plan: Plan, occupancy: Occupancy, workload: str, cpu: float) -> NumaSet:
-    """The rule of `Plan.seat`, by looking at every seat."""
+    """The rule of `Plan.seat`, by looking at every seat; memory is plenty."""
     anew = Occupancy(occupancy.seats)
-    vacant = {name: list(_vacant(plan, anew, name)) for name in NAMES}
+    vacant = {name: _vacant(plan, anew, name) for name in NAMES}
     room = {one: cpus // 1000 for one, (cpus, _) in free_room(KUNPENG, anew).items()}
     for one in vacant.get(workload, []):
         if room[one] >= cpu:
             return nodes(str(one))
-    for name in NAMES:
-        for one in vacant[name] if name != workload else []:
-            room[one] -= 8
-    pulls = plan.pulls.get(workload, {})
-    fitting = [one for one, free in room.items() if free >= cpu]
-    return NumaSet.of(sorted(fitting, key=lambda one: (-pulls.get(one, 0.0), -room[one], one))[:1])
+    worth = {}
+    for one in [one for one in room if room[one] >= cpu]:
+        kept = sorted(
+            _loss(plan, name, one) for name in NAMES if name != workload for seat in vacant[name] if seat == one
+        )
+        left = room[one] - cpu - 8 * len(kept)
+        go = [loss for at, loss in enumerate(kept) if left + 8 * at < 0]
+        if workload in NAMES or not go:
+            worth[one] = plan.pulls.get(workload, {}).get(one, 0.0) - sum(go), left
+    return NumaSet.of(sorted(worth, key=lambda one: (-worth[one][0], -worth[one][1], one))[:1])
+
+
+def _loss(plan: Plan, name: str, numa_node: int) -> float:
+    pulls = plan.pulls[name]
+    return max(0.0, pulls[numa_node] - max(pull for one, pull in pulls.items() if one != numa_node))
 
 
 def _vacant(plan: Plan, occupancy: Occupancy, name: str):
