@@ -14,14 +14,14 @@ from enforcer.accounts import Accounts, names
 from enforcer.learned import Learned
 from enforcer.log import Log
 from enforcer.promises import Promises
+from enforcer.residents import Residents
 from placement import pools
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Decision, Request, decide
 from placement.occupancy import Holding, Occupancy, Seat
-from placement.optin import Problem, opted_in
+from placement.optin import Problem
 from placement.rules import Rules
 from placement.topology import Machine
-from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 
@@ -49,15 +49,15 @@ class Node:
 
 
 class Agent:
-    """Answers the runtime's events. Public state: `occupancy`, `containers` (opted in or not), `accounts` of what was
-    decided, and what was `learned` from traffic.
+    """Answers the runtime's events. Public state: `occupancy`, its `residents`, `accounts` of what was decided, and
+    what was `learned` from traffic.
     """
 
     def __init__(self, node: Node, promises: Promises) -> None:
         self._node, self._promises = node, promises
         self.learned = Learned()
         self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
-        self.containers: dict[str, local.LocalContainer] = {}
+        self.residents = Residents()
         self.accounts = Accounts()
         self._free: Mapping[int, int] = {}
         self._released = False
@@ -72,7 +72,7 @@ class Agent:
         """Takes what runs as it is; answers with updates for members that are not pinned yet."""
         by_id = {pod.id: pod for pod in sandboxes}
         uids = {pod.uid for pod in sandboxes}
-        before, self.containers = self.occupancy, {}
+        before, self.residents = self.occupancy, Residents()
         kept = {key: seat for key, seat in before.seats.items() if seat.pod in uids and seat.opted_in}
         self.occupancy = replace(
             before, seats=kept, holdings={}, free_memory=self._node.free_memory(), generation=before.generation + 1
@@ -100,7 +100,7 @@ class Agent:
         self, pod: nri.PodSandbox, container: nri.Container
     ) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
         """The new container's cpuset, and what it changes for others; (None, []) for whoever has not opted in."""
-        self._know(pod, container)
+        self.residents.met(pod, container)
         request, problems = self._request(pod, container)
         for problem in problems:
             self.accounts.complained(pod, problem)
@@ -143,7 +143,7 @@ class Agent:
 
     def start_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """The container's process is known from here on."""
-        self._know(pod, container)
+        self.residents.met(pod, container)
 
     def post_start_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """An update for a container that started with another cpuset than it was given: the runtime takes one for a
@@ -160,7 +160,7 @@ class Agent:
 
     def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Its CPUs are free at once; its pod's seat stays for an in-place restart."""
-        self.containers.pop(container.id, None)
+        self.residents.gone(container.id)
         self.accounts.forget(container.id)
         before = self.occupancy
         self.occupancy = self.occupancy.without_holding(container.id).without_seat(container.id)
@@ -238,7 +238,7 @@ class Agent:
 
     def _adopt(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
         """Takes a running container as it is; its request when it is a member that still has to be placed."""
-        self._know(pod, container)
+        self.residents.met(pod, container)
         request, problems = self._request(pod, container)
         for problem in problems:
             self.accounts.complained(pod, problem)
@@ -285,7 +285,7 @@ class Agent:
             told - self.occupancy.exclusive,
             foreign=claim is not None,
         )
-        self.occupancy = self.occupancy.seated(seat).held(holding)
+        self.occupancy = self.occupancy.changed(seats={seat.key: seat}, holdings={container.id: holding})
 
     def _stand_aside(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         self.occupancy = self.occupancy.without_holding(container.id)
@@ -306,23 +306,6 @@ class Agent:
                 self.occupancy = self.occupancy.held(replace(holding, cpus=cpus))
             updates.append(pods.update(container, cpus, NumaSet()))
         return updates
-
-    def _know(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        network = next((one.path for one in container.linux.namespaces if one.type == "network"), "")
-        self.containers[container.id] = local.LocalContainer(
-            id=container.id,
-            name=container.name,
-            pod=pod.uid,
-            pod_name=pod.name,
-            namespace=pod.namespace,
-            pid=container.pid,
-            cgroups_path=container.linux.cgroups_path,
-            host_network=not any(one.type == "network" for one in pod.linux.namespaces),
-            netns=network,
-            ips=list(pod.ips),
-            opted_in=opted_in(pod.annotations),
-            workload=pods.workload(pod),
-        )
 
 
 def _claimed(claim: pods.Claim) -> CpuSet:

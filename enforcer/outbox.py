@@ -25,7 +25,7 @@ class Outbox:
         """Everything as it is now; what was not told yet to others stays news for them."""
         return [
             local.FromHook(report=journal.whole(self._agent.occupancy, (), registered=self.registered)),
-            local.FromHook(containers=local.Containers(whole=True, containers=self._agent.containers.values())),
+            local.FromHook(containers=local.Containers(whole=True, containers=self._agent.residents.now().values())),
         ]
 
     def news(self) -> list[local.FromHook]:
@@ -46,7 +46,7 @@ class Outbox:
         return [local.FromHook(report=report)]
 
     def _containers(self) -> list[local.FromHook]:
-        now = self._agent.containers
+        now = self._agent.residents.now()
         changed = [one for key, one in now.items() if self._told_containers.get(key) != one]
         gone = [key for key in self._told_containers if key not in now]
         if not changed and not gone:

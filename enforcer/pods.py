@@ -101,10 +101,11 @@ def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
 
 def adjustment(cpus: CpuSet, mems: NumaSet) -> nri.ContainerAdjustment:
     """The answer to CreateContainer; an empty set is left as it is."""
-    adjust = nri.ContainerAdjustment(annotations={MARK: f"cpus={cpus} mems={mems}"})
-    adjust.linux.resources.cpu.cpus = str(cpus)
-    adjust.linux.resources.cpu.mems = str(mems)
-    return adjust
+    cpu = nri.LinuxCPU(cpus=str(cpus), mems=str(mems))
+    mark = f"cpus={cpu.cpus} mems={cpu.mems}"
+    return nri.ContainerAdjustment(
+        annotations={MARK: mark}, linux=nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))
+    )
 
 
 def set_memory_policy(adjust: nri.ContainerAdjustment, policy: MemoryPolicy) -> None:

@@ -61,8 +61,7 @@ class Decision:
 
     def seat(self, request: Request) -> Seat:
         """The room that the pod (in container scope: the container) has from now on."""
-        seat = request.seat(self.numa_nodes, self.parts)
-        return seat if self.seat_demand is None else replace(seat, demand=self.seat_demand)
+        return request.seat(self.numa_nodes, self.parts, self.seat_demand)
 
     def holding(self, request: Request) -> Holding:
         """What the container has from now on."""

@@ -20,6 +20,7 @@ from placement.wishes import BadValue, Cpus, Memory, Pool, Problem
 
 QOS_KEY = "katalyst.kubewharf.io/qos_level"
 MEMORY_KEY = "katalyst.kubewharf.io/memory_enhancement"
+KEYS = (QOS_KEY, MEMORY_KEY)
 
 _LEVELS: Mapping[str, Mapping[str, object]] = {
     "dedicated_cores": {"cpus": Cpus.EXCLUSIVE},

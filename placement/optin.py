@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import TypeVar
 
 from placement import katalyst
@@ -35,9 +36,19 @@ def parse(
 
     Problems come in the order of their keys, and cover the keys of this container and of the pod.
     """
-    ours = {key: value for key, value in annotations.items() if DOMAIN in key and _family(key)}
+    ours = tuple((key, value) for key, value in annotations.items() if DOMAIN in key and _family(key))
     if not ours:
         return None, ()
+    foreign = tuple((key, annotations[key]) for key in katalyst.KEYS if key in annotations)
+    return _parsed(namespace, ours, foreign, container)
+
+
+@lru_cache(maxsize=64)
+def _parsed(
+    namespace: str, told: tuple[tuple[str, str], ...], theirs: tuple[tuple[str, str], ...], container: str
+) -> tuple[OptIn | None, tuple[Problem, ...]]:
+    """told, theirs: our own and Katalyst's annotations. The replicas of a workload have the same."""
+    ours = dict(told)
     allowed = "the keys " + ", ".join(_READERS)
     problems = [Problem(key, value, allowed) for key, value in ours.items() if _unknown(key)]
     values: dict[str, object] = {}
@@ -48,7 +59,7 @@ def parse(
             except BadValue as bad:
                 problems.append(Problem(key, ours[key], str(bad)))
     if "group" in values:
-        foreign, more = katalyst.read(annotations)
+        foreign, more = katalyst.read(dict(theirs))
         if "cpus" in values:
             foreign.pop("pool", None)
         values = {**foreign, **values}

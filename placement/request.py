@@ -36,14 +36,14 @@ class Request:
     def seat_demand(self) -> Demand:
         return self.pod_demand if self.opt_in.scope is Scope.POD else self.demand
 
-    def seat(self, numa_nodes: NumaSet, parts: tuple[Part, ...] = ()) -> Seat:
-        """The room that its pod (in container scope: the container) has there."""
+    def seat(self, numa_nodes: NumaSet, parts: tuple[Part, ...] = (), demand: Demand | None = None) -> Seat:
+        """The room that its pod (in container scope: the container) has there. demand: the seat's, if it is another."""
         return Seat(
             key=self.seat_key,
             pod=self.pod,
             group=self.opt_in.group,
             numa_nodes=numa_nodes,
-            demand=self.seat_demand,
+            demand=demand or self.seat_demand,
             parts=parts,
             pool=self.pool,
             alone=self.opt_in.alone,

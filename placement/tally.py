@@ -66,7 +66,9 @@ def load_of(machine: Machine, seat: Seat | None, own: int, *, bound: bool) -> Lo
     owned = {node.id: 1000 * (node.cpus.mask & own).bit_count() for node in machine.numa_nodes} if own else {}
     rows = {one: Row(cpu=milli) for one, milli in owned.items() if milli}
     if seat is None:
-        return Load(rows)
+        return Load(rows) if rows else NOTHING
+    if len(seat.numa_nodes) == 1 and not (own or seat.parts or seat.demand.hugepages):
+        return _of_one(machine, seat, bound=bound)
     parts = seat.parts or _parts(machine, seat)
     weights = [part.memory for part in parts]
     demand = seat.demand
@@ -82,6 +84,16 @@ def load_of(machine: Machine, seat: Seat | None, own: int, *, bound: bool) -> Lo
         for part, share in zip(parts, shared_out(amount, weights), strict=True)
     }
     return Load(rows, pages)
+
+
+def _of_one(machine: Machine, seat: Seat, *, bound: bool) -> Load:
+    """What nearly all seats are: all of it on one NUMA node."""
+    one, demand = seat.numa_nodes.lowest, seat.demand
+    if one not in machine.cpu_counts:
+        return NOTHING
+    cpu = demand.cpu_milli if seat.pool is Pool.SHARED else 0
+    may_use = max(demand.memory, demand.memory_limit or 0) if bound else demand.memory
+    return Load({one: Row(cpu, demand.memory, may_use, 1)})
 
 
 def shared_out(total: int, weights: Sequence[int]) -> list[int]:

@@ -41,7 +41,7 @@ class Demux:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes | memoryview) -> list[Frame]:
         """Frames completed by `data`. Raises PeerError where the header can't be a runtime's."""
         self._buffer += data
         frames, start = [], 0

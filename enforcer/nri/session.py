@@ -76,7 +76,7 @@ class Session:
         """The bytes that open the session."""
         return self._calls.register()
 
-    def receive(self, data: bytes) -> Iterator[bytes]:
+    def receive(self, data: bytes | memoryview) -> Iterator[bytes]:
         """Handles what the socket gave, and yields each answer as soon as it is there: write it at once.
 
         Raises a ProtocolError when the session is over.

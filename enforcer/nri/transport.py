@@ -2,6 +2,7 @@
 
 import random
 import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -27,8 +28,7 @@ class External:
 
     def dial(self) -> socket.socket:
         """Raises OSError."""
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.settimeout(IO_TIMEOUT_S)
+        sock = _patient(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         try:
             sock.connect(self.path)
         except OSError:
@@ -49,12 +49,21 @@ class Launched:
 
     def dial(self) -> socket.socket:
         """Raises OSError."""
-        sock = socket.socket(fileno=self.fd)
-        sock.settimeout(IO_TIMEOUT_S)
-        return sock
+        return _patient(socket.socket(fileno=self.fd))
 
     def __str__(self) -> str:
         return f"file descriptor {self.fd}"
+
+
+def _patient(sock: socket.socket) -> socket.socket:
+    """With IO_TIMEOUT_S kept by the kernel: Python's own timeout costs a system call before each of ours. Where it is
+    over, BlockingIOError is raised.
+    """
+    sock.setblocking(True)
+    seconds, rest = divmod(IO_TIMEOUT_S, 1)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", int(seconds), int(rest * 1e6)))
+    return sock
 
 
 def launched_by_runtime(environ: Mapping[str, str]) -> tuple[Identity, Launched] | None:

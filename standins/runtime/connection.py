@@ -5,7 +5,8 @@ import itertools
 import socket
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
 
 from google.protobuf.message import DecodeError, Message
 
@@ -16,6 +17,9 @@ PLUGIN_SERVICE = "nri.pkg.api.v1alpha1.Plugin"
 TO_PLUGIN, TO_RUNTIME = 1, 2
 
 UNKNOWN, UNIMPLEMENTED = 2, 12
+
+Answer: TypeAlias = "SimpleQueue[bytes | Exception]"
+"""Where a caller waits. Its first item counts."""
 
 
 class StatusError(Exception):
@@ -41,7 +45,7 @@ class Connection:
         self._socket = sock
         self._serve = serve
         self._streams = itertools.count(1, 2)
-        self._pending: dict[int, Future[bytes]] = {}
+        self._pending: dict[int, Answer] = {}
         self._write_lock = threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True, name="nri-plugin")
 
@@ -55,8 +59,8 @@ class Connection:
     def call(self, method: str, request: Message, timeout_s: float) -> bytes:
         """The answer's payload. Raises StatusError; PluginLostError, and the connection is closed then."""
         stream = next(self._streams)
-        future: Future[bytes] = Future()
-        self._pending[stream] = future
+        answer: Answer = SimpleQueue()
+        self._pending[stream] = answer
         body = ttrpc_pb2.Request(
             service=PLUGIN_SERVICE,
             method=method,
@@ -68,8 +72,8 @@ class Connection:
             self._write(framing.Message(TO_PLUGIN, stream, framing.REQUEST, body.SerializeToString()))
             if self.closed:
                 raise PluginLostError(self.reason)
-            return future.result(timeout_s)
-        except TimeoutError:
+            told = answer.get(timeout=timeout_s)
+        except Empty:
             self.close(f"{method}: context deadline exceeded")
             raise PluginLostError(self.reason) from None
         except OSError as error:
@@ -77,6 +81,9 @@ class Connection:
             raise PluginLostError(self.reason) from error
         finally:
             self._pending.pop(stream, None)
+        if isinstance(told, Exception):
+            raise told
+        return told
 
     def close(self, reason: str) -> None:
         """Idempotent; the first reason stays."""
@@ -84,9 +91,8 @@ class Connection:
         self._on_close()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        for future in list(self._pending.values()):
-            if not future.done():
-                future.set_exception(PluginLostError(self.reason))
+        for answer in list(self._pending.values()):
+            answer.put(PluginLostError(self.reason))
         if self._reader.ident is None:
             self._socket.close()  # never opened, so no reader will
         elif threading.current_thread() is not self._reader:
@@ -110,13 +116,11 @@ class Connection:
     def _take(self, message: framing.Message) -> None:
         if message.connection == TO_PLUGIN and message.kind == framing.RESPONSE:
             response = ttrpc_pb2.Response.FromString(message.payload)
-            future = self._pending.get(message.stream)
-            if future is None or future.done():
+            answer = self._pending.get(message.stream)
+            if answer is None:
                 return  # late: its caller has gone
-            if response.status.code:
-                future.set_exception(StatusError(response.status.code, response.status.message))
-            else:
-                future.set_result(response.payload)
+            failed = response.status.code
+            answer.put(StatusError(failed, response.status.message) if failed else response.payload)
         elif message.connection == TO_RUNTIME and message.kind == framing.REQUEST:
             # As in Go, each request has a thread of its own: UpdateContainers may wait for a lock that an event
             # holds, whose answer this reader must still take.
