@@ -34,9 +34,13 @@ def pulls(machine: Machine, peers: list[tuple[Seat, float]], kin: Kin) -> dict[i
     """For each NUMA node with CPUs its kin share. A peer on several NUMA nodes is a part of it on each, by their
     CPUs.
     """
-    at_home: dict[int, float] = {}
+    together: dict[int, float] = {}
     for seat, weight in peers:
-        for one, share in homes(machine, seat.numa_nodes).items():
+        mask = seat.numa_nodes.mask
+        together[mask] = together.get(mask, 0.0) + weight
+    at_home: dict[int, float] = {}
+    for mask, weight in together.items():
+        for one, share in homes(machine, NumaSet(mask)).items():
             at_home[one] = at_home.get(one, 0.0) + weight * share
     total = sum(weight for _, weight in peers) + kin.elsewhere
     planned = homes(machine, kin.planned)

@@ -49,7 +49,7 @@ class NumaNode:
     @property
     def ordinary_memory(self) -> int:
         """Bytes that are not set aside in hugepages."""
-        return max(0, self.memory - sum(self.hugepages.values()))
+        return max(0, self.memory - sum(self.hugepages.values())) if self.hugepages else self.memory
 
 
 @dataclass(frozen=True)
@@ -227,6 +227,8 @@ class Machine:
 
     def nearest_mems(self, numa_nodes: NumaSet) -> NumaSet:
         """These NUMA nodes' own memory; where one has none, that of the nearest with CPUs, else of the nearest."""
+        if len(numa_nodes) == 1:
+            return self._nearest[numa_nodes.lowest]
         mask = 0
         for one in numa_nodes:
             mask |= self._nearest[one].mask
