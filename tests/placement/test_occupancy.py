@@ -80,6 +80,19 @@ def test_a_seat_with_parts_counts_as_they_say():
     assert wide.memory_load(machines.SMALL) == {0: 0, 1: 300}
 
 
+@pytest.mark.parametrize("nodes", ["0", "3", "9"])
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_seat_on_one_numa_node_counts_there_as_one_that_says_so_does(nodes, bound):
+    told = Part(NumaSet.parse(nodes).lowest, 5, 7)
+
+    def load(*parts):
+        mems = NumaSet.parse(nodes) if bound else NumaSet()
+        there = Occupancy().seated(seat("a", nodes, 1500, limit=3 * GIB, parts=parts)).held(holding("c", mems=mems))
+        return there.load(machines.XEON_SNC2)
+
+    assert load() == (load(told) if nodes != "9" else Occupancy().load(machines.XEON_SNC2))
+
+
 def test_own_cpus_count_whole_and_not_twice():
     one = Occupancy().seated(seat(milli=1500)).held(holding("c1", "0-1", own="0-1"))
     assert one.cpu_load(machines.SMALL) == {0: 2000, 1: 0}
@@ -154,11 +167,16 @@ class Lives(RuleBasedStateMachine):
 
     pods = Bundle("pods")
 
-    @rule(target=pods, nodes=st.sampled_from(["0", "1", "2", "0-1", "0-3"]), milli=st.integers(0, 9000))
-    def comes(self, nodes, milli):
+    @rule(
+        target=pods,
+        nodes=st.sampled_from(["0", "1", "2", "0-1", "0-3"]),
+        milli=st.integers(0, 9000),
+        workload=st.sampled_from(["", "web", "db"]),
+    )
+    def comes(self, nodes, milli, workload):
         self.number += 1
         pod = f"p{self.number}"
-        self.occupancy = self.occupancy.seated(seat(pod, nodes, milli))
+        self.occupancy = self.occupancy.seated(seat(pod, nodes, milli, workload=workload))
         return pod
 
     @rule(pod=pods, cpu=st.integers(0, 79), own=st.booleans(), bound=st.booleans())
@@ -191,6 +209,7 @@ class Lives(RuleBasedStateMachine):
         }
         assert self.occupancy.exclusive == anew.exclusive
         assert set(self.occupancy.directory.by_pod) == set(anew.directory.by_pod)
+        assert self.occupancy.directory.sitting == anew.directory.sitting
 
     @invariant()
     def no_cpu_is_owned_twice(self):

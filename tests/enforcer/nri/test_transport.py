@@ -3,6 +3,7 @@ import socket
 
 import pytest
 
+from enforcer.nri import transport
 from enforcer.nri.errors import UsageError
 from enforcer.nri.identity import Identity
 from enforcer.nri.transport import External, Launched, backoff, launched_by_runtime
@@ -59,3 +60,10 @@ def test_a_launched_plugin_takes_the_socket_as_it_is():
     with ours, Launched(theirs.detach()).dial() as sock:
         sock.sendall(b"hello")
         assert ours.recv(9) == b"hello"
+
+
+def test_a_runtime_that_does_not_read_is_waited_for_only_so_long(monkeypatch):
+    monkeypatch.setattr(transport, "IO_TIMEOUT_S", 0.05)
+    ours, theirs = socket.socketpair()
+    with ours, Launched(theirs.detach()).dial() as sock, pytest.raises(BlockingIOError):
+        sock.sendall(bytes(64 << 20))
