@@ -46,8 +46,8 @@ from proto import nri_pb2 as nri
 
 logger = log.Log("hook")
 
-MEMORY_EVERY_S = 5.0
-"""Free memory is read this often for the reports."""
+REFRESH_EVERY_S = 5.0
+"""What is live on the NUMA nodes is read this often, between events."""
 
 PUBLISH_AFTER_S = 0.02
 
@@ -79,7 +79,8 @@ class Hook:
         log.set_up(config.log_level, config.log_format)
         node = read_node(config)
         self._agent = Agent(node, Promises())
-        self._outbox = Outbox(self._agent, node.machine)
+        self._agent.refresh()
+        self._outbox = Outbox(self._agent)
         self._start = local.Start(
             node=node_name(config),
             version=VERSION,
@@ -88,7 +89,7 @@ class Hook:
             config=config.to_json(),
         )
         self._control = Control(Path(config.run_dir) / "hook.sock", self._loop, self._heard)
-        self._loop.call_later(MEMORY_EVERY_S, self._refresh)
+        self._loop.call_later(REFRESH_EVERY_S, self._refresh)
         logger.info(
             "machine read",
             node=node_name(config),
@@ -194,10 +195,10 @@ class Hook:
             self._loop.call_later(0.05, self._publish_soon)
 
     def _refresh(self) -> None:
-        self.agent.refresh_memory()
+        self.agent.refresh()
         self._publish_soon()
         gc.collect()
-        self._loop.call_later(MEMORY_EVERY_S, self._refresh)
+        self._loop.call_later(REFRESH_EVERY_S, self._refresh)
 
     def _heard(self, connection: Connection, message: local.ToHook) -> None:
         kind = message.WhichOneof("message")

@@ -11,6 +11,7 @@ from typing import Any
 from extender.cluster.table import Floats, table
 from placement.cpuset import NumaSet
 from placement.decide import Reason
+from placement.live import NOTHING, Live
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
 from placement.topology import Machine
 
@@ -73,9 +74,7 @@ class Report:
     gone_seats: tuple[str, ...] = ()
     holdings: tuple[Holding, ...] = ()
     gone_holdings: tuple[str, ...] = ()
-    free_memory: Mapping[int, int] = field(default_factory=dict)
-    used_cpu: Mapping[int, int] = field(default_factory=dict)
-    stalled: Mapping[int, float] = field(default_factory=dict)
+    live: Live = NOTHING
     decisions: tuple[DecisionRow, ...] = ()
     registered: bool | None = None
 
@@ -182,6 +181,4 @@ def _after(before: Occupancy, report: Report) -> Occupancy:
     holdings.update((one.container, one) for one in report.holdings)
     # Unchecked: the node is the truth, even where two containers claim the same CPUs.
     after = before.changed(seats=seats, holdings=holdings, checked=False)
-    return after.with_free_memory({**before.free_memory, **report.free_memory}).with_pressure(
-        {**before.used_cpu, **report.used_cpu}, {**before.stalled, **report.stalled}
-    )
+    return after.with_live(before.live.after(report.live))
