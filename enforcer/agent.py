@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from enforcer import pods
 from enforcer.accounts import Accounts, names
+from enforcer.equipment import Equipment
 from enforcer.live import notable
 from enforcer.log import Log
 from enforcer.promises import Promises
@@ -62,6 +63,7 @@ class Agent:
         self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
         self.containers: dict[str, local.LocalContainer] = {}
         self.accounts = Accounts()
+        self.equipment = Equipment()
         self._free: Mapping[int, int] = {}
         self._released = False
         self.memory_policies = False
@@ -179,6 +181,7 @@ class Agent:
         self.occupancy = self.occupancy.without_pod(pod.uid)
         self._promises.forget(pod.uid)
         self._kin.pop(pod.uid, None)
+        self.equipment.forget(pod)
 
     # The observer's messages
 
@@ -239,8 +242,9 @@ class Agent:
     def _request(self, pod: nri.PodSandbox, container: nri.Container) -> tuple[Request | None, tuple[Problem, ...]]:
         told = self._promises.demand(pod.uid, container.name)
         request, problems = pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
-        if request is not None and container.linux.devices:
-            request = replace(request, devices=pods.devices_of(container, self._node.device_node))
+        if request is not None:
+            by_number = pods.devices_of(container, self._node.device_node)
+            request = replace(request, devices=self.equipment.near(pod, request, by_number))
         return request, problems
 
     def _kin_of(self, pod: nri.PodSandbox) -> Kin:

@@ -14,6 +14,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -39,6 +40,7 @@ from enforcer.version import VERSION
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Kin
 from placement.errors import PlacementError
+from placement.optin import opted_in
 from placement.topology import LOCAL_DISTANCE, Machine, NumaNode
 from proto import convert
 from proto import local_pb2 as local
@@ -109,6 +111,7 @@ class Hook:
             start_container=self._then(lambda pod, container: self.agent.start_container(pod, container)),
             post_start_container=self._then(self._started),
             remove_container=self._then(lambda pod, container: self.agent.remove_container(pod, container)),
+            run_pod_sandbox=self._appeared,
             stop_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
             remove_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
         )
@@ -166,6 +169,12 @@ class Hook:
         if updates and self.unsolicited is not None:
             self.unsolicited(updates, _log_failure)
 
+    def _appeared(self, pod: nri.PodSandbox) -> None:
+        """The observer asks the kubelet for the pod's devices while its images are looked at."""
+        if self._control is not None and opted_in(pod.annotations):
+            news = local.FromHook(appeared=local.Appeared(namespace=pod.namespace, name=pod.name))
+            self._loop.call_later(0, partial(self._control.tell, news))
+
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""
 
@@ -209,6 +218,8 @@ class Hook:
             self._publish_soon()
         elif kind == "kin":
             self.agent.learn((row.pod, _kin(row)) for row in message.kin.rows)
+        elif kind == "devices":
+            self.agent.equipment.learn(message.devices)
 
     def _greet(self, connection: Connection, role: str) -> None:
         if role == "release":
@@ -253,6 +264,7 @@ class Hook:
             "registered": outbox is not None and outbox.registered,
             "generation": agent.occupancy.generation,
             "counts": dict(agent.accounts.counts),
+            "devices": agent.equipment.rows,
             "containers": [
                 {
                     "pod": f"{one.namespace}/{one.pod_name}",

@@ -70,7 +70,7 @@ def demand_of(resources: nri.LinuxResources) -> Demand:
 
 
 def _hugepages(resources: nri.LinuxResources) -> dict[int, int]:
-    """Bytes by page size. The kubelet names every size that the machine has, with a limit of 0 for those not asked for."""
+    """Bytes by page size. The kubelet names every size that the machine has; a limit of 0 asks for none."""
     found = {}
     for one in resources.hugepage_limits:
         size = _PAGE_SIZE.fullmatch(one.page_size)

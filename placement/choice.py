@@ -161,6 +161,8 @@ def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
             remarks.append(Reason("nearer to its kin", number, f"short of {short}" if short else "not taken"))
     if len(chosen.numa_nodes) > 1:
         remarks.append(Reason("wide", f"{len(chosen.numa_nodes)} NUMA nodes", "none of fewer has the room"))
+    if room.request.devices and not chosen.misses:
+        remarks.append(Reason("devices", str(len(room.request.devices)), "are near"))
     if chosen.misses:
         remarks.append(Reason("devices", str(chosen.misses), "are near none of these NUMA nodes"))
     if chosen.spills:

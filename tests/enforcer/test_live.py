@@ -24,12 +24,24 @@ from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 from standins.machines import MACHINES, write_procfs, write_sysfs
+from standins.runtime.runtime import Runtime
 from tests import machines
+from tests.e2e.lab.idle import idle_procfs
 from tests.enforcer.test_agent import container, member
+from tests.enforcer.test_enforcer import GROUP, PATIENCE_S, Enforcer, cpus, enforcer, numa_cpus, until
+
+__all__ = ["enforcer"]
 
 GIB, PAGE = 1 << 30, 2 << 20
+XEON = MACHINES["xeon-8380"]
 HUGE = machines.HUGE
 """Two NUMA nodes of 8 CPUs and 32 GiB."""
+
+
+def ticks(proc: Path, busy: int, idle: int, only: CpuSet) -> None:
+    """Of the Xeon's CPUs since its boot: those in `only` are busy for part of it."""
+    lines = [f"cpu{one} {busy if one in only else 0} 0 0 {idle} 0 0 0 0" for one in XEON.machine.cpus]
+    (proc / "stat").write_text("\n".join(lines))
 
 
 class Kernel:
@@ -37,15 +49,13 @@ class Kernel:
 
     def __init__(self, folder: Path) -> None:
         self.sys, self.proc = folder / "sys", folder / "proc"
-        described = MACHINES["xeon-8380"]
-        self.machine = described.machine
-        write_sysfs(described, self.sys)
-        write_procfs(described, self.proc)
+        self.machine = XEON.machine
+        write_sysfs(XEON, self.sys)
+        write_procfs(XEON, self.proc)
         self.reader = LiveReader(self.machine, self.sys, self.proc)
 
     def ticks(self, busy: int, idle: int, only: CpuSet) -> None:
-        lines = [f"cpu{one} {busy if one in only else 0} 0 0 {idle} 0 0 0 0" for one in self.machine.cpus]
-        (self.proc / "stat").write_text("\n".join(lines))
+        ticks(self.proc, busy, idle, only)
 
     def pressure(self, avg10: float) -> None:
         (self.proc / "pressure").mkdir(exist_ok=True)
@@ -256,3 +266,23 @@ def test_of_equals_the_one_that_is_really_less_busy_is_taken() -> None:
     both.read(Live(used_cpu={0: 7000, 1: 500}))
     both.create("a")
     assert str(both.agent.occupancy.seats["uid-a"].numa_nodes) == "1"
+
+
+def test_the_enforcer_decides_by_what_the_kernel_told_it_and_shows_it(enforcer: Enforcer) -> None:
+    """Real processes on the files of a Xeon whose NUMA node 0 becomes busy."""
+    proc = idle_procfs(enforcer.folder)
+    first, second = numa_cpus(enforcer)
+    ticks(proc, 0, 100, first)
+    with Runtime(enforcer.socket) as runtime:
+        enforcer.start("--procfs", str(proc))
+        runtime.wait_for_plugin(PATIENCE_S)
+        until(lambda: enforcer.get("/readyz")[0] == 200, "the observer knows the hook")
+        ticks(proc, 900, 200, first)
+        shown = f'numakin_enforcer_used_cpus{{numa_node="0"}} {len(first) * 0.9}'
+        until(lambda: shown in enforcer.get("/metrics")[1], "the used CPU is told")
+        text = enforcer.get("/metrics")[1]
+        assert 'numakin_enforcer_used_cpus{numa_node="1"} 0.0' in text
+        assert f'numakin_enforcer_free_hugepages_bytes{{numa_node="1",size="{GIB}"}} 1.7179869184e+10' in text
+        assert 'numakin_enforcer_memory_stalled{numa_node="0"} 0.0' in text
+        made = runtime.run_container(runtime.run_pod("a", annotations=GROUP), "app", cpu_request=2)
+        assert cpus(runtime, made) <= second
