@@ -178,10 +178,12 @@ class Agent:
         self.stop_container(pod, container)
 
     def stop_pod_sandbox(self, pod: nri.PodSandbox) -> None:
+        """Or removed, which may be long after: another pod may have the name by then."""
+        if pod.uid in self.occupancy.directory.by_pod:
+            self.equipment.forget(pod)
         self.occupancy = self.occupancy.without_pod(pod.uid)
         self._promises.forget(pod.uid)
         self._kin.pop(pod.uid, None)
-        self.equipment.forget(pod)
 
     # The observer's messages
 
@@ -243,8 +245,8 @@ class Agent:
         told = self._promises.demand(pod.uid, container.name)
         request, problems = pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
         if request is not None:
-            by_number = pods.devices_of(container, self._node.device_node)
-            request = replace(request, devices=self.equipment.near(pod, request, by_number))
+            near = self.equipment.near(pod, request, pods.devices_of(container, self._node.device_node))
+            request = replace(request, devices=near) if near else request
         return request, problems
 
     def _kin_of(self, pod: nri.PodSandbox) -> Kin:

@@ -34,8 +34,8 @@ MOST_WANTED = 1_000
 
 
 class DeviceWatch:
-    """Run `run` in a thread. told: called with everything whenever it changed. failed: called for each question that
-    got no answer though the socket is there.
+    """Run `run` in a thread. told: called with everything when it changed or a pod came. failed: called for each
+    question that got no answer though the socket is there.
     """
 
     def __init__(self, path: str, told: Callable[[local.Devices], None], failed: Callable[[], None]) -> None:
@@ -102,13 +102,16 @@ class DeviceWatch:
         return pods
 
     def _news(self, pods: list[pb.PodResources]) -> local.Devices | None:
-        """None when the hook knows it all."""
+        """None when the hook knows it all. Of a pod that has just come it does not, even where nothing has changed: it
+        has forgotten the last one of that name.
+        """
         devices = told_of(pods)
         with self._woken:
-            for pod in pods:
-                self._wanted.pop((pod.namespace, pod.name), None)
+            came = [one for pod in pods if (one := (pod.namespace, pod.name)) in self._wanted]
+            for one in came:
+                del self._wanted[one]
             before, self._last = self._last, devices
-            return devices if devices != before else None
+            return devices if came or devices != before else None
 
     def _became(self, state: str, error: Exception | None = None) -> None:
         if state == self._state:

@@ -83,8 +83,17 @@ def test_a_container_that_is_placed_by_itself_has_its_own_devices(agent: Agent) 
 
 def test_the_next_pod_of_that_name_has_none_of_the_devices(agent: Agent) -> None:
     agent.equipment.learn(told(a=["1"]))
+    assert home(agent, "a") == "1"
     agent.stop_pod_sandbox(member("a"))
     assert home(agent, "a") == "0"
+
+
+def test_a_pod_keeps_its_devices_when_the_last_one_of_its_name_is_removed(agent: Agent) -> None:
+    last = member("a")
+    last.uid = "uid-before"
+    agent.equipment.learn(told(a=["1"]))
+    agent.stop_pod_sandbox(last)
+    assert home(agent, "a") == "1"
 
 
 def test_what_is_told_replaces_what_was_known_and_bad_rows_are_left_out(agent: Agent) -> None:
