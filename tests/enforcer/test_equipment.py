@@ -7,6 +7,7 @@ from enforcer.promises import Promises
 from placement.cpuset import CpuSet, NumaSet
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
 from tests.enforcer.test_agent import container, member, two_numa_nodes
 
 GPU = ("c", 10, 1)
@@ -48,6 +49,13 @@ def test_a_pod_whose_devices_are_not_known_says_nothing_of_them(agent: Agent) ->
     agent.equipment.learn(told(other=["1"]))
     assert home(agent, "a") == "0"
     assert not [one for one in reasons(agent) if one.startswith("devices")]
+
+
+def test_a_promise_that_was_made_without_knowing_the_devices_gives_way_to_them(agent: Agent) -> None:
+    agent.expect(pb.Expect(pod="uid-a", namespace="shop", name="a", numa_nodes="0"))
+    agent.equipment.learn(told(a=["1"]))
+    assert home(agent, "a") == "1"
+    assert "promise NUMA node 0: does not hold: short of devices" in reasons(agent)
 
 
 def test_devices_of_two_numa_nodes_cannot_both_be_near(agent: Agent) -> None:
