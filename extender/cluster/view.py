@@ -78,6 +78,11 @@ class Report:
     decisions: tuple[DecisionRow, ...] = ()
     registered: bool | None = None
 
+    @property
+    def tells_placements(self) -> bool:
+        """Whether it tells of placements, and not of live figures and decisions alone."""
+        return bool(self.seats or self.gone_seats or self.holdings or self.gone_holdings)
+
 
 class Refused(Enum):
     """Why a report can't be applied: the enforcer is asked for everything."""
@@ -144,7 +149,10 @@ class NodeView:
         if report.base and report.base != self.generation:
             return Refused.UNKNOWN_BASE
         reported = _after(self.reported if report.base else self._empty, report)
-        if fingerprint(reported.seats.values(), reported.holdings.values()) != report.fingerprint:
+        placed = self.fingerprint
+        if not report.base or report.tells_placements:
+            placed = fingerprint(reported.seats.values(), reported.holdings.values())
+        if placed != report.fingerprint:
             return Refused.FINGERPRINT
         return replace(
             self,
@@ -180,5 +188,5 @@ def _after(before: Occupancy, report: Report) -> Occupancy:
     holdings: dict[str, Holding | None] = dict.fromkeys(report.gone_holdings)
     holdings.update((one.container, one) for one in report.holdings)
     # Unchecked: the node is the truth, even where two containers claim the same CPUs.
-    after = before.changed(seats=seats, holdings=holdings, checked=False)
+    after = before.changed(seats=seats, holdings=holdings, checked=False) if report.tells_placements else before
     return after.with_live(before.live.after(report.live))
