@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 
 from enforcer import pods
 from enforcer.accounts import Accounts, names
+from enforcer.equipment import Equipment
 from enforcer.learned import Learned
+from enforcer.live import notable
 from enforcer.log import Log
 from enforcer.promises import Promises
 from enforcer.residents import Residents
 from placement import pools
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Decision, Request, decide
+from placement.live import NOTHING, Live
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Problem
 from placement.rules import Rules
@@ -36,7 +39,8 @@ LIVE = (nri.CONTAINER_CREATED, nri.CONTAINER_RUNNING, nri.CONTAINER_PAUSED)
 class Node:
     """What the agent asks of its node: its hardware, and what the kernel says now.
 
-    cpuset_now: a container's cgroup path -> what its cgroup has, None when unknown. free_memory: NUMA node -> bytes.
+    cpuset_now: a container's cgroup path -> what its cgroup has, None when unknown. free_memory: NUMA node -> bytes;
+    load: what else is live there. Both may leave out what is not known.
     device_node: (c or b, major, minor) -> the NUMA node that the device is near to, None when it has none.
     """
 
@@ -44,6 +48,7 @@ class Node:
     reserved: CpuSet
     cpuset_now: Callable[[str], tuple[CpuSet, NumaSet] | None]
     free_memory: Callable[[], Mapping[int, int]]
+    load: Callable[[], Live] = Live
     device_node: Callable[[str, int, int], int | None] = lambda _kind, _major, _minor: None
     rules: Rules = DEFAULT_RULES
 
@@ -59,6 +64,7 @@ class Agent:
         self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
         self.residents = Residents()
         self.accounts = Accounts()
+        self.equipment = Equipment()
         self._free: Mapping[int, int] = {}
         self._released = False
         self.memory_policies = False
@@ -74,9 +80,8 @@ class Agent:
         uids = {pod.uid for pod in sandboxes}
         before, self.residents = self.occupancy, Residents()
         kept = {key: seat for key, seat in before.seats.items() if seat.pod in uids and seat.opted_in}
-        self.occupancy = replace(
-            before, seats=kept, holdings={}, free_memory=self._node.free_memory(), generation=before.generation + 1
-        )
+        self.occupancy = replace(before, seats=kept, holdings={}, generation=before.generation + 1)
+        self._refresh_memory()
         live = [
             (by_id[one.pod_sandbox_id], one)
             for one in sorted(containers, key=lambda one: (one.created_at, one.id))
@@ -111,7 +116,7 @@ class Agent:
         if claim is not None:
             self._stand_aside(pod, container, claim)
             return None, []
-        self.refresh_memory()
+        self._refresh_memory()
         decision = self._commit(pod, container, request, "create")
         if not decision.cpus and not decision.mems:
             return None, self._updates(decision.updates)
@@ -174,6 +179,9 @@ class Agent:
         self.stop_container(pod, container)
 
     def stop_pod_sandbox(self, pod: nri.PodSandbox) -> None:
+        """Or removed, which may be long after: another pod may have the name by then."""
+        if pod.uid in self.occupancy.directory.by_pod:
+            self.equipment.forget(pod)
         self.occupancy = self.occupancy.without_pod(pod.uid)
         self._promises.forget(pod.uid)
         self.learned.forget(pod.uid)
@@ -211,20 +219,31 @@ class Agent:
         log.warning("released: every container has the whole machine again", containers=len(pinned))
         return [pods.update(one.container, machine.cpus, machine.mems) for one in pinned]
 
-    def refresh_memory(self) -> None:
-        """Takes the latest reading over; the same one is no work."""
+    def refresh(self) -> None:
+        """Takes over what is notable of what the kernel says now; called between events."""
+        self._refresh_memory()
+        self._take(self._node.load())
+
+    # How
+
+    def _refresh_memory(self) -> None:
+        """The same reading as before is no work."""
         free = self._node.free_memory()
         if free is not self._free:
             self._free = free
-            self.occupancy = self.occupancy.with_free_memory(free)
+            self._take(Live(free_memory=free))
 
-    # How
+    def _take(self, now: Live) -> None:
+        news = notable(self._node.machine, self.occupancy.live, now)
+        if news != NOTHING:
+            self.occupancy = self.occupancy.with_live(self.occupancy.live.after(news))
 
     def _request(self, pod: nri.PodSandbox, container: nri.Container) -> tuple[Request | None, tuple[Problem, ...]]:
         told = self._promises.demand(pod.uid, container.name)
         request, problems = pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
-        if request is not None and container.linux.devices:
-            request = replace(request, devices=pods.devices_of(container, self._node.device_node))
+        if request is not None:
+            near = self.equipment.near(pod, request, pods.devices_of(container, self._node.device_node))
+            request = replace(request, devices=near) if near else request
         return request, problems
 
     def _commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
@@ -276,7 +295,8 @@ class Agent:
         demand = pods.demand_of(container.linux.resources)
         told = _claimed(claim) if claim is not None else _told_cpuset(container)[0]
         homes = (self._node.machine.nodes_of(told) if told else NumaSet()) or self._node.machine.cpu_nodes
-        seat = Seat(container.id, pod.uid, "", homes, replace(demand, memory=0))
+        # What it really uses of memory and hugepages is missing from what is free.
+        seat = Seat(container.id, pod.uid, "", homes, replace(demand, memory=0, hugepages={}))
         holding = Holding(
             container.id,
             container.name,

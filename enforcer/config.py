@@ -45,6 +45,7 @@ class Config:
     shared_pool: str = "members"
     prefer_closest_numa_nodes: str = "on"
     max_allowable_numa_nodes: float = 0
+    podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     metrics_listen: str = "127.0.0.1:9464"
     heartbeat_s: float = 5.0
     observe: str = "auto"
@@ -124,6 +125,9 @@ NUMBERS = frozenset({"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "w
 MOST_REPLICAS = 5
 """Replicas of the extender that are streamed to: two keep the scheduler served, each more costs every node a stream."""
 
+LONGEST_SOCKET_PATH = 107
+"""Bytes of sockaddr_un's path, without its end."""
+
 _ADDRESS = re.compile(r"[^\s/,]*:\d{1,5}")
 _ADDRESSES = re.compile(rf"{_ADDRESS.pattern}(,{_ADDRESS.pattern}){{0,{MOST_REPLICAS - 1}}}")
 
@@ -137,6 +141,11 @@ _CHECKS = (
         f"HOST:PORT, up to {MOST_REPLICAS} of them with commas between, or nothing",
     ),
     ("metrics_listen", lambda text: not text or _ADDRESS.fullmatch(text), "HOST:PORT, or nothing"),
+    (
+        "podresources_socket",
+        lambda text: text == "off" or (text.startswith("/") and len(text.encode()) <= LONGEST_SOCKET_PATH),
+        f"off, or an absolute path of at most {LONGEST_SOCKET_PATH} bytes",
+    ),
     ("shared_pool", lambda text: text in ("members", "all"), "members, all"),
     ("prefer_closest_numa_nodes", lambda text: text in ("on", "off"), "on, off"),
     (

@@ -15,10 +15,12 @@ from rich.console import Console
 from enforcer.config import Config
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
+from enforcer.machine.load import machine_pressure
 from enforcer.machine.sysfs import read_machine
 from enforcer.observe import unix_sockets, wakeups
 from enforcer.observe.chain import Sources, cgroup_root, choose
 from enforcer.observe.loader import Refused
+from enforcer.podresources import Absent, Lister, Unanswered, told_of
 from placement.errors import PlacementError
 
 CPU_MANAGER_STATE = Path("/var/lib/kubelet/cpu_manager_state")
@@ -42,7 +44,9 @@ def examine(config: Config) -> Iterator[Finding]:
         ("NRI", _nri),
         ("NUMA", _numa),
         ("cgroups", _cgroups),
+        ("pressure", _pressure),
         ("kubelet", _kubelet),
+        ("devices", _devices),
         ("traffic", _traffic),
     )
     for topic, check in checks:
@@ -101,6 +105,16 @@ def _cgroups(config: Config) -> Iterator[Finding]:
         yield Finding("cgroups", "note", "cgroup v1: a moved container's memory stays where it is")
 
 
+def _pressure(config: Config) -> Iterator[Finding]:
+    if machine_pressure("memory", Path(config.procfs)) is None:
+        text = (
+            "the kernel keeps no pressure stall information (psi=1 at boot): no NUMA node is avoided for its pressure"
+        )
+        yield Finding("pressure", "note", text)
+    else:
+        yield Finding("pressure", "good", "the kernel tells how long memory is waited for")
+
+
 def _kubelet(_config: Config) -> Iterator[Finding]:
     if not CPU_MANAGER_STATE.exists():
         yield Finding("kubelet", "note", f"no {CPU_MANAGER_STATE} to be read here: check that cpuManagerPolicy is none")
@@ -111,6 +125,25 @@ def _kubelet(_config: Config) -> Iterator[Finding]:
         yield Finding("kubelet", "bad", text)
     else:
         yield Finding("kubelet", "good", f"cpuManagerPolicy is {policy}")
+
+
+def _devices(config: Config) -> Iterator[Finding]:
+    path = config.podresources_socket
+    if path == "off":
+        yield Finding("devices", "note", "the kubelet is not asked: devices are known by their numbers alone")
+        return
+    lister = Lister(path)
+    try:
+        equipped = len(told_of(lister.pods()).rows)
+    except Absent:
+        text = f"no podresources socket at {path}: devices are known by their numbers alone"
+        yield Finding("devices", "note", text)
+    except Unanswered as error:
+        yield Finding("devices", "note", f"the kubelet does not tell devices: {error}")
+    else:
+        yield Finding("devices", "good", f"the kubelet tells devices at {path}: containers with some: {equipped}")
+    finally:
+        lister.close()
 
 
 def _traffic(_config: Config) -> Iterator[Finding]:

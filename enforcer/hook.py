@@ -14,6 +14,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -38,6 +39,7 @@ from enforcer.promises import Promises
 from enforcer.version import VERSION
 from placement.cpuset import CpuSet
 from placement.errors import PlacementError
+from placement.optin import opted_in
 from placement.topology import LOCAL_DISTANCE, Machine, NumaNode
 from proto import convert
 from proto import local_pb2 as local
@@ -45,8 +47,8 @@ from proto import nri_pb2 as nri
 
 logger = log.Log("hook")
 
-MEMORY_EVERY_S = 5.0
-"""Free memory is read this often for the reports."""
+REFRESH_EVERY_S = 5.0
+"""What is live on the NUMA nodes is read this often, between events."""
 
 PUBLISH_AFTER_S = 0.02
 
@@ -78,7 +80,8 @@ class Hook:
         log.set_up(config.log_level, config.log_format)
         node = read_node(config)
         self._agent = Agent(node, Promises())
-        self._outbox = Outbox(self._agent, node.machine)
+        self._agent.refresh()
+        self._outbox = Outbox(self._agent)
         self._start = local.Start(
             node=node_name(config),
             version=VERSION,
@@ -87,7 +90,7 @@ class Hook:
             config=config.to_json(),
         )
         self._control = Control(Path(config.run_dir) / "hook.sock", self._loop, self._heard)
-        self._loop.call_later(MEMORY_EVERY_S, self._refresh)
+        self._loop.call_later(REFRESH_EVERY_S, self._refresh)
         logger.info(
             "machine read",
             node=node_name(config),
@@ -107,6 +110,7 @@ class Hook:
             start_container=self._then(lambda pod, container: self.agent.start_container(pod, container)),
             post_start_container=self._then(self._started),
             remove_container=self._then(lambda pod, container: self.agent.remove_container(pod, container)),
+            run_pod_sandbox=self._appeared,
             stop_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
             remove_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
         )
@@ -164,6 +168,12 @@ class Hook:
         if updates and self.unsolicited is not None:
             self.unsolicited(updates, _log_failure)
 
+    def _appeared(self, pod: nri.PodSandbox) -> None:
+        """The observer asks the kubelet for the pod's devices while its images are looked at."""
+        if self._control is not None and opted_in(pod.annotations):
+            news = local.FromHook(appeared=local.Appeared(namespace=pod.namespace, name=pod.name))
+            self._loop.call_later(0, partial(self._control.tell, news))
+
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""
 
@@ -193,10 +203,10 @@ class Hook:
             self._loop.call_later(0.05, self._publish_soon)
 
     def _refresh(self) -> None:
-        self.agent.refresh_memory()
+        self.agent.refresh()
         self._publish_soon()
         gc.collect()
-        self._loop.call_later(MEMORY_EVERY_S, self._refresh)
+        self._loop.call_later(REFRESH_EVERY_S, self._refresh)
 
     def _heard(self, connection: Connection, message: local.ToHook) -> None:
         kind = message.WhichOneof("message")
@@ -209,6 +219,8 @@ class Hook:
             self.agent.learned.weighed(message.kin)
         elif kind == "plan":
             self.agent.learned.planned(message.plan)
+        elif kind == "devices":
+            self.agent.equipment.learn(message.devices)
 
     def _greet(self, connection: Connection, role: str) -> None:
         if role == "release":
@@ -253,6 +265,7 @@ class Hook:
             "registered": outbox is not None and outbox.registered,
             "generation": agent.occupancy.generation,
             "counts": dict(agent.accounts.counts),
+            "devices": agent.equipment.rows,
             "containers": [
                 {
                     "pod": f"{one.namespace}/{one.pod_name}",

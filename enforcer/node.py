@@ -5,26 +5,22 @@ only.
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from enforcer.agent import Node
 from enforcer.config import Config, ConfigError
+from enforcer.live import LiveReader
 from enforcer.log import Log
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.devices import numa_node_of
 from enforcer.machine.errors import MachineError
-from enforcer.machine.memory import free_memory
 from enforcer.machine.sysfs import read_machine
 from placement.cpuset import CpuSet, NumaSet
 from placement.rules import Rules
 
 logger = Log("hook.node")
-
-MEMORY_AGE_S = 1.0
-"""Free memory is read again for a decision when the last reading is older."""
 
 
 def read_node(config: Config) -> Node:
@@ -35,34 +31,16 @@ def read_node(config: Config) -> Node:
     rules.check(machine, reserved)
     if rules.everyone:
         logger.warning("shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too")
+    live = LiveReader(machine, sysfs, procfs)
     return Node(
         machine=machine,
         reserved=reserved,
         cpuset_now=_cpuset_reader(procfs),
-        free_memory=LiveMemory(sysfs, procfs),
+        free_memory=live.free_memory,
+        load=live.load,
         device_node=partial(numa_node_of, sysfs, proc_root=procfs),
         rules=rules,
     )
-
-
-class LiveMemory:
-    """Free memory by NUMA node, read at most once in MEMORY_AGE_S."""
-
-    def __init__(self, sysfs: Path, procfs: Path) -> None:
-        self._sysfs, self._procfs = sysfs, procfs
-        self._read_at = float("-inf")
-        self._free: Mapping[int, int] = {}
-
-    def __call__(self) -> Mapping[int, int]:
-        now = time.monotonic()
-        if now - self._read_at > MEMORY_AGE_S:
-            try:
-                self._free = free_memory(self._sysfs, self._procfs)
-            except (OSError, MachineError) as error:
-                logger.warning("free memory is not known", error=error)
-                self._free = {}
-            self._read_at = now
-        return self._free
 
 
 def node_name(config: Config) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from enforcer import control, log, supervisor, web
 from enforcer.config import Config
+from enforcer.device_watch import DeviceWatch
 from enforcer.log import Log
 from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import Replicas
@@ -92,6 +93,7 @@ class Observer:
         self._threads: list[threading.Thread] = []
         self._config: Config | None = None
         self.watching: Watching | None = None
+        self._devices: DeviceWatch | None = None
         self.hook_present = False
         self.counters = web.Counters()
 
@@ -110,6 +112,8 @@ class Observer:
             self._replicas.stop()
         if self.watching is not None:
             self.watching.stop()
+        if self._devices is not None:
+            self._devices.stop()
         self._link.close()
 
     @property
@@ -134,6 +138,10 @@ class Observer:
             with self._lock:
                 self.mirror.started(message.start)
             self._begin(Config.from_json(message.start.config), message.start)
+            if self._devices is not None:
+                self._devices.hook_came()
+        elif kind == "appeared" and self._devices is not None:
+            self._devices.appeared(message.appeared.namespace, message.appeared.name)
         elif kind == "containers" and self.watching is not None:
             self.watching.hear(message.containers)
         elif kind == "report":
@@ -155,6 +163,10 @@ class Observer:
             places = [Endpoint(one, config.extender_ca, config.extender_token) for one in config.extender.split(",")]
             self._replicas = Replicas(places, partial(self._stream, heartbeat_s=config.heartbeat_s))
             self._spawn(self._replicas.run)
+        if config.podresources_socket != "off":
+            failures = self.counters.podresources_failures
+            self._devices = DeviceWatch(config.podresources_socket, self._equipped, failures.inc)
+            self._spawn(self._devices.run)
         if config.observe == "auto" or config.replay:
             outlets = Outlets(self._learned, self._planned, self._seen, occupancy=lambda: self.mirror.occupancy)
             self.watching = Watching(config, convert.machine_from(start.machine), outlets)
@@ -167,6 +179,11 @@ class Observer:
 
     def _expected(self, expect: pb.Expect) -> None:
         self._link.send(local.ToHook(expect=expect))
+        if self._devices is not None:
+            self._devices.appeared(expect.namespace, expect.name)
+
+    def _equipped(self, devices: local.Devices) -> None:
+        self._link.send(local.ToHook(devices=devices))
 
     def _learned(self, table: local.KinTable) -> None:
         self._link.send(local.ToHook(kin=table))

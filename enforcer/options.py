@@ -25,6 +25,7 @@ HELP = {
     "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is",
     "prefer_closest_numa_nodes": "on or off: of equally wide sets of NUMA nodes the closer one",
     "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
+    "podresources_socket": "where the kubelet tells which devices containers have; off: it is not asked",
     "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty: none",
     "heartbeat_s": "seconds between signs of life on the stream",
     "observe": "auto: watch who talks to whom; off: do not",

@@ -5,18 +5,15 @@ from __future__ import annotations
 from enforcer import journal
 from enforcer.agent import Agent
 from placement.occupancy import Occupancy
-from placement.topology import Machine
 from proto import local_pb2 as local
 
 
 class Outbox:
     """Remembers what was told. `news()` is what changed since; `whole()` is all, for a reader who starts."""
 
-    def __init__(self, agent: Agent, machine: Machine) -> None:
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._totals = {node.id: node.memory for node in machine.numa_nodes}
         self._told: Occupancy = agent.occupancy
-        self._told_free: dict[int, int] = {}
         self._told_containers: dict[str, local.LocalContainer] = {}
         self._told_registered = False
         self.registered = False
@@ -34,15 +31,11 @@ class Outbox:
 
     def _report(self) -> list[local.FromHook]:
         occupancy, waiting = self._agent.occupancy, self._agent.accounts.waiting
-        free = journal.notable(self._told_free, occupancy.free_memory, self._totals)
         registered = self.registered if self.registered != self._told_registered else None
-        if occupancy.generation == self._told.generation and not (waiting or free or registered is not None):
+        if not (journal.differ(self._told, occupancy) or waiting or registered is not None):
             return []
-        report = journal.difference(
-            self._told, occupancy, self._agent.accounts.take(), registered=registered, free=free
-        )
+        report = journal.difference(self._told, occupancy, self._agent.accounts.take(), registered=registered)
         self._told, self._told_registered = occupancy, self.registered
-        self._told_free.update(free)
         return [local.FromHook(report=report)]
 
     def _containers(self) -> list[local.FromHook]:

@@ -4,13 +4,14 @@ messages.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placement import optin
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import MemoryPolicy, Request
-from placement.demand import Demand, from_cgroup
+from placement.demand import Demand, from_cgroup, larger
 from placement.errors import PlacementError
 from placement.optin import Problem
 from placement.workload import workload_of
@@ -20,6 +21,12 @@ MARK = "pinned.numakin.io"
 """Annotation that a container carries when we pinned it at its creation: how a later start tells its own work from
 another owner's.
 """
+
+
+UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+"""Of hugepages' sizes in CRI and OCI (`2MB`), which take a kilobyte for 1,024 bytes."""
+
+_PAGE_SIZE = re.compile(r"([1-9]\d{0,6})(KB|MB|GB)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,18 @@ def demand_of(resources: nri.LinuxResources) -> Demand:
         quota=cpu.quota.value if cpu.HasField("quota") else None,
         period=cpu.period.value if cpu.HasField("period") else None,
         memory_limit=memory.limit.value if memory.HasField("limit") else None,
+        hugepages=_hugepages(resources),
     )
+
+
+def _hugepages(resources: nri.LinuxResources) -> dict[int, int]:
+    """Bytes by page size. The kubelet names every size that the machine has; a limit of 0 asks for none."""
+    found = {}
+    for one in resources.hugepage_limits:
+        size = _PAGE_SIZE.fullmatch(one.page_size)
+        if size is not None and one.limit:
+            found[int(size[1]) * UNITS[size[2]]] = one.limit
+    return found
 
 
 def _pod_demand(pod: nri.PodSandbox, first: Demand) -> Demand:
@@ -67,7 +85,7 @@ def _pod_demand(pod: nri.PodSandbox, first: Demand) -> Demand:
     if not pod.linux.HasField("pod_resources"):
         return first
     whole = demand_of(pod.linux.pod_resources)
-    return whole if whole.cpu_milli >= first.cpu_milli else first
+    return replace(whole, hugepages=larger(whole, first).hugepages) if whole.cpu_milli >= first.cpu_milli else first
 
 
 def workload(pod: nri.PodSandbox) -> str:

@@ -15,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from enforcer import traffic_page
+from enforcer.live_metrics import LiveFigures
 from enforcer.report.mirror import Mirror
 from enforcer.watching import View, Watching
 from proto import report_pb2 as pb
@@ -49,6 +50,12 @@ class Counters:
             "numakin_predictions_total",
             "Promises of the scheduler, by what became of them.",
             ["outcome"],
+            registry=self.registry,
+        )
+
+        self.podresources_failures = Counter(
+            "numakin_enforcer_podresources_failures_total",
+            "Questions that the kubelet's podresources API did not answer.",
             registry=self.registry,
         )
 
@@ -91,6 +98,7 @@ def _gauges(health: Health) -> None:
     for name in COLLECTORS:
         in_force.labels(name=name).set_function(partial(_is_in_force, health, name))
     registry.register(Refusals(health))
+    registry.register(LiveFigures(lambda: health.mirror.occupancy.live))
     for name, (text, read) in readings.items():
         Gauge(name, text, registry=registry).set_function(read)
 

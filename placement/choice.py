@@ -85,9 +85,9 @@ def _as_told(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | 
         if not told:
             continue
         offered = room.weigh(told.mask) if told <= NumaSet.of(room.usable) else None
-        if offered is not None and best is not None and _will_do(room, offered, best):
+        short = _short(room, offered, best)
+        if offered is not None and not short:
             return offered, [*reasons, Reason(what, "", f"NUMA node {told}")]
-        short = (offered.short or "better than its policy allows") if offered is not None else "usable CPUs"
         reasons.append(Reason(broken, f"NUMA node {told}", f"does not hold: short of {short}"))
     if best is None:
         return None, reasons
@@ -96,12 +96,18 @@ def _as_told(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | 
     return best, [*reasons, Reason("no kin here", "", f"the emptiest that fits is NUMA node {best.numa_nodes}")]
 
 
-def _will_do(room: Room, offered: Candidate, best: Candidate) -> bool:
-    if not offered.fits or (offered.pressed and not best.pressed):
-        return False
-    if room.request.opt_in.policy is Policy.BEST_EFFORT:
-        return True
-    return (len(offered.numa_nodes), offered.misses) <= (len(best.numa_nodes), best.misses)
+def _short(room: Room, offered: Candidate | None, best: Candidate | None) -> str:
+    """What the offer lacks beside the best; empty when it will do. Whoever made it did not know of devices."""
+    if offered is None or best is None:
+        return offered.short if offered is not None else "usable CPUs"
+    if not offered.fits:
+        return offered.short
+    if offered.pressed and not best.pressed:
+        return "memory that is not waited for"
+    if offered.misses > best.misses:
+        return "devices"
+    strict = room.request.opt_in.policy is not Policy.BEST_EFFORT
+    return "better than its policy allows" if strict and len(offered.numa_nodes) > len(best.numa_nodes) else ""
 
 
 def narrowest(room: Room) -> Candidate | None:
@@ -161,6 +167,8 @@ def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
             remarks.append(Reason("nearer to its kin", number, f"short of {short}" if short else "not taken"))
     if len(chosen.numa_nodes) > 1:
         remarks.append(Reason("wide", f"{len(chosen.numa_nodes)} NUMA nodes", "none of fewer has the room"))
+    if room.request.devices and not chosen.misses:
+        remarks.append(Reason("devices", str(len(room.request.devices)), "are near"))
     if chosen.misses:
         remarks.append(Reason("devices", str(chosen.misses), "are near none of these NUMA nodes"))
     if chosen.spills:

@@ -88,10 +88,18 @@ def from_resources(requests: Mapping[str, str], limits: Mapping[str, str]) -> De
     )
 
 
-def from_cgroup(*, shares: int | None, quota: int | None, period: int | None, memory_limit: int | None) -> Demand:
+def from_cgroup(
+    *,
+    shares: int | None,
+    quota: int | None,
+    period: int | None,
+    memory_limit: int | None,
+    hugepages: Mapping[int, int] = {},
+) -> Demand:
     """An estimate from what the runtime is told: the CPU request from shares, the memory request from the limit.
 
     shares: cpu.shares; quota, period: microseconds; memory_limit: bytes. None or non-positive means not set.
+    hugepages: limits in bytes by page size; Kubernetes has their requests equal to them, so that nothing is estimated.
     """
     cpu_milli = 0
     if shares and shares > LEAST_SHARES:
@@ -100,7 +108,7 @@ def from_cgroup(*, shares: int | None, quota: int | None, period: int | None, me
     elif quota and period and quota > 0 and period > 0 and not shares:
         cpu_milli = -(-quota * 1000 // period)
     limit = memory_limit if memory_limit and memory_limit > 0 else None
-    return Demand(cpu_milli=cpu_milli, memory=limit or 0, memory_limit=limit, estimated=frozenset({"cpu", "memory"}))
+    return Demand(cpu_milli, limit or 0, limit, dict(hugepages), estimated=frozenset({"cpu", "memory"}))
 
 
 def of_pod(

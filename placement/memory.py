@@ -47,7 +47,7 @@ def capacity(machine: Machine, numa_node: int) -> int:
 def really_free(machine: Machine, occupancy: Occupancy, numa_node: int) -> int:
     """Bytes that are free now, with the reserve kept; the capacity where it is not known."""
     reserve = machine.node(numa_node).ordinary_memory // RESERVE
-    free = occupancy.free_memory.get(numa_node)
+    free = occupancy.live.free_memory.get(numa_node)
     return capacity(machine, numa_node) if free is None else free - reserve
 
 
@@ -70,8 +70,8 @@ def place(machine: Machine, occupancy: Occupancy, request: Request, load: Load, 
     held = occupancy.holdings.get(request.container)
     if held is not None and held.mems and home <= held.mems and held.mems <= machine.mems:
         return Placed(held.mems, None, Reason("memory", "", f"stays bound to NUMA node {held.mems}"))
-    if any(occupancy.stalled.get(one, 0.0) >= STALLED for one in home):
-        share = max(occupancy.stalled.get(one, 0.0) for one in home)
+    if any(occupancy.live.stalled.get(one, 0.0) >= STALLED for one in home):
+        share = max(occupancy.live.stalled.get(one, 0.0) for one in home)
         return Placed(NumaSet(), None, Reason("memory pressure", f"{share:.0%}", "too high to bind: left open"))
     needed = _needed(request)
     for mems in dict.fromkeys((home, home | tiers(machine, numa_nodes))):

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from placement.cpuset import CpuSet
 from placement.errors import AlreadyHeld
+from placement.live import NOTHING, Live
 from placement.rules import Rules
 from placement.seat import Holding, Part, Seat
 from placement.tally import EMPTY, Directory, Load, load_of
@@ -30,18 +31,14 @@ _Held = TypeVar("_Held")
 class Occupancy:
     """All seats and holdings of one machine, by key and by container id, and what is live on its NUMA nodes.
 
-    free_memory: bytes, with what the kernel can reclaim and without its watermarks; a NUMA node that is absent is not
-    known. used_cpu: thousandths of a CPU in use. stalled: share of time (0 to 1) that something waited for memory.
     reserved: CPUs that no opted-in container uses, but those of the reserved pool.
     """
 
     seats: Mapping[str, Seat] = field(default_factory=dict)
     holdings: Mapping[str, Holding] = field(default_factory=dict)
-    free_memory: Mapping[int, int] = field(default_factory=dict)
+    live: Live = NOTHING
     reserved: CpuSet = CpuSet()
     generation: int = 0
-    used_cpu: Mapping[int, int] = field(default_factory=dict)
-    stalled: Mapping[int, float] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
 
     def seated(self, seat: Seat) -> Occupancy:
@@ -65,13 +62,9 @@ class Occupancy:
     def without_seat(self, key: str) -> Occupancy:
         return self.changed(seats={key: None}) if key in self.seats else self
 
-    def with_free_memory(self, free: Mapping[int, int]) -> Occupancy:
-        """Live facts are not a change of placement: the generation stays."""
-        return self._carried(replace(self, free_memory=dict(free)))
-
-    def with_pressure(self, used_cpu: Mapping[int, int], stalled: Mapping[int, float]) -> Occupancy:
-        """With what is used now, a live fact like free memory."""
-        return self._carried(replace(self, used_cpu=dict(used_cpu), stalled=dict(stalled)))
+    def with_live(self, live: Live) -> Occupancy:
+        """Live figures are no change of placement: the generation stays."""
+        return self._carried(replace(self, live=live))
 
     def with_reserved(self, reserved: CpuSet) -> Occupancy:
         return self._carried(replace(self, reserved=reserved))

@@ -1,8 +1,8 @@
 """What one request finds on a machine, by NUMA node, and what a set of NUMA nodes would be worth to it.
 
 A demand fits on a set when the CPU requests of everybody there stay within its CPUs, the memory requests within its
-memory (by account, and by what is really free), its hugepages within those set aside, and, for own CPUs, when the
-shared pool can spare them. A memory-only NUMA node lends its memory to the nearest one with CPUs, at the price of
+memory and its hugepages likewise (by account, and by what is really free), and, for own CPUs, when the shared pool can
+spare them. A memory-only NUMA node lends its memory to the nearest one with CPUs, at the price of
 rank.
 """
 
@@ -79,8 +79,8 @@ class Room:
     By NUMA node: free, the mask of the CPUs it could run on; cpu, thousandths that are not requested; own, CPUs that
     could become its own (None when it shares); memory by account, and real, in bytes; kin, its share of the kin
     weight. usable: the NUMA nodes where it may go. need: the thousandths it needs; real_need: the bytes that it has
-    yet to take. load: what all other seats put on the machine. rest: thousandths that the rest of its group will ask
-    for; kept: those that other groups will.
+    yet to take, real_pages: those in hugepages, by page size. load: what all other seats put on the machine. rest:
+    thousandths that the rest of its group will ask for; kept: those that other groups will.
     """
 
     machine: Machine
@@ -95,6 +95,7 @@ class Room:
     memory: Mapping[int, int]
     real: Mapping[int, int]
     real_need: int
+    real_pages: Mapping[int, int]
     kin: Mapping[int, float]
     rest: int
     kept: Mapping[int, int]
@@ -108,11 +109,11 @@ class Room:
         home = self.machine.nearest_mems(NumaSet(mask))
         enough = self._has_memory(home)
         spills = not enough and self._has_memory(home | tiers(self.machine, NumaSet(mask)))
-        used = sum(self.occupancy.used_cpu.get(one, 0) for one in nodes)
+        used = sum(self.occupancy.live.used_cpu.get(one, 0) for one in nodes)
         return Candidate(
             numa_nodes=NumaSet(mask),
             short=self._short(nodes, left, enough_memory=enough or spills),
-            pressed=any(self.occupancy.stalled.get(one, 0.0) >= STALLED for one in nodes),
+            pressed=any(self.occupancy.live.stalled.get(one, 0.0) >= STALLED for one in nodes),
             misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
             spills=spills,
             kin=sum(self.kin[one] * counts[one] for one in nodes) / size,
@@ -166,13 +167,22 @@ class Room:
             return False
         if self.real_need and self.memory and sum(max(0, self.real[one]) for one in mems) < self.real_need:
             return False
-        return all(
-            sum(self.pages(one, size) for one in mems) >= amount for size, amount in demand.hugepages.items() if amount
-        )
+        return all(self._has_pages(mems, size, amount) for size, amount in demand.hugepages.items() if amount)
+
+    def _has_pages(self, mems: NumaSet, size: int, amount: int) -> bool:
+        if sum(self.pages(one, size) for one in mems) < amount:
+            return False
+        yet_to_take = self.real_pages.get(size, 0)
+        return not yet_to_take or sum(self.free_pages(one, size) for one in mems) >= yet_to_take
 
     def pages(self, numa_node: int, size: int) -> int:
-        """Bytes free in hugepages of one size."""
+        """Bytes in hugepages of one size that nobody has asked for."""
         return self.machine.node(numa_node).hugepages.get(size, 0) - self.load.hugepages.get((numa_node, size), 0)
+
+    def free_pages(self, numa_node: int, size: int) -> int:
+        """Bytes in hugepages of one size that nobody uses now; all of them where that is not known."""
+        aside = self.machine.node(numa_node).hugepages.get(size, 0)
+        return self.occupancy.live.free_hugepages.get((numa_node, size), aside)
 
     def parts(self, candidate: Candidate) -> tuple[Part, ...]:
         """How the demand would lie there; empty when all of it is on one NUMA node."""
@@ -206,7 +216,8 @@ class Room:
         memory: Provider = (Need(MEMORY, demand.memory if machine.mems else 0, whole, free),)
         for size, amount in demand.hugepages.items():
             aside = {node.id: node.hugepages.get(size, 0) for node in machine.numa_nodes}
-            memory += (Need(HUGEPAGES, amount, aside, {one: self.pages(one, size) for one in aside}),)
+            left = {one: min(self.pages(one, size), self.free_pages(one, size)) for one in aside}
+            memory += (Need(HUGEPAGES, amount, aside, left),)
         devices = (dict.fromkeys(one, 1) for one in self.request.devices if one)
         return cpu, memory, *((Need("device", 1, one, one),) for one in devices)
 

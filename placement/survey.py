@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from placement import memory, own, pools
+from placement.demand import Demand
 from placement.kinship import peers_of, pulls
 from placement.occupancy import Occupancy, Seat
 from placement.request import Kin, Request
@@ -25,6 +26,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
     }
     usable = tuple(one for one in machine.cpu_nodes if free[one] and not barred >> one & 1)
     need = _need(request)
+    yet_to_take = _yet_to_take(occupancy, request)
     return Room(
         machine=machine,
         occupancy=occupancy,
@@ -37,7 +39,8 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         own=_own(machine, occupancy, request, free, cpu) if request.wants_own else None,
         memory={one: memory.capacity(machine, one) - load.rows.get(one, EMPTY).memory for one in machine.mems},
         real={one: memory.really_free(machine, occupancy, one) for one in machine.mems},
-        real_need=_yet_to_take(occupancy, request),
+        real_need=yet_to_take.memory,
+        real_pages=yet_to_take.hugepages,
         kin=pulls(machine, peers_of(occupancy, request, kin), kin),
         rest=kin.room_milli or _rest_of_group(occupancy, request),
         kept=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
@@ -115,12 +118,12 @@ def _neighbour(seat: Seat, request: Request) -> bool:
     return seat.pod != request.pod and seat.opted_in and seat.pool is not Pool.RECLAIMED
 
 
-def _yet_to_take(occupancy: Occupancy, request: Request) -> int:
-    """Bytes that are not in use by it yet: what runs already has taken its memory."""
+def _yet_to_take(occupancy: Occupancy, request: Request) -> Demand:
+    """What of its demand is not in use by it yet: what runs already has taken its memory."""
     containers = occupancy.directory.by_seat.get(request.seat_key, ())
     if request.container in containers:
-        return 0
-    return request.demand.memory if containers else request.seat_demand.memory
+        return Demand()
+    return request.demand if containers else request.seat_demand
 
 
 def _rest_of_group(occupancy: Occupancy, request: Request) -> int:

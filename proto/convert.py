@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Kin, Reason
 from placement.demand import Demand
+from placement.live import Live
 from placement.occupancy import Holding, Part, Seat
 from placement.rules import Rules
 from placement.topology import Machine, NumaNode
@@ -149,6 +152,20 @@ def holding_from(message: pb.Holding) -> Holding:
         exclusive=CpuSet.parse(message.exclusive),
         foreign=message.foreign,
     )
+
+
+def live_from(message: pb.Report) -> Live:
+    return Live(
+        free_memory=dict(message.free_memory),
+        free_hugepages={(one.numa_node, one.size): one.free for one in message.free_hugepages},
+        used_cpu=dict(message.used_cpu),
+        stalled=dict(message.stalled),
+    )
+
+
+def pages_to(free: Mapping[tuple[int, int], int]) -> list[pb.FreePages]:
+    """Live.free_hugepages; its other figures are maps there too."""
+    return [pb.FreePages(numa_node=one, size=size, free=amount) for (one, size), amount in free.items()]
 
 
 def kin_from(message: pb.Expect) -> Kin:

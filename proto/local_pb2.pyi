@@ -8,28 +8,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class FromHook(_message.Message):
-    __slots__ = ("start", "report", "containers", "status")
+    __slots__ = ("start", "report", "containers", "status", "appeared")
     START_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
+    APPEARED_FIELD_NUMBER: _ClassVar[int]
     start: Start
     report: _report_pb2.Report
     containers: Containers
     status: Status
-    def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    appeared: Appeared
+    def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., appeared: _Optional[_Union[Appeared, _Mapping]] = ...) -> None: ...
 
 class ToHook(_message.Message):
-    __slots__ = ("who", "expect", "kin", "plan")
+    __slots__ = ("who", "expect", "kin", "plan", "devices")
     WHO_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
     KIN_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
     who: Who
     expect: _report_pb2.Expect
     kin: KinTable
     plan: Plan
-    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ...) -> None: ...
+    devices: Devices
+    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ...) -> None: ...
 
 class Who(_message.Message):
     __slots__ = ("role",)
@@ -138,6 +142,31 @@ class Plan(_message.Message):
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
     workloads: _containers.RepeatedCompositeFieldContainer[Plan.Workload]
     def __init__(self, workloads: _Optional[_Iterable[_Union[Plan.Workload, _Mapping]]] = ...) -> None: ...
+
+class Appeared(_message.Message):
+    __slots__ = ("namespace", "name")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class Devices(_message.Message):
+    __slots__ = ("rows",)
+    class Row(_message.Message):
+        __slots__ = ("namespace", "pod", "container", "numa_nodes")
+        NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+        POD_FIELD_NUMBER: _ClassVar[int]
+        CONTAINER_FIELD_NUMBER: _ClassVar[int]
+        NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+        namespace: str
+        pod: str
+        container: str
+        numa_nodes: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, namespace: _Optional[str] = ..., pod: _Optional[str] = ..., container: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[Devices.Row]
+    def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ...) -> None: ...
 
 class Status(_message.Message):
     __slots__ = ("json",)

@@ -91,7 +91,7 @@ class SimulatedNode:
         machine = self.spec.machine
         self.promises = Promises()
         self.agent = Agent(Node(machine, CpuSet(), self._cpuset_now, self._free_memory), self.promises)
-        self.outbox = Outbox(self.agent, machine)
+        self.outbox = Outbox(self.agent)
         self.mirror = Mirror()
         self.telling = Telling(self.mirror)
         session = f"{self.spec.name}-{self._hooks}"

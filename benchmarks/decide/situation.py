@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from placement.cpuset import CpuSet
 from placement.decide import Kin, Request, decide
 from placement.demand import Demand
+from placement.live import Live
 from placement.occupancy import Occupancy
 from placement.optin import Cpus, OptIn
 from placement.topology import Machine, NumaNode
@@ -53,7 +54,7 @@ def situation(numa_nodes: int, containers: int, cpus: Cpus = Cpus.SHARED, wide: 
     there = machine(numa_nodes)
     milli = int(FILL * 1000 * CPUS * numa_nodes / containers)
     memory = int(FILL * MEMORY * numa_nodes / containers / 2)
-    occupancy = Occupancy(free_memory={node.id: node.memory for node in there.numa_nodes})
+    occupancy = Occupancy(live=Live({node.id: node.memory for node in there.numa_nodes}))
     for number in range(containers):
         group = number if wide else number // MEMBERS
         one = _request(f"p{number}", f"shop/{group}", milli, memory, Cpus.SHARED)

@@ -42,7 +42,9 @@ def available(info: Mapping[str, int], watermark: int) -> int:
 
 
 def free_hugepages(sysfs_root: Path = SYSFS) -> dict[int, Mapping[int, int]]:
-    """Each online NUMA node's free reserved pages: page size to bytes."""
+    """Each online NUMA node's free reserved pages: page size to bytes. Those that a process has mapped and not touched
+    yet are free to the kernel.
+    """
     node = Tree(Path(sysfs_root) / "devices/system/node")
     if not node.root.is_dir():
         return {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from itertools import islice
 
+from placement.live import NOTHING
 from placement.occupancy import Occupancy
 from proto import convert
 from proto import local_pb2 as local
@@ -47,8 +48,9 @@ class Mirror:
             holdings.pop(key, None)
         seats.update({one.key: convert.seat_from(one) for one in report.seats})
         holdings.update({one.container: convert.holding_from(one) for one in report.holdings})
-        free = {**self.occupancy.free_memory, **report.free_memory}
-        self.occupancy = Occupancy(seats, holdings, free, generation=report.generation)
+        before = NOTHING if whole else self.occupancy.live
+        live = before.after(convert.live_from(report))
+        self.occupancy = Occupancy(seats, holdings, live, generation=report.generation)
         self._decisions.extend(report.decisions)
         self.decided += len(report.decisions)
         self.known = self.known or whole

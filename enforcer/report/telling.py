@@ -77,7 +77,11 @@ class Telling:
                 pb.FromEnforcer(machine=mirror.start.machine),
                 pb.FromEnforcer(report=journal.whole(now.occupancy, decisions, registered=now.registered)),
             ]
-        elif _differs(sent, now) or self._decided != mirror.decided:
+        elif (
+            journal.differ(sent.occupancy, now.occupancy)
+            or sent.registered != now.registered
+            or self._decided != mirror.decided
+        ):
             told = [pb.FromEnforcer(report=self._difference(sent, now))]
         else:
             return []
@@ -92,22 +96,12 @@ class Telling:
         return pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=generation))
 
     def _difference(self, sent: Told, now: Told) -> pb.Report:
-        before, after = sent.occupancy, now.occupancy
         return journal.difference(
-            before,
-            after,
+            sent.occupancy,
+            now.occupancy,
             self._mirror.decisions(self._decided),
             registered=now.registered if now.registered != sent.registered else None,
-            free={one: free for one, free in after.free_memory.items() if before.free_memory.get(one) != free},
         )
-
-
-def _differs(sent: Told, now: Told) -> bool:
-    return (
-        sent.occupancy.generation != now.occupancy.generation
-        or sent.occupancy.free_memory != now.occupancy.free_memory
-        or sent.registered != now.registered
-    )
 
 
 def _fingerprint(occupancy: Occupancy) -> int:

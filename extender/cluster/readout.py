@@ -67,7 +67,7 @@ def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
 def _node(sight: Sight, *, live: bool) -> dict[str, Any]:
     view = sight.view
     machine, occupancy = view.machine, view.occupancy
-    cpu, memory = occupancy.cpu_load(machine), occupancy.memory_load(machine)
+    cpu, memory, figures = occupancy.cpu_load(machine), occupancy.memory_load(machine), occupancy.live
     return {
         "node": view.name,
         "machine": machine.name,
@@ -90,7 +90,10 @@ def _node(sight: Sight, *, live: bool) -> dict[str, Any]:
                 "distances": [node.distances[other.id] for other in machine.numa_nodes],
                 "requested_cpu_milli": round(cpu[node.id]),
                 "requested_memory": round(memory[node.id]),
-                "free_memory": occupancy.free_memory.get(node.id),
+                "free_memory": figures.free_memory.get(node.id),
+                "free_hugepages": {size: figures.free_hugepages.get((node.id, size)) for size in node.hugepages},
+                "used_cpu_milli": figures.used_cpu.get(node.id),
+                "stalled": figures.stalled.get(node.id),
             }
             for node in machine.numa_nodes
         ],

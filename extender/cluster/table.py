@@ -23,7 +23,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
     if (
         directory.special
         or (directory.sized and occupancy.kept(machine))
-        or any(share >= STALLED for share in occupancy.stalled.values())
+        or any(share >= STALLED for share in occupancy.live.stalled.values())
         or not machine.mems
     ):
         return None
@@ -41,7 +41,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
                 one,
                 1000 * (cpus & ~occupancy.reserved.mask).bit_count() - row.cpu,
                 1000 * cpus.bit_count(),
-                occupancy.used_cpu.get(one, 0),
+                occupancy.live.used_cpu.get(one, 0),
                 sum(max(0, capacity(machine, mem) - rows.get(mem, EMPTY).memory) for mem in mems),
                 sum(max(0, really_free(machine, occupancy, mem)) for mem in mems),
                 row.seats,

@@ -11,6 +11,7 @@ from typing import Any
 from extender.cluster.table import Floats, table
 from placement.cpuset import NumaSet
 from placement.decide import Reason
+from placement.live import NOTHING, Live
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
 from placement.topology import Machine
 
@@ -73,11 +74,14 @@ class Report:
     gone_seats: tuple[str, ...] = ()
     holdings: tuple[Holding, ...] = ()
     gone_holdings: tuple[str, ...] = ()
-    free_memory: Mapping[int, int] = field(default_factory=dict)
-    used_cpu: Mapping[int, int] = field(default_factory=dict)
-    stalled: Mapping[int, float] = field(default_factory=dict)
+    live: Live = NOTHING
     decisions: tuple[DecisionRow, ...] = ()
     registered: bool | None = None
+
+    @property
+    def tells_placements(self) -> bool:
+        """Whether it tells of placements, and not of live figures and decisions alone."""
+        return bool(self.seats or self.gone_seats or self.holdings or self.gone_holdings)
 
 
 class Refused(Enum):
@@ -145,7 +149,10 @@ class NodeView:
         if report.base and report.base != self.generation:
             return Refused.UNKNOWN_BASE
         reported = _after(self.reported if report.base else self._empty, report)
-        if fingerprint(reported.seats.values(), reported.holdings.values()) != report.fingerprint:
+        placed = self.fingerprint
+        if not report.base or report.tells_placements:
+            placed = fingerprint(reported.seats.values(), reported.holdings.values())
+        if placed != report.fingerprint:
             return Refused.FINGERPRINT
         return replace(
             self,
@@ -181,7 +188,5 @@ def _after(before: Occupancy, report: Report) -> Occupancy:
     holdings: dict[str, Holding | None] = dict.fromkeys(report.gone_holdings)
     holdings.update((one.container, one) for one in report.holdings)
     # Unchecked: the node is the truth, even where two containers claim the same CPUs.
-    after = before.changed(seats=seats, holdings=holdings, checked=False)
-    return after.with_free_memory({**before.free_memory, **report.free_memory}).with_pressure(
-        {**before.used_cpu, **report.used_cpu}, {**before.stalled, **report.stalled}
-    )
+    after = before.changed(seats=seats, holdings=holdings, checked=False) if report.tells_placements else before
+    return after.with_live(before.live.after(report.live))

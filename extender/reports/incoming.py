@@ -8,6 +8,7 @@ from extender.cluster.view import DecisionRow, Report
 from placement.cpuset import CpuSet
 from placement.decide import Reason
 from placement.errors import PlacementError
+from placement.live import Live
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.topology import Machine
 from placement.traffic import KINDS, Flow
@@ -62,11 +63,6 @@ def report(message: pb.Report, of: Machine) -> Report:
     for kind in ("gone_seats", "gone_holdings"):
         for key in getattr(message, kind):
             _text(f"Report.{kind}", key, bounds.ID_LENGTH)
-    known = {node.id for node in of.numa_nodes}
-    for kind in ("free_memory", "used_cpu", "stalled"):
-        for numa_node in getattr(message, kind):
-            if numa_node not in known:
-                raise BadMessage(f"Report.{kind} names NUMA node {numa_node}, which the machine does not have")
     try:
         return Report(
             generation=message.generation,
@@ -76,9 +72,7 @@ def report(message: pb.Report, of: Machine) -> Report:
             gone_seats=tuple(message.gone_seats),
             holdings=tuple(_holding(one, of) for one in message.holdings),
             gone_holdings=tuple(message.gone_holdings),
-            free_memory=dict(message.free_memory),
-            used_cpu=dict(message.used_cpu),
-            stalled=dict(message.stalled),
+            live=_live(message, of),
             decisions=tuple(_decision(one) for one in message.decisions),
             registered=message.registered if message.HasField("registered") else None,
         )
@@ -110,8 +104,23 @@ _COUNTS = {
     "free_memory": bounds.NUMA_NODES,
     "used_cpu": bounds.NUMA_NODES,
     "stalled": bounds.NUMA_NODES,
+    "free_hugepages": bounds.NUMA_NODES * bounds.HUGEPAGE_SIZES,
     "decisions": bounds.DECISIONS,
 }
+
+
+def _live(message: pb.Report, of: Machine) -> Live:
+    live = convert.live_from(message)
+    known = {node.id for node in of.numa_nodes}
+    told = {kind: getattr(live, kind) for kind in ("free_memory", "used_cpu", "stalled")}
+    for kind, numa_nodes in {**told, "free_hugepages": [one for one, _ in live.free_hugepages]}.items():
+        for numa_node in numa_nodes:
+            if numa_node not in known:
+                raise BadMessage(f"Report.{kind} names NUMA node {numa_node}, which the machine does not have")
+    for numa_node, share in live.stalled.items():
+        if not 0 <= share <= 1:
+            raise BadMessage(f"Report.stalled of NUMA node {numa_node} is {share}; it is a share, 0 to 1")
+    return live
 
 
 def _seat(message: pb.Seat, of: Machine) -> Seat:

@@ -12,6 +12,7 @@ import pytest
 from enforcer.ask import NobodyAnswersError, ask
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.split_machine import SplitMachine
 from tests.e2e.lab.waiting import until
@@ -68,7 +69,14 @@ def registered(run_dir: Path) -> bool:
 def test_a_launched_enforcer_takes_its_options_from_the_runtimes_drop_in_file_and_pins(
     launching: RealContainerd, machine: SplitMachine, tmp_path: Path, file_name: str
 ) -> None:
-    configure(launching, file_name, sysfs=str(machine.sysfs), node_name="from-the-file", metrics_listen="")
+    configure(
+        launching,
+        file_name,
+        sysfs=str(machine.sysfs),
+        procfs=str(idle_procfs(tmp_path)),
+        node_name="from-the-file",
+        metrics_listen="",
+    )
     launching.start()
     until(lambda: registered(tmp_path / "run"), "the launched enforcer to be registered")
     shop, bank = run(launching, "shop"), run(launching, "bank")

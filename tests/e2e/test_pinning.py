@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from placement.cpuset import CpuSet
 from proto import cri_pb2 as cri
+from standins.kubelet import Kubelet
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
@@ -41,6 +43,26 @@ def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier
     assert kernel.cpuset(stranger).cpus == machine.halves[1 - machine.halves.index(home)]
     for pid in (cart, checkout, stranger):
         assert kernel.allowed(pid) == kernel.cpuset(pid)
+
+
+def test_a_pod_is_pinned_beside_the_device_that_the_kubelet_gave_it(
+    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+) -> None:
+    """The runtime's word that the pod's sandbox runs has the kubelet asked, over its own API."""
+    options = ("--sysfs", str(machine.sysfs), "--podresources-socket", str(tmp_path / "kubelet.sock"))
+    enforcer = RunningEnforcer(tmp_path / "enforcer", runtime.nri_socket, *options)
+    with Kubelet(tmp_path / "kubelet.sock") as kubelet:
+        kubelet.admit("default", "trainer", "main", "vendor.com/gpu", ("gpu-0", (1,)))
+        try:
+            enforcer.start()
+            until(lambda: enforcer.status()["devices"], "what the kubelet knows already to be told")
+            kubelet.admit("default", "tuner", "main", "vendor.com/gpu", ("gpu-1", (1,)))
+            pod = runtime.kubelet.run_pod("tuner", annotations={"group.numakin.io": "shop"})
+            until(lambda: "default/tuner/main" in enforcer.status()["devices"], "the new pod's device to be told")
+            pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL))
+        finally:
+            enforcer.stop()
+    assert kernel.cpuset(pid).cpus == machine.halves[1]
 
 
 def test_a_pod_that_has_not_opted_in_is_never_touched(

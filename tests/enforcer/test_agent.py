@@ -10,6 +10,7 @@ from placement.cpuset import CpuSet, NumaSet
 from placement.topology import Machine, NumaNode, uniform_distances
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
+from tests import machines
 
 GIB = 1 << 30
 
@@ -335,3 +336,30 @@ def test_a_bad_annotation_is_counted_and_the_pod_starts_as_if_without_it(world: 
     world.create(member("a", cpus="all-of-them"), container("a"))
     assert world.cpus("a") == "0-3,8-11"
     assert world.agent.accounts.counts["bad annotation"] == 1
+
+
+class TestHugepages:
+    """As the kubelet tells the runtime: a limit for each size that the machine has."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        return World(machines.HUGE)
+
+    @staticmethod
+    def with_pages(name: str, **limits: int) -> nri.Container:
+        made = container(name)
+        for size, limit in limits.items():
+            made.linux.resources.hugepage_limits.add(page_size=size.removeprefix("of_"), limit=limit)
+        return made
+
+    def test_a_pod_goes_where_they_are_set_aside(self, world: World) -> None:
+        world.create(member("a"), self.with_pages("a", of_2MB=0, of_1GB=8 * GIB))
+        assert world.mems("a") == "1"
+
+    def test_a_pod_that_asks_for_none_goes_anywhere(self, world: World) -> None:
+        world.create(member("a"), self.with_pages("a", of_2MB=0, of_1GB=0))
+        assert world.mems("a") == "0"
+
+    def test_a_size_that_is_not_understood_is_left_out(self, world: World) -> None:
+        world.create(member("a"), self.with_pages("a", of_2Mi=4 * GIB, of_0MB=GIB))
+        assert world.mems("a") == "0"

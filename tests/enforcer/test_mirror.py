@@ -8,7 +8,9 @@ from enforcer.report.mirror import Mirror
 from enforcer.report.telling import Telling
 from placement.cpuset import CpuSet, NumaSet
 from placement.demand import Demand
+from placement.live import Live
 from placement.occupancy import Holding, Occupancy, Seat, fingerprint
+from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 
@@ -27,7 +29,7 @@ def started(occupancy: Occupancy, session: str = "s1") -> Mirror:
 
 def changed(mirror: Mirror, before: Occupancy, after: Occupancy, *pods: str) -> None:
     decisions = [pb.DecisionRecord(pod=one) for one in pods]
-    mirror.reported(journal.difference(before, after, decisions, registered=None, free={}))
+    mirror.reported(journal.difference(before, after, decisions, registered=None))
 
 
 def welcomed(mirror: Mirror) -> Telling:
@@ -79,15 +81,25 @@ def test_a_change_is_told_as_a_difference() -> None:
     assert [one.key for one in report.seats] == ["b"]
 
 
-def test_free_memory_and_the_runtimes_word_are_told_though_the_occupancy_is_the_same() -> None:
-    occupancy = Occupancy(generation=1)
-    mirror = started(occupancy)
+def test_live_figures_and_the_runtimes_word_are_told_though_the_placements_are_the_same() -> None:
+    before = Occupancy(live=Live({0: 7, 1: 7}), generation=1)
+    mirror = started(before)
     telling = welcomed(mirror)
     telling.news()
-    mirror.reported(journal.difference(occupancy, occupancy, (), registered=False, free={1: 5}))
+    after = before.with_live(Live({0: 7, 1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5}))
+    mirror.reported(journal.difference(before, after, (), registered=False))
     (report,) = reports(telling)
-    assert (report.registered, dict(report.free_memory)) == (False, {1: 5})
+    assert (report.registered, report.generation) == (False, 1)
+    assert convert.live_from(report) == Live({1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5})
+    assert mirror.occupancy.live == after.live
     assert not telling.news()
+
+
+def test_what_an_earlier_hook_read_is_forgotten() -> None:
+    mirror = started(Occupancy(live=Live({0: 7}), generation=1))
+    mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="other")))
+    mirror.reported(journal.whole(Occupancy(live=Live(used_cpu={0: 1}), generation=1), (), registered=True))
+    assert mirror.occupancy.live == Live(used_cpu={0: 1})
 
 
 def test_an_extender_that_still_knows_us_gets_only_what_it_missed() -> None:

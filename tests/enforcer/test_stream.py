@@ -89,7 +89,7 @@ class Running:
         before = self.occupancy
         self.occupancy = before.seated(Seat(pod, pod, "ns/g", NumaSet.parse("0"), Demand(1000)))
         with self.lock:
-            self.mirror.reported(journal.difference(before, self.occupancy, (), registered=None, free={}))
+            self.mirror.reported(journal.difference(before, self.occupancy, (), registered=None))
         self.stream.changed()
 
     def close(self) -> None:

@@ -1,13 +1,14 @@
 """The manifests fit together, fit the programs, and fit Kubernetes."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
 
-from enforcer.config import MOST_REPLICAS
+from enforcer.config import MOST_REPLICAS, Config
 from enforcer.options import configured, run_options
 from enforcer.report.replicas import RESOLVE_EVERY_S
 from enforcer.report.stream import LONGEST_WAIT_S
@@ -163,10 +164,13 @@ def test_the_enforcer_has_powers_by_name_and_no_api_rights(objects):
     assert subjects == {"numakin-extender"}
 
 
-def test_the_enforcer_mounts_three_folders_of_the_node(objects):
+def test_the_enforcer_mounts_four_folders_of_the_node(objects):
     spec = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
     paths = {each["hostPath"]["path"] for each in spec["volumes"] if "hostPath" in each}
-    assert paths == {"/var/run/nri", "/run/numakin", "/sys/fs/cgroup"}
+    assert paths == {"/var/run/nri", "/run/numakin", "/sys/fs/cgroup", "/var/lib/kubelet/pod-resources"}
+    mounts = {each["mountPath"]: each.get("readOnly", False) for each in spec["containers"][0]["volumeMounts"]}
+    assert mounts["/var/lib/kubelet/pod-resources"]
+    assert Path(Config().podresources_socket).parent == Path("/var/lib/kubelet/pod-resources")
 
 
 def test_the_extender_is_nobody(objects):

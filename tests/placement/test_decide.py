@@ -8,6 +8,7 @@ import pytest
 
 from placement.decide import Kin, decide
 from placement.demand import Demand
+from placement.live import Live
 from placement.occupancy import Occupancy, Seat
 from placement.optin import Cpus, Policy, Pool, Scope
 from tests import machines
@@ -140,13 +141,13 @@ class TestRoom:
         assert decide(SMALL, occupancy, asks("a"), at("0")).numa_nodes == nodes("1")
 
     def test_cpus_in_use_break_a_tie(self):
-        busy = Occupancy().with_pressure({0: 3000}, {})
+        busy = Occupancy(live=Live(used_cpu={0: 3000}))
         assert decide(SMALL, busy, asks("a"), Kin()).numa_nodes == nodes("1")
 
     def test_memory_pressure_turns_newcomers_away_where_another_numa_node_fits(self):
-        busy = filled(SMALL, asks("a")).with_pressure({}, {0: 0.3})
+        busy = filled(SMALL, asks("a")).with_live(Live(stalled={0: 0.3}))
         assert decide(SMALL, busy, asks("b"), Kin()).numa_nodes == nodes("1")
-        full = filled(SMALL, asks("a"), asks("x", 4, group="shop/x")).with_pressure({}, {0: 0.3})
+        full = filled(SMALL, asks("a"), asks("x", 4, group="shop/x")).with_live(Live(stalled={0: 0.3}))
         decision = decide(SMALL, full, asks("b"), Kin())
         assert decision.numa_nodes == nodes("0")
         assert not decision.mems, "never bound to"

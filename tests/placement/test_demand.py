@@ -92,6 +92,12 @@ def test_an_estimate_says_that_it_is_one():
     assert from_cgroup(shares=2, quota=None, period=None, memory_limit=-1).memory_limit is None
 
 
+def test_hugepages_are_not_estimated():
+    told = from_cgroup(shares=2, quota=None, period=None, memory_limit=None, hugepages={2 << 20: GIB})
+    assert told.hugepages == {2 << 20: GIB}
+    assert told.estimated == {"cpu", "memory"}
+
+
 def milli(amount):
     return Demand(cpu_milli=amount)
 

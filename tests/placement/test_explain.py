@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from placement.decide import Kin, decide
 from placement.explain import explain
+from placement.live import Live
 from placement.occupancy import Occupancy
 from placement.optin import Policy
 from tests import machines
@@ -31,7 +32,7 @@ def test_it_is_the_same_decision_with_every_numa_node_weighed():
 
 
 def test_it_says_what_is_amiss():
-    pressed = Occupancy(reserved=cpus("4-7")).with_pressure({}, {0: 0.5})
+    pressed = Occupancy(reserved=cpus("4-7"), live=Live(stalled={0: 0.5}))
     story = told(SMALL, pressed, asks("a", 1, devices=["1"]))
     assert "NUMA node 1 0.00: no CPU there may be used: reserved, or kept for one alone" in story
     assert any("devices elsewhere: 1, under memory pressure" in line for line in story)

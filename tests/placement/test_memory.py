@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from placement.decide import Kin, MemoryPolicy, decide
+from placement.live import Live
 from placement.occupancy import Occupancy
-from placement.optin import Memory
+from placement.optin import Memory, Policy
 from tests import machines
 from tests.placement.asking import asks, at, filled, nodes, settle
 
 SMALL, CXL, GIB = machines.SMALL, machines.CXL, machines.GIB
+MIB_PAGE = 2 << 20
 # SMALL has 8 GiB on each of two NUMA nodes, 7782 MiB of them with the reserve kept
 
 BOUND = "memory free 7782 MiB: bound to NUMA node 0"
@@ -35,7 +37,7 @@ BOUND = "memory free 7782 MiB: bound to NUMA node 0"
     ],
 )
 def test_memory_is_bound_only_where_that_can_not_kill(wishes, free, mems, says):
-    decision = decide(SMALL, Occupancy().with_free_memory(free), asks("a", 1, **wishes), at("0"))
+    decision = decide(SMALL, Occupancy(live=Live(free)), asks("a", 1, **wishes), at("0"))
     assert decision.mems == nodes(mems)
     assert decision.memory_policy == (None if mems else MemoryPolicy("MPOL_PREFERRED_MANY", nodes("0")))
     assert says in decision.sentence
@@ -55,25 +57,25 @@ def test_requests_are_never_over_a_numa_nodes_memory():
 
 
 def test_what_is_really_free_counts_too():
-    cramped = Occupancy().with_free_memory({0: GIB, 1: 6 * GIB})
+    cramped = Occupancy(live=Live({0: GIB, 1: 6 * GIB}))
     assert decide(SMALL, cramped, asks("a", 1, 2), at("0")).numa_nodes == nodes("1")
 
 
 def test_a_running_pods_own_memory_is_not_counted_against_it():
     request = asks("a", 1, 6)
-    before = filled(SMALL, request).with_free_memory({0: GIB, 1: 7 * GIB})
+    before = filled(SMALL, request).with_live(Live({0: GIB, 1: 7 * GIB}))
     again = decide(SMALL, before, request, Kin())
     assert (again.numa_nodes, again.mems) == (nodes("0"), nodes("0"))
 
 
 def test_a_bound_container_stays_bound_when_memory_gets_short():
     request = asks("a", 1, 2, limit=4)
-    before = filled(SMALL, request).with_free_memory({0: GIB, 1: GIB}).with_pressure({}, {0: 0.5})
+    before = filled(SMALL, request).with_live(Live({0: GIB, 1: GIB}, stalled={0: 0.5}))
     assert decide(SMALL, before, request, Kin()).mems == nodes("0")
 
 
 def test_under_memory_pressure_nothing_is_bound():
-    pressed = Occupancy().with_pressure({}, {0: 0.2, 1: 0.2})
+    pressed = Occupancy(live=Live(stalled={0: 0.2, 1: 0.2}))
     decision = decide(SMALL, pressed, asks("a", 1, 1, mems=Memory.BIND), Kin())
     assert (decision.fits, decision.mems) == (True, nodes(""))
     assert "memory pressure 20%: too high to bind: left open" in decision.sentence
@@ -110,6 +112,34 @@ def test_hugepages_are_taken_where_they_are_set_aside():
     decision, after = settle(machines.HUGE, Occupancy(), asks("a", 1, 1, hugepages=gib_page))
     assert decision.numa_nodes == nodes("1")
     assert not decide(machines.HUGE, after, asks("b", 1, 1, hugepages=gib_page), Kin()).fits
+
+
+@pytest.mark.parametrize(
+    ("free", "home"),
+    [({}, "0"), ({(0, MIB_PAGE): GIB}, "0"), ({(0, MIB_PAGE): GIB - MIB_PAGE}, "1"), ({(0, MIB_PAGE): 0}, "1")],
+)
+def test_hugepages_must_be_free_too(free, home):
+    """Somebody who has not asked for them, or not through Kubernetes, may use them."""
+    busy = Occupancy(live=Live(free_hugepages=free))
+    assert decide(machines.HUGE, busy, asks("a", 1, 1, hugepages={MIB_PAGE: GIB}), Kin()).numa_nodes == nodes(home)
+
+
+def test_hugepages_that_are_free_nowhere_fit_nowhere():
+    busy = Occupancy(live=Live(free_hugepages={(0, MIB_PAGE): 0, (1, MIB_PAGE): 0}))
+    assert not decide(machines.HUGE, busy, asks("a", 1, 1, hugepages={MIB_PAGE: GIB}), Kin()).fits
+
+
+def test_a_running_container_is_not_asked_for_its_hugepages_again():
+    request = asks("a", 1, 1, hugepages={MIB_PAGE: 4 * GIB})
+    _, after = settle(machines.HUGE, Occupancy(), request)
+    taken = after.with_live(Live(free_hugepages={(0, MIB_PAGE): 0, (1, MIB_PAGE): 0}))
+    assert decide(machines.HUGE, taken, request, Kin()).numa_nodes == nodes("0")
+
+
+def test_hugepages_that_are_in_use_are_no_hint():
+    busy = Occupancy(live=Live(free_hugepages={(1, GIB): 0}))
+    request = asks("a", 1, 1, hugepages={GIB: 2 * GIB}, policy=Policy.SINGLE_NUMA_NODE)
+    assert not decide(machines.HUGE, busy, request, Kin()).admitted
 
 
 def test_a_machine_that_tells_of_no_memory_leaves_it_open():

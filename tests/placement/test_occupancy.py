@@ -10,6 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from placement.cpuset import CpuSet, NumaSet
 from placement.demand import Demand
 from placement.errors import AlreadyHeld
+from placement.live import Live
 from placement.occupancy import Holding, Occupancy, Part, Seat, fingerprint
 from placement.tally import shared_out
 from tests import machines
@@ -41,8 +42,7 @@ def test_what_changes_nothing_is_no_new_generation():
     assert one.without_pod("other") is one
     assert one.without_holding("other") is one
     assert one.without_seat("other") is one
-    assert one.with_free_memory({0: 5}).generation == one.generation
-    assert one.with_pressure({0: 5}, {}).generation == one.generation
+    assert one.with_live(Live({0: 5})).generation == one.generation
 
 
 def test_a_stopped_containers_seat_stays_until_its_sandbox_ends():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.ask import NobodyAnswersError, ask
+from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.waiting import until
 
@@ -25,9 +26,8 @@ class RunningEnforcer:
         self.log = folder / "enforcer.log"
         self._command = [sys.executable, "-m", "enforcer.main", "run", "--nri-socket", str(nri_socket)]
         self._command += ["--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", ""]
-        self._command += ["--log-format", "json", *options]
+        self._command += ["--log-format", "json", "--procfs", str(idle_procfs(folder)), *options]
         self._process: subprocess.Popen[bytes] | None = None
-        folder.mkdir(parents=True, exist_ok=True)
 
     def start(self, patience_s: float = 20.0) -> None:
         """Returns when the runtime has taken it as a plugin. Raises TimeoutError with the end of its log."""

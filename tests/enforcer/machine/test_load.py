@@ -4,14 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from enforcer.machine import load
 from enforcer.machine.errors import BadFile, NotThere
 from enforcer.machine.formats import CpuTime, Pressure, Stall, pressure
 from enforcer.machine.load import cpu_times, machine_pressure, used_cpus
 from enforcer.machine.sysfs import read_machine
 from standins.machines import MACHINES
+from tests.machines import machine
 
 FOUR = MACHINES["qemu-4n"].machine
 """NUMA node 0 has CPUs 0-1, NUMA node 1 has CPUs 2-3."""
+
+TWO = machine("two NUMA nodes, one without memory", ["0-3", "4-7", "8"], [32, 32, 0])
 
 
 def _times(**busy_of_100: int) -> dict[int, CpuTime]:
@@ -64,6 +68,22 @@ def test_pressure_is_read_with_and_without_its_full_line():
     read = Stall(12.88, 4.99, 1.63, 11952192)
     assert pressure(some) == Pressure(read)
     assert pressure(f"{some}\n{some.replace('some', 'full')}\n") == Pressure(read, read)
+
+
+@pytest.mark.parametrize(
+    ("available", "stalled"),
+    [
+        ({0: 16, 1: 16}, {0: 0.0, 1: 0.0}),
+        ({0: 16, 1: 1}, {0: 0.0, 1: 0.25}),
+        ({0: 0, 1: 0}, {0: 0.25, 1: 0.25}),
+        ({0: 16}, {0: 0.0, 1: 0.25}),
+    ],
+    ids=["somebody's own limit", "where memory is scarce", "everywhere", "where it is not known"],
+)
+def test_the_machines_pressure_is_put_down_to_where_memory_is_scarce(available, stalled):
+    waits = Pressure(Stall(25.0, 5.0, 1.0, 1))
+    assert load.stalled(TWO, waits, {one: gib << 30 for one, gib in available.items()}) == stalled
+    assert load.stalled(TWO, None, {0: 0, 1: 0}) == {0: 0.0, 1: 0.0}, "a kernel without PSI vetoes nothing"
 
 
 @pytest.mark.parametrize("content", ["", "some", "full avg10=0.00 avg60=0.00 avg300=0.00 total=0", "some avg10=x"])

@@ -9,6 +9,7 @@ from extender.cluster.predict import Wanted, wanted
 from extender.cluster.view import NodeView
 from placement.cpuset import CpuSet, NumaSet
 from placement.demand import Demand
+from placement.live import Live
 from placement.occupancy import Occupancy, Seat
 from placement.topology import Machine, NumaNode
 
@@ -67,9 +68,11 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
     chosen = st.sampled_from(ids)
     occupancy = Occupancy(
         seats=seats,
-        free_memory=draw(st.dictionaries(chosen, st.sampled_from([0, GIB, 8 * GIB]), max_size=2)),
-        used_cpu=draw(st.dictionaries(chosen, st.sampled_from([0, 900]), max_size=2)),
-        stalled=draw(st.dictionaries(chosen, st.sampled_from([0.0, 0.5]), max_size=1)),
+        live=Live(
+            free_memory=draw(st.dictionaries(chosen, st.sampled_from([0, GIB, 8 * GIB]), max_size=2)),
+            used_cpu=draw(st.dictionaries(chosen, st.sampled_from([0, 900]), max_size=2)),
+            stalled=draw(st.dictionaries(chosen, st.sampled_from([0.0, 0.5]), max_size=1)),
+        ),
         reserved=draw(st.sampled_from([CpuSet(), CpuSet.of((0,))])),
     )
     return NodeView(name, "s", "1", machine, occupancy)

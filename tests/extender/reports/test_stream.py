@@ -202,6 +202,11 @@ REFUSED_REPORTS = {
         whole_report(1, free_memory={9: 1}),
         "Report.free_memory names NUMA node 9, which the machine does not have",
     ),
+    "free hugepages": (
+        whole_report(1, free_hugepages=[pb.FreePages(numa_node=9, size=1 << 30)]),
+        "Report.free_hugepages names NUMA node 9, which the machine does not have",
+    ),
+    "pressure": (whole_report(1, stalled={0: 1.5}), "Report.stalled of NUMA node 0 is 1.5; it is a share, 0 to 1"),
 }
 
 

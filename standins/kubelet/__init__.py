@@ -1,0 +1,74 @@
+"""The kubelet's side of the podresources API: a real gRPC server on a real unix socket."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import grpc
+
+from proto import podresources_pb2 as pb
+from proto import podresources_pb2_grpc
+
+Device = tuple[str, tuple[int, ...]]
+"""Its id, and the NUMA nodes that its plugin tells; none: it tells nothing."""
+
+
+class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
+    """Lists pods in the order they were admitted. refusal: what List answers with instead."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.refusal: grpc.StatusCode | None = None
+        self._lock = threading.Lock()
+        self._pods: dict[tuple[str, str], pb.PodResources] = {}
+        self._asked = threading.Semaphore(0)
+        self._server: grpc.Server | None = None
+
+    def __enter__(self) -> Self:
+        self._server = grpc.server(ThreadPoolExecutor(2))
+        podresources_pb2_grpc.add_PodResourcesListerServicer_to_server(self, self._server)
+        self._server.add_insecure_port(f"unix:{self.path}")
+        self._server.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.stop(grace=None).wait()
+
+    def admit(self, namespace: str, name: str, container: str, resource: str = "", *devices: Device) -> None:
+        """A pod's container, with the devices that it was given; as a kubelet does, each is told by itself."""
+        with self._lock:
+            pod = self._pods.setdefault((namespace, name), pb.PodResources(namespace=namespace, name=name))
+            pod.containers.add(name=container, devices=[_device(resource, *one) for one in devices])
+
+    def remove(self, namespace: str, name: str) -> None:
+        with self._lock:
+            del self._pods[namespace, name]
+
+    def was_asked(self, timeout_s: float) -> bool:
+        """Waits for a question, each counts once."""
+        return self._asked.acquire(timeout=timeout_s)
+
+    def List(  # noqa: N802 - gRPC's name
+        self, request: pb.ListPodResourcesRequest, context: grpc.ServicerContext
+    ) -> pb.ListPodResourcesResponse:
+        del request
+        self._asked.release()
+        if self.refusal is not None:
+            context.abort(self.refusal, "refused by the test")
+        with self._lock:
+            return pb.ListPodResourcesResponse(pod_resources=self._pods.values())
+
+
+def _device(resource: str, name: str, numa_nodes: Iterable[int]) -> pb.ContainerDevices:
+    found = pb.ContainerDevices(resource_name=resource, device_ids=[name])
+    for one in numa_nodes:
+        found.topology.nodes.add(ID=one)
+    return found
