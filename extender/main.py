@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from extender import log
 from extender.apiserver import ApiServer, own_namespace
 from extender.cluster import graphview
 from extender.cluster.pods import PodChanges
-from extender.cluster.readout import gauges
+from extender.cluster.readout import Gauge, gauges
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
@@ -30,6 +30,7 @@ from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
 from extender.serving import Application, calm_collector
 from placement.traffic import Flow
+from proto.certificates import BadCertificate, Files, Renewed
 
 LEARNER_STOP_SECONDS = 2.0
 
@@ -53,6 +54,9 @@ class Program(Taps):
         self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: graphview.gauges(self.cluster.known, self.learner.dropped_flows))
+        self.http_tls = _renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
+        self._grpc_tls = _renewed("grpc", Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca))
+        self.metrics.gauges(self._expiries)
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServer | None = None
 
@@ -62,19 +66,16 @@ class Program(Taps):
     def begin(self, http: str) -> None:
         """In the worker: opens the gRPC port, then says where everything is."""
         # Imported here since the import itself starts threads, and the arbiter forks.
-        from extender.reports.server import Server, Tls  # noqa: PLC0415
+        from extender.reports.server import Server  # noqa: PLC0415
 
         calm_collector()
         config = self.config
-        tls = (
-            Tls(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca) if config.grpc_tls_cert else None
-        )
         self.learner.start()
         self._api = self._connected()
         identify = None
         if self._api is not None and config.enforcer_account:
             identify = partial(self._api.node_of, account=config.enforcer_account)
-        self._server = Server(self.cluster, self, config.grpc_listen, tls, identify)
+        self._server = Server(self.cluster, self, config.grpc_listen, self._grpc_tls, identify)
         self._server.start()
         if self._api is not None:
             self.metrics.gauges(self._api.gauges)
@@ -109,6 +110,12 @@ class Program(Taps):
         self.learner.pods(changes)
         self._server.promise(self.cluster.apply_pods(changes))
 
+    def _expiries(self) -> Iterator[Gauge]:
+        ports = {"http": self.http_tls, "grpc": self._grpc_tls}
+        found = {port: one.current().expires or 0.0 for port, one in ports.items() if one is not None}
+        name = "numakin_extender_certificate_expiration_timestamp_seconds"
+        yield name, "When the certificate in use ends, in seconds since 1970.", "port", found
+
     def published(self) -> Iterable[Desired]:
         return objects(self.cluster.picture(), self.cluster.live, self.lasting.texts())
 
@@ -132,6 +139,13 @@ class Program(Taps):
         self.metrics.reports.labels(result).inc()
 
 
+def _renewed(port: str, files: Files) -> Renewed | None:
+    """None where the port has no TLS."""
+    if not files.cert:
+        return None
+    return Renewed(files, lambda why: _log.error("renewed certificate not taken", port=port, why=why))
+
+
 def _written(path: Path, content: bytes) -> None:
     """Whole or not at all: whoever waits for the file may read it the moment it is there."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -146,8 +160,11 @@ def main() -> None:
         sys.exit(f"numakin-extender: {bad}")
     log.configure(config.log_level, config.log_format)
     _log.debug("options", **msgspec.to_builtins(config))
-    program = Program(config)
-    Application(config, program.app, program.begin, program.end).run()
+    try:
+        program = Program(config)
+    except BadCertificate as bad:
+        sys.exit(f"numakin-extender: {bad}")
+    Application(config, program.app, program.begin, program.end, program.http_tls).run()
 
 
 if __name__ == "__main__":

@@ -81,9 +81,17 @@ def until(what: str, done: Callable[[], Any], within_s: float = DEADLINE) -> Any
 class Enforcer:
     """One node's end of the report stream."""
 
-    def __init__(self, address: str, node: str, session: str = "session-1", token: str = "", **hello: Any) -> None:
+    def __init__(
+        self,
+        address: str,
+        node: str,
+        session: str = "session-1",
+        token: str = "",
+        channel: grpc.Channel | None = None,
+        **hello: Any,
+    ) -> None:
         metadata = [("authorization", f"Bearer {token}")] if token else None
-        self._channel = grpc.insecure_channel(address)
+        self._channel = channel or grpc.insecure_channel(address)
         self._out: queue.Queue[pb.FromEnforcer | None] = queue.Queue()
         self._answers = rpc.ReportsStub(self._channel).Stream(
             iter(self._out.get, None), timeout=DEADLINE, metadata=metadata
