@@ -112,7 +112,7 @@ class Program(Taps):
 
     def _expiries(self) -> Iterator[Gauge]:
         ports = {"http": self.http_tls, "grpc": self._grpc_tls}
-        found = {port: one.current().expires or 0.0 for port, one in ports.items() if one is not None}
+        found = {port: one.expires for port, one in ports.items() if one is not None}
         name = "numakin_extender_certificate_expiration_timestamp_seconds"
         yield name, "When the certificate in use ends, in seconds since 1970.", "port", found
 
@@ -140,10 +140,12 @@ class Program(Taps):
 
 
 def _renewed(port: str, files: Files) -> Renewed | None:
-    """None where the port has no TLS."""
+    """None where the port has no TLS; BadCertificate when it can't have it."""
     if not files.cert:
         return None
-    return Renewed(files, lambda why: _log.error("renewed certificate not taken", port=port, why=why))
+    found = Renewed(files, lambda why: _log.error("renewed certificate not taken", port=port, why=why))
+    found.current()
+    return found
 
 
 def _written(path: Path, content: bytes) -> None:

@@ -75,10 +75,8 @@ class Application(BaseApplication):  # type: ignore[misc]
         tls = self._tls
         if tls is not None:
             # The file's name alone switches TLS on; the context is asked for at each connection.
-            settings |= {
-                "certfile": self._config.tls_cert,
-                "ssl_context": lambda _config, _default: tls.current().context,
-            }
+            settings["certfile"] = self._config.tls_cert
+            settings["ssl_context"] = lambda _config, _default: tls.current().context
         for name, value in settings.items():
             self.cfg.set(name, value)
 

@@ -45,39 +45,48 @@ class Files:
 class Loaded:
     """Good ones. context: a server's, which demands a certificate of its caller where there is a CA.
 
-    expires: of `cert`, in seconds since 1970; None without one.
+    expires: of `cert`, in seconds since 1970; 0 without one.
     """
 
     cert: bytes
     key: bytes
     ca: bytes
     context: ssl.SSLContext
-    expires: float | None
+    expires: float
 
 
 class Renewed:
-    """`current()` may be called from any thread. complain: told once of each state of the files that can't be used.
-
-    BadCertificate when they can't be used at the start.
-    """
+    """May be asked from any thread. complain: told once of each state of the files that is not taken."""
 
     def __init__(self, files: Files, complain: Callable[[str], None]) -> None:
         self._files, self._complain = files, complain
         self._lock = threading.Lock()
-        self._state = files.state()
-        self._loaded = _loaded(files, self._state)
+        self._state: State = ""
+        self._loaded: Loaded | None = None
 
     def current(self) -> Loaded:
-        """Looks at the files each time: three short reads, for each handshake."""
+        """The last good ones; BadCertificate while there were none yet. The files are looked at each time: that is
+        three short reads for each handshake.
+        """
         with self._lock:
             state = self._files.state()
-            if state != self._state:
+            if self._loaded is None:
+                self._state, self._loaded = state, _loaded(self._files, state)
+            elif state != self._state:
                 self._state = state
                 try:
                     self._loaded = _loaded(self._files, state)
                 except BadCertificate as bad:
                     self._complain(f"{bad}; the last good ones serve on")
             return self._loaded
+
+    @property
+    def expires(self) -> float:
+        """Of the certificate in use, in seconds since 1970; 0 without one."""
+        try:
+            return self.current().expires
+        except BadCertificate:
+            return 0.0
 
 
 def expiry(pem: bytes) -> float:
@@ -126,7 +135,7 @@ def _loaded(files: Files, state: State) -> Loaded:
         if ca:
             context.load_verify_locations(files.ca)
             context.verify_mode = ssl.CERT_REQUIRED
-        expires = expiry(cert) if cert else None
+        expires = expiry(cert) if cert else 0.0
     except (OSError, ValueError) as bad:  # ssl.SSLError is an OSError
         raise BadCertificate(f"{files}: {bad}") from bad
     if files.state() != state:

@@ -26,6 +26,7 @@ class Watched:
         self.complaints: list[str] = []
         files = Files(str(self.mount.cert), str(self.mount.key), str(self.mount.ca))
         self.renewed = Renewed(files, self.complaints.append)
+        self.renewed.current()
 
     @property
     def now(self) -> Loaded:
@@ -104,8 +105,17 @@ def test_a_good_pair_after_a_broken_one_is_taken(watched, authority, how):
 def test_a_program_does_not_start_with_broken_ones(watched, authority, how):
     broken(how, watched.mount, authority)
     files = Files(str(watched.mount.cert), str(watched.mount.key), str(watched.mount.ca))
-    with pytest.raises(BadCertificate, match="tls.key"):
-        Renewed(files, watched.complaints.append)
+    with pytest.raises(BadCertificate, match=r"tls\.key"):
+        Renewed(files, watched.complaints.append).current()
+
+
+def test_what_was_broken_from_the_start_is_taken_once_it_is_good(tmp_path, authority):
+    mount = Mount(tmp_path / "late", Pair(b"", b""))
+    renewed = Renewed(Files(str(mount.cert), str(mount.key)), lambda _why: None)
+    assert renewed.expires == 0
+    pair = authority.issue("DNS:localhost")
+    mount.put(pair)
+    assert renewed.expires == expiry(pair.cert)
 
 
 @pytest.mark.parametrize("days", [1, 300, 40_000])
