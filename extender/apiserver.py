@@ -22,7 +22,7 @@ from extender.kube.affinitygroup import GroupChanges, affinity_groups
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
-from extender.kube.lease import Election
+from extender.kube.lease import DEFAULT_TERMS, Election, Terms
 from extender.kube.publish import Desired, Publisher
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import Pace, Watcher
@@ -66,12 +66,13 @@ class ApiServer:
         published: Callable[[], Iterable[Desired]],
         *,
         namespace: str,
+        terms: Terms = DEFAULT_TERMS,
     ) -> None:
         self._api = api
         self._pods = pods
         self._told: set[str] = set()
         me = f"{socket.gethostname()}-{os.getpid()}"
-        self._election = Election(api, namespace, LEASE, me)
+        self._election = Election(api, namespace, LEASE, me, terms=terms)
         self._events = Events(api, me, lambda: self._election.leading)
         self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
         self._node_watch = Watcher(api, stream.nodes(), nodes)

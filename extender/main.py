@@ -93,7 +93,7 @@ class Program(Taps):
         if api is not None:
             namespace = self.config.namespace or own_namespace() or NAMESPACE
             told = self.pods_changed, self.cluster.apply_nodes, self.lasting.changed
-            return ApiServer(api, *told, self.published, namespace=namespace)
+            return ApiServer(api, *told, self.published, namespace=namespace, terms=self.config.terms)
         if self.config.enforcer_account:
             raise BadConfig("--enforcer-account needs an API server to check tokens with")
         return None

@@ -26,8 +26,9 @@ from tests.manifests.rendered import files, one
 NODE = "n1"
 GROUP = {"group.numakin.io": "shop"}
 TALK = {("default/StatefulSet/web", "default/StatefulSet/db"), ("default/StatefulSet/db", "default/StatefulSet/web")}
-TAKEN_OVER_S = 3 * DEADLINE
-"""A Lease runs out 15 s after its holder is gone, and is looked at every 2 s."""
+LEASE = ("--lease-duration", "6", "--renew-deadline", "5", "--retry-period", "0.5")
+TAKEN_OVER_S = 2 * DEADLINE
+"""A Lease that runs out 6 s after its holder is gone, and is looked at every half second."""
 
 
 class Replica:
@@ -36,7 +37,7 @@ class Replica:
     def __init__(self, folder: Path, server: ApiServer, port: int) -> None:
         folder.mkdir()
         self._ready = folder / "ready.json"
-        options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default")
+        options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default", *LEASE)
         self.extender = Extender(folder, "--kube", *options, "--grpc-listen", f"127.0.0.1:{port}")
 
     @property
