@@ -15,7 +15,7 @@ from flask import Flask
 from extender import log
 from extender.apiserver import ApiServer, own_namespace
 from extender.cluster import graphview
-from extender.cluster.pods import PodChanges
+from extender.cluster.pods import NodeChanges, PodChanges
 from extender.cluster.readout import Gauge, gauges
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
@@ -26,6 +26,7 @@ from extender.lasting import Lasting
 from extender.learning import Learner
 from extender.published import objects
 from extender.reports.session import Taps
+from extender.rollcall import RollCall
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
 from extender.serving import Application, calm_collector
@@ -59,9 +60,12 @@ class Program(Taps):
         self.metrics.gauges(self._expiries)
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServer | None = None
+        self.rollcall = RollCall(config.enforcer_account, self._unseen, self._heard)
 
     def app(self) -> Flask:
-        return create_app(self.cluster, self.metrics, lambda: self._missing, refuse=self.config.refuse)
+        return create_app(
+            self.cluster, self.metrics, lambda: self._missing or self.rollcall.missing(), refuse=self.config.refuse
+        )
 
     def begin(self, http: str) -> None:
         """In the worker: opens the gRPC port, then says where everything is."""
@@ -92,7 +96,7 @@ class Program(Taps):
         api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
         if api is not None:
             namespace = self.config.namespace or own_namespace() or NAMESPACE
-            told = self.pods_changed, self.cluster.apply_nodes, self.lasting.changed
+            told = self.pods_changed, self.nodes_changed, self.lasting.changed
             return ApiServer(api, *told, self.published, namespace=namespace, terms=self.config.terms)
         if self.config.enforcer_account:
             raise BadConfig("--enforcer-account needs an API server to check tokens with")
@@ -108,7 +112,18 @@ class Program(Taps):
     def pods_changed(self, changes: PodChanges) -> None:
         """What the watch calls, on its own thread."""
         self.learner.pods(changes)
+        self.rollcall.pods(changes)
         self._server.promise(self.cluster.apply_pods(changes))
+
+    def nodes_changed(self, changes: NodeChanges) -> None:
+        self.rollcall.nodes(changes)
+        self.cluster.apply_nodes(changes)
+
+    def _unseen(self) -> list[str]:
+        return self._api.unseen() if self._api is not None else []
+
+    def _heard(self, node: str) -> bool:
+        return self.cluster.view(node) is not None
 
     def _expiries(self) -> Iterator[Gauge]:
         ports = {"http": self.http_tls, "grpc": self._grpc_tls}
