@@ -64,7 +64,10 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report of an enforcer. base: the generation that it is a difference against; 0: it is everything."""
+    """One report of an enforcer. base: the generation that it is a difference against; 0: it is everything.
+
+    earlier: decisions that some extender has been told before.
+    """
 
     generation: int
     base: int
@@ -77,6 +80,7 @@ class Report:
     used_cpu: Mapping[int, int] = field(default_factory=dict)
     stalled: Mapping[int, float] = field(default_factory=dict)
     decisions: tuple[DecisionRow, ...] = ()
+    earlier: tuple[DecisionRow, ...] = ()
     registered: bool | None = None
 
 

@@ -80,6 +80,7 @@ def report(message: pb.Report, of: Machine) -> Report:
             used_cpu=dict(message.used_cpu),
             stalled=dict(message.stalled),
             decisions=tuple(_decision(one) for one in message.decisions),
+            earlier=tuple(_decision(one) for one in message.earlier),
             registered=message.registered if message.HasField("registered") else None,
         )
     except PlacementError as bad:
@@ -111,6 +112,7 @@ _COUNTS = {
     "used_cpu": bounds.NUMA_NODES,
     "stalled": bounds.NUMA_NODES,
     "decisions": bounds.DECISIONS,
+    "earlier": bounds.DECISIONS,
 }
 
 

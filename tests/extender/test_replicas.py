@@ -53,6 +53,11 @@ class Replica:
     def edges(self) -> set[tuple[str, str]]:
         return {(edge["source"], edge["target"]) for edge in self.extender.get("/api/v1/graph")["edges"]}
 
+    def happened(self, pod: str) -> list[dict[str, Any]]:
+        """What it tells of the enforcer's decisions on the pod."""
+        status, answer = self.extender.ask("GET", f"/api/v1/explain?namespace=default&pod={pod}")
+        return answer["happened"] if status == 200 else []
+
     def kill(self) -> None:
         """kill -9, of the worker process too, which would see only a moment later that it is alone."""
         for pid in (self.extender.process.pid, json.loads(self._ready.read_text())["pid"]):
@@ -105,6 +110,12 @@ class Site:
         kind = self.server.answers.kind("numakin.io/v1alpha1", "affinitygroups")
         stored = self.server.store.get(kind, ("default", "shop"))
         return stored.object.get("status", {}) if stored else {}
+
+    def kill_observer(self) -> None:
+        """The enforcer starts another."""
+        children = Path(f"/proc/{self.enforcer.pid}/task/{self.enforcer.pid}/children").read_text().split()
+        (observer,) = [pid for pid in children if b"enforcer.observer" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(int(observer), signal.SIGKILL)
 
     def close(self) -> None:
         self.enforcer.terminate()
@@ -193,3 +204,24 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     written = site.server.count("patch", "affinitygroups")
     until("it writes", lambda: site.server.count("patch", "affinitygroups") > written, TAKEN_OVER_S)
     assert site.status["learned"] == learned
+
+
+@pytest.mark.parametrize(
+    "observer_too", [False, True], ids=["the extender", "the extender and the enforcer's observer"]
+)
+def test_why_a_pod_is_where_it_is_outlives_all_replicas_and_is_no_news_to_the_next(site, observer_too):
+    until("one of them writes", lambda: any(replica.leading for replica in site.replicas))
+    site.run_pod("web-1")
+    (happened,) = until("it says why", lambda: site.replicas[0].happened("web-1"))
+    assert happened["reasons"]
+    until("the Event is written", lambda: site.server.count("create", "events"))
+    for replica in site.replicas:
+        replica.kill()
+    if observer_too:
+        site.kill_observer()
+    told = site.server.count("create", "events")
+    fresh = site.start_replica(0)
+    until("it says why", lambda: fresh.happened("web-1") == [happened])
+    until("it writes", lambda: fresh.leading, TAKEN_OVER_S)
+    assert site.server.count("create", "events") == told
+    assert "numakin_predictions_total{outcome=" not in fresh.extender.get("/metrics")
