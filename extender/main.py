@@ -58,6 +58,7 @@ class Program(Taps):
         self.http_tls = _renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
         self._grpc_tls = _renewed("grpc", Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca))
         self.metrics.gauges(self._expiries)
+        self._ending = False
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServer | None = None
         self.rollcall = RollCall(config.enforcer_account, self._unseen, self._heard)
@@ -103,11 +104,13 @@ class Program(Taps):
         return None
 
     def end(self) -> None:
+        """What was learned is complete before it is written for the last time."""
         self._missing = "shutting down"
-        if self._api is not None:
-            self._api.stop()
         self._server.stop()
         self.learner.stop(LEARNER_STOP_SECONDS)
+        self._ending = True
+        if self._api is not None:
+            self._api.stop()
 
     def pods_changed(self, changes: PodChanges) -> None:
         """What the watch calls, on its own thread."""
@@ -132,7 +135,7 @@ class Program(Taps):
         yield name, "When the certificate in use ends, in seconds since 1970.", "port", found
 
     def published(self) -> Iterable[Desired]:
-        return objects(self.cluster.picture(), self.cluster.live, self.lasting.texts())
+        return objects(self.cluster.picture(), self.cluster.live, self.lasting.texts(last=self._ending))
 
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()
