@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import DEADLINE, Enforcer, Extender, machine, seat, until
+from tests.extender.running import Enforcer, Extender, machine, seat, until
 from tests.manifests.rendered import files, one
 
 WORKLOADS = ("web", "cart", "db")
@@ -24,20 +21,13 @@ class Site:
     """One extender, and the pods of a group on a node, whose enforcer tells who talks to whom."""
 
     def __init__(self, folder: Path, server: ApiServer) -> None:
-        self.server, self._folder, self._runs = server, folder, 0
+        self.server = server
         server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
         server.create_node(NODE)
         self.uids = {workload: self._pod(workload) for workload in WORKLOADS}
-        self.start()
-
-    def start(self) -> None:
-        self._runs += 1
-        folder = self._folder / f"run-{self._runs}"
-        folder.mkdir()
-        kubeconfig = str(self.server.kubeconfig(folder / "kubeconfig"))
+        kubeconfig = str(server.kubeconfig(folder / "kubeconfig"))
         lease = ("--lease-duration", "4", "--renew-deadline", "3", "--retry-period", "0.2")
         self.extender = Extender(folder, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default", *lease)
-        self._ready = folder / "ready.json"
 
     def enforcer(self) -> Enforcer:
         enforcer = self.extender.enforcer(NODE)
@@ -62,22 +52,6 @@ class Site:
         status: dict[str, Any] = stored.object.get("status", {}) if stored else {}
         return {(edge["source"], edge["target"]) for edge in status.get("edges", ())}
 
-    def end(self) -> None:
-        """As the kubelet does, within the grace that it gives."""
-        self.extender.connection.close()
-        self.extender.process.send_signal(signal.SIGTERM)
-        self.extender.process.wait(DEADLINE)
-
-    def kill(self) -> None:
-        for pid in (self.extender.process.pid, json.loads(self._ready.read_text())["pid"]):
-            os.kill(pid, signal.SIGKILL)
-        self.extender.connection.close()
-        self.extender.process.wait(DEADLINE)
-
-    def close(self) -> None:
-        if self.extender.process.poll() is None:
-            self.extender.stop()
-
     def _pod(self, workload: str) -> str:
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": workload, "uid": f"uid-{workload}"}
         pod = self.server.create_pod(f"{workload}-0", annotations={"group.numakin.io": "shop"}, owner=owner)
@@ -91,7 +65,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with ApiServer() as server:
         made = Site(tmp_path, server)
         yield made
-        made.close()
+        made.extender.stop()
 
 
 def _edge(source: str, target: str) -> tuple[str, str]:
@@ -113,22 +87,22 @@ def enforcer(site: Site) -> Enforcer:
 
 
 def test_an_extender_that_is_asked_to_end_writes_what_it_has_learned_at_once(site, enforcer):
-    site.end()
+    site.extender.end()
     assert site.written == {FIRST, SECOND}
-    site.start()
+    site.extender.start()
     until("the next one knows it", lambda: site.known == {FIRST, SECOND})
 
 
 def test_one_that_is_killed_loses_nothing_older_and_learns_the_rest_again(site, enforcer):
-    site.kill()
+    site.extender.kill()
     assert site.written == {FIRST}
-    site.start()
+    site.extender.start()
     until("the next one knows what was written", lambda: site.known == {FIRST})
     site.talk(site.enforcer(), "cart", "db")
     assert site.known == {FIRST, SECOND}
 
 
 def test_a_lease_is_given_back_at_the_end(site, enforcer):
-    site.end()
+    site.extender.end()
     lease = site.server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "default")
     assert lease["spec"]["holderIdentity"] == ""

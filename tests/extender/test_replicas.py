@@ -36,7 +36,6 @@ class Replica:
 
     def __init__(self, folder: Path, server: ApiServer, port: int) -> None:
         folder.mkdir()
-        self._ready = folder / "ready.json"
         options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default", *LEASE)
         self.extender = Extender(folder, "--kube", *options, "--grpc-listen", f"127.0.0.1:{port}")
 
@@ -57,17 +56,6 @@ class Replica:
         """What it tells of the enforcer's decisions on the pod."""
         status, answer = self.extender.ask("GET", f"/api/v1/explain?namespace=default&pod={pod}")
         return answer["happened"] if status == 200 else []
-
-    def kill(self) -> None:
-        """kill -9, of the worker process too, which would see only a moment later that it is alone."""
-        for pid in (self.extender.process.pid, json.loads(self._ready.read_text())["pid"]):
-            os.kill(pid, signal.SIGKILL)
-        self.extender.connection.close()
-        self.extender.process.wait(DEADLINE)
-
-    def stop(self) -> None:
-        if self.extender.process.poll() is None:
-            self.extender.stop()
 
 
 class Site:
@@ -121,7 +109,7 @@ class Site:
         self.enforcer.terminate()
         self.enforcer.wait(DEADLINE)
         for replica in self.replicas:
-            replica.stop()
+            replica.extender.stop()
         self.runtime.stop()
 
     def _created(self, name: str) -> str:
@@ -184,7 +172,7 @@ def test_when_the_one_that_writes_is_killed_the_other_answers_at_once_and_writes
     (other,) = [replica for replica in site.replicas if replica is not leader]
     question = site.question("web-1")
     before = leader.extender.scores(question)
-    leader.kill()
+    leader.extender.kill()
     assert other.extender.scores(question) == before
     site.run_pod("web-2")
     until("the group's new member is published", lambda: site.status["memberCount"] == 3, TAKEN_OVER_S)
@@ -196,7 +184,7 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     until("something learned is published", lambda: site.status.get("edgeCount") == 2)
     learned = site.status["learned"]
     for replica in site.replicas:
-        replica.kill()
+        replica.extender.kill()
     site.enforcer.kill()
     site.enforcer.wait(DEADLINE)
     fresh = site.start_replica(0)
@@ -216,7 +204,7 @@ def test_why_a_pod_is_where_it_is_outlives_all_replicas_and_is_no_news_to_the_ne
     assert happened["reasons"]
     until("the Event is written", lambda: site.server.count("create", "events"))
     for replica in site.replicas:
-        replica.kill()
+        replica.extender.kill()
     if observer_too:
         site.kill_observer()
     told = site.server.count("create", "events")

@@ -104,7 +104,7 @@ class Site:
         if self.enforcer is not None:
             self.enforcer.terminate()
             self.enforcer.wait(DEADLINE)
-        if self.extender is not None and self.extender.process.poll() is None:
+        if self.extender is not None:
             self.extender.stop()
         self.runtime.stop()
 

@@ -16,6 +16,7 @@ import pytest
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.certificates import expiry
+from standins.extender import ExtenderGone
 from tests.certificates import Authority, Mount, Pair, needed
 from tests.extender.running import DEADLINE, Extender, machine, recorded, until, whole_report
 
@@ -187,5 +188,5 @@ def test_a_broken_renewal_leaves_the_old_certificate_in_use_and_is_logged(secure
 def test_the_program_does_not_start_with_a_broken_certificate(tmp_path):
     authority = Authority(tmp_path / "authority")
     mount = Mount(tmp_path / "mount", Pair(authority.issue(*NAMES).cert, authority.issue(*NAMES).key))
-    with pytest.raises(AssertionError, match=r"numakin-extender: .*tls\.key: .*KEY_VALUES_MISMATCH"):
+    with pytest.raises(ExtenderGone, match=r"numakin-extender: .*tls\.key: .*KEY_VALUES_MISMATCH"):
         Extender(tmp_path, "--tls-cert", str(mount.cert), "--tls-key", str(mount.key))
