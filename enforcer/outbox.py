@@ -23,7 +23,7 @@ class Outbox:
         self._told_registered = False
         self.registered = False
 
-    def whole(self, unheard: Iterable[local.FromHook]) -> list[local.FromHook]:
+    def whole(self, unheard: Iterable[local.FromHook] = ()) -> list[local.FromHook]:
         """Everything as it is now, with the decisions of the news that nobody was there to hear."""
         decisions = [decision for news in unheard for decision in news.report.decisions]
         report = journal.whole(self._agent.occupancy, decisions, registered=self.registered)

@@ -18,7 +18,7 @@ from extender.reports.session import NotYours, Session, Taps
 from proto import bounds
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
-from proto.certificates import Renewed
+from proto.certificates import Loaded, Renewed
 
 _log = structlog.get_logger("reports")
 
@@ -109,13 +109,26 @@ class Server:
 
 
 def _credentials(tls: Renewed) -> grpc.ServerCredentials:
-    """The certificates are asked for anew at each connection; those that stream already are left alone."""
+    """The certificates are asked for at each connection; those that stream already are left alone."""
+    shown = tls.current()
 
-    def now() -> grpc.ServerCertificateConfiguration:
-        loaded = tls.current()
-        return grpc.ssl_server_certificate_configuration([(loaded.key, loaded.cert)], loaded.ca or None)
+    def newer() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal shown
+        now = tls.current()
+        if now is shown:
+            return None
+        shown = now
+        return _configuration(now)
 
-    return grpc.dynamic_ssl_server_credentials(now(), now, require_client_authentication=bool(tls.current().ca))
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(shown),
+        newer,  # type: ignore[arg-type]  # None, for no change, is part of grpc's contract
+        require_client_authentication=bool(shown.ca),
+    )
+
+
+def _configuration(loaded: Loaded) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([(loaded.key, loaded.cert)], loaded.ca or None)
 
 
 class _Streams(rpc.ReportsServicer):
