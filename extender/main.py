@@ -61,7 +61,6 @@ class Program(Taps):
         self._ending = False
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServer | None = None
-        self.rollcall = RollCall(config.enforcer_account, self._unseen, self._heard)
 
     def app(self) -> Flask:
         return create_app(
@@ -75,6 +74,8 @@ class Program(Taps):
 
         calm_collector()
         config = self.config
+        # From now on: a worker that takes the place of another has heard nobody yet.
+        self.rollcall = RollCall(config.enforcer_account, self._unseen, self._heard)
         self.learner.start()
         self._api = self._connected()
         identify = None

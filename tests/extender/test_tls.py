@@ -6,7 +6,9 @@ import http.client
 import json
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -155,6 +157,39 @@ def test_a_renewed_certificate_is_shown_to_new_callers_and_breaks_no_connection(
     assert enforcer.next() == pb.ToEnforcer(ack=pb.Ack(generation=2))
     connection.close()
     assert secured.complaints() == []
+
+
+def test_no_call_fails_while_certificates_come_good_and_broken(secured):
+    """One caller keeps its connection as kube-scheduler does, another dials for each call."""
+    over, answered = threading.Event(), {"kept": 0, "fresh": 0}
+
+    def kept() -> None:
+        connection = secured.connection()
+        while not over.is_set():
+            ask(connection)
+            answered["kept"] += 1
+        connection.close()
+
+    def fresh() -> None:
+        while not over.is_set():
+            connection = secured.connection()
+            ask(connection)
+            connection.close()
+            answered["fresh"] += 1
+
+    with ThreadPoolExecutor(2) as callers:
+        calling = [callers.submit(one) for one in (kept, fresh)]
+        try:
+            for _ in range(5):
+                before = dict(answered)
+                good, other = secured.authority.issue(*NAMES), secured.authority.issue(*NAMES)
+                secured.mount.put(Pair(good.cert, other.key))
+                secured.mount.put(good)
+                until("both were answered", lambda before=before: all(answered[one] > before[one] for one in before))
+        finally:
+            over.set()
+        for one in calling:
+            one.result(DEADLINE)
 
 
 def test_a_renewed_ca_decides_who_may_call(secured, tmp_path):
