@@ -22,6 +22,7 @@ from enforcer.machine.sysfs import read_machine
 from placement.cpuset import CpuSet, NumaSet
 from placement.topology import Machine
 from standins.apiserver import ApiServer
+from standins.extender import ExtenderProcess
 from standins.machines import MACHINES, write_sysfs
 from standins.runtime.records import Container
 from standins.runtime.runtime import Runtime
@@ -132,17 +133,11 @@ class Cluster:
         _until(self._all_live, "the extender does not hear every enforcer")
 
     def _start_extender(self, kubeconfig: Path) -> str:
-        ready = self.folder / "extender.json"
-        self._process(
-            "extender",
-            "extender.main",
-            *("--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"),
-            *("--kubeconfig", str(kubeconfig), "--ready-file", str(ready)),
-        )
-        _until(ready.exists, f"the extender does not start (see {self.folder}/extender.log)")
-        addresses = json.loads(ready.read_text())
-        self.extender = addresses["http"]
-        return str(addresses["grpc"])
+        extender = ExtenderProcess(self.folder, ("--kubeconfig", str(kubeconfig)))
+        self._stack.callback(extender.end)
+        extender.start()
+        self.extender = extender.http
+        return extender.grpc
 
     def _start_node(self, name: str, kind: str, extender: str) -> None:
         folder = self.folder / name

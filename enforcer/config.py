@@ -37,6 +37,8 @@ class Config:
     node_name: str = ""
     extender: str = ""
     extender_ca: str = ""
+    extender_cert: str = ""
+    extender_key: str = ""
     extender_token: str = ""
     run_dir: str = "/run/numakin"
     sysfs: str = "/sys"
@@ -60,6 +62,8 @@ class Config:
             value = getattr(self, option)
             if not check(value):
                 raise ConfigError(f"{option.replace('_', '-')}: {value!r} is not allowed; allowed: {allowed}")
+        if bool(self.extender_cert) != bool(self.extender_key) or (self.extender_cert and not self.extender_ca):
+            raise ConfigError("extender-cert and extender-key belong together, and need extender-ca")
         try:
             CpuSet.parse(self.reserved_cpus)
         except PlacementError as bad:

@@ -230,12 +230,14 @@ class Hook:
             self._answer(connection, self._status())
             return
         assert self._outbox is not None
-        for late in self._outbox.news():
+        late = self._outbox.news()
+        heard = self._control is not None and bool(self._control.observers)
+        for one in late:
             if self._control is not None:
-                self._control.tell(late)
+                self._control.tell(one)
         connection.observing = True
         connection.send(local.FromHook(start=self._start))
-        for whole in self._outbox.whole():
+        for whole in self._outbox.whole(() if heard else late):
             connection.send(whole)
 
     def _release(self, connection: Connection) -> None:

@@ -27,6 +27,7 @@ from enforcer.watching import Outlets, Watching
 from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
+from proto.certificates import Files, Renewed
 
 logger = Log("observer")
 
@@ -160,7 +161,8 @@ class Observer:
         if config.metrics_listen:
             self._spawn(web.server(config.metrics_listen, self).serve_forever)
         if config.extender:
-            places = [Endpoint(one, config.extender_ca, config.extender_token) for one in config.extender.split(",")]
+            tls = self._secured(config)
+            places = [Endpoint(one, tls, config.extender_token) for one in config.extender.split(",")]
             self._replicas = Replicas(places, partial(self._stream, heartbeat_s=config.heartbeat_s))
             self._spawn(self._replicas.run)
         if config.podresources_socket != "off":
@@ -171,6 +173,16 @@ class Observer:
             outlets = Outlets(self._learned, self._planned, self._seen, occupancy=lambda: self.mirror.occupancy)
             self.watching = Watching(config, convert.machine_from(start.machine), outlets)
             self._spawn(self.watching.run)
+
+    def _secured(self, config: Config) -> Renewed | None:
+        """None where the extender is dialled without TLS."""
+        if not config.extender_ca:
+            return None
+        files = Files(config.extender_cert, config.extender_key, config.extender_ca)
+        found = Renewed(files, lambda why: logger.error("renewed certificates not taken", why=why))
+        if config.extender_cert:
+            self.counters.certificate(found)
+        return found
 
     def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, heartbeat_s: float) -> Stream:
         with self._lock:

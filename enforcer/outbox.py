@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from enforcer import journal
 from enforcer.agent import Agent
 from placement.occupancy import Occupancy
@@ -18,10 +20,13 @@ class Outbox:
         self._told_registered = False
         self.registered = False
 
-    def whole(self) -> list[local.FromHook]:
-        """Everything as it is now; what was not told yet to others stays news for them."""
+    def whole(self, unheard: Iterable[local.FromHook] = ()) -> list[local.FromHook]:
+        """Everything as it is now, with the decisions of the news that nobody was there to hear."""
+        decisions = [decision for news in unheard for decision in news.report.decisions]
+        report = journal.whole(self._agent.occupancy, decisions, registered=self.registered)
+        report.earlier.extend(self._agent.accounts.latest().values())
         return [
-            local.FromHook(report=journal.whole(self._agent.occupancy, (), registered=self.registered)),
+            local.FromHook(report=report),
             local.FromHook(containers=local.Containers(whole=True, containers=self._agent.residents.now().values())),
         ]
 

@@ -19,6 +19,7 @@ from enforcer.live_metrics import LiveFigures
 from enforcer.report.mirror import Mirror
 from enforcer.watching import View, Watching
 from proto import report_pb2 as pb
+from proto.certificates import Renewed
 
 COLLECTORS = ("cgroup_skb", "socket_tracepoints", "fexit", "kprobes", "inet_diag", "none", "replay", "off")
 
@@ -58,6 +59,12 @@ class Counters:
             "Questions that the kubelet's podresources API did not answer.",
             registry=self.registry,
         )
+
+    def certificate(self, ours: Renewed) -> None:
+        """What we show to the extender; its end is told from now on."""
+        name = "numakin_enforcer_certificate_expiration_timestamp_seconds"
+        text = "When the certificate in use ends, in seconds since 1970."
+        Gauge(name, text, registry=self.registry).set_function(lambda: ours.expires)
 
     def took(self, report: pb.Report) -> None:
         for one in report.decisions:

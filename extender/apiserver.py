@@ -22,7 +22,7 @@ from extender.kube.affinitygroup import GroupChanges, affinity_groups
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
-from extender.kube.lease import Election
+from extender.kube.lease import DEFAULT_TERMS, Election, Terms
 from extender.kube.publish import Desired, Publisher
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import Pace, Watcher
@@ -66,19 +66,20 @@ class ApiServer:
         published: Callable[[], Iterable[Desired]],
         *,
         namespace: str,
+        terms: Terms = DEFAULT_TERMS,
     ) -> None:
         self._api = api
         self._pods = pods
         self._told: set[str] = set()
         me = f"{socket.gethostname()}-{os.getpid()}"
-        self._election = Election(api, namespace, LEASE, me)
+        self._election = Election(api, namespace, LEASE, me, terms=terms)
         self._events = Events(api, me, lambda: self._election.leading)
         self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
         self._node_watch = Watcher(api, stream.nodes(), nodes)
-        group_watch = Watcher(api, affinity_groups(), groups, Pace(longest_s=GROUPS_RETRY_S))
+        self._group_watch = Watcher(api, affinity_groups(), groups, Pace(longest_s=GROUPS_RETRY_S))
         publisher = Publisher(api, published, lambda: self._election.leading)
         self._waker = Waker(api)
-        watches = (self._pod_watch, self._node_watch, group_watch)
+        watches = (self._pod_watch, self._node_watch, self._group_watch)
         self._parts: tuple[Part, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:
@@ -88,6 +89,15 @@ class ApiServer:
     def stop(self) -> None:
         for part in reversed(self._parts):
             part.stop(STOP_SECONDS)
+
+    def unseen(self) -> list[str]:
+        """What was not listed once yet."""
+        synced = {
+            "pods": self._pod_watch.synced,
+            "nodes": self._node_watch.synced,
+            "affinity groups": self._group_watch.synced,
+        }
+        return [name for name, one in synced.items() if not one.is_set()]
 
     def decided(self, row: DecisionRow) -> None:
         """Tells the pod's readers where a container was placed, or why it was not."""

@@ -16,6 +16,8 @@ from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
+from extender.kube.lease import Terms
+
 PREFIX = "NUMAKIN_"
 
 
@@ -33,6 +35,9 @@ class Config:
     kubeconfig: str = ""
     kube: bool = True
     namespace: str = ""
+    lease_duration: int = 15
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
     enforcer_account: str = ""
     report_timeout: float = 60.0
     hold: float = 30.0
@@ -54,6 +59,10 @@ class Config:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise BadConfig(f"{_flag(name)} must be within {low:g}..{high:g}, not {value:g}")
+        try:
+            _ = self.terms
+        except ValueError as bad:
+            raise BadConfig(f"--{bad}") from bad
         if self.enforcer_account and not _ACCOUNT.fullmatch(self.enforcer_account):
             raise BadConfig(f"--enforcer-account must be NAMESPACE:NAME, not {self.enforcer_account!r}")
         for prefix in ("tls", "grpc_tls"):
@@ -61,11 +70,19 @@ class Config:
             if bool(cert) != bool(key) or (ca and not cert):
                 raise BadConfig(f"{_flag(prefix)}-cert and {_flag(prefix)}-key belong together")
 
+    @property
+    def terms(self) -> Terms:
+        """How the replicas agree on the one that writes."""
+        return Terms(self.lease_duration, self.renew_deadline, self.retry_period)
+
 
 _ACCOUNT = re.compile(r"[a-z0-9.-]+:[a-z0-9.-]+")
 
 _RANGES = (
     ("threads", 1, 256),
+    ("lease_duration", 1, 3600),
+    ("renew_deadline", 0.1, 3600),
+    ("retry_period", 0.1, 3600),
     ("report_timeout", 1, 3600),
     ("hold", 1, 3600),
 )
@@ -77,6 +94,15 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "kubeconfig": ("FILE", "how to reach the API server; without it the pod's own service account is used, if any"),
     "kube": ("", "watch pods and nodes at the API server (--no-kube: know pods from the enforcers' reports alone)"),
     "namespace": ("NAMESPACE", "where the Lease of the replicas is; by default the pod's own, else numakin"),
+    "lease_duration": (
+        "SECONDS",
+        "how long the replicas leave the one that writes in place after its last word; over --renew-deadline",
+    ),
+    "renew_deadline": (
+        "SECONDS",
+        "how long the one that writes goes on when it can't renew its Lease; over 1.2 x --retry-period",
+    ),
+    "retry_period": ("SECONDS", "between two looks at the Lease"),
     "enforcer_account": (
         "NAMESPACE:NAME",
         "the enforcers' service account: each must prove by its token which node it speaks for; empty: none is asked",
@@ -87,10 +113,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "",
         "let /filter refuse nodes for pods of policy restricted and single-numa-node; needs the preempt verb",
     ),
-    "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP port; without it the port speaks plain HTTP"),
+    "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP port, renewed under way; without it: plain HTTP"),
     "tls_key": ("FILE", "its private key"),
     "tls_client_ca": ("FILE", "demand client certificates signed by this CA on the HTTP port"),
-    "grpc_tls_cert": ("FILE", "certificate chain (PEM) of the gRPC port"),
+    "grpc_tls_cert": ("FILE", "certificate chain (PEM) of the gRPC port, renewed under way; without it: no TLS"),
     "grpc_tls_key": ("FILE", "its private key"),
     "grpc_tls_client_ca": ("FILE", "demand client certificates signed by this CA from enforcers"),
     "log_level": ("LEVEL", "the least severe level logged"),

@@ -18,7 +18,7 @@ from extender.kube.affinitygroup import GroupChanges, GroupRow, object_name
 from placement.traffic import Costs, Rate
 
 REWRITE_S = 60.0
-"""Between two texts of one group: what would be lost with all replicas at once."""
+"""Between two texts of one group: what is lost with all replicas at once when none can end in peace."""
 
 NOTABLE = 0.1
 """A text is written anew when so much of the group's traffic differs from what was written last. Rates never stand
@@ -68,10 +68,11 @@ class Lasting:
                 self._synced = True
                 self._take_in()
 
-    def texts(self) -> Mapping[str, Text]:
+    def texts(self, *, last: bool = False) -> Mapping[str, Text]:
         """By group, NAMESPACE/NAME, what its object should say; a group without one is left as it is.
 
-        None are given before what is at the API server was read and is part of what is known.
+        None are given before what is at the API server was read and is part of what is known. last: nobody will ask
+        again, so that what is new is not kept back for its minute.
         """
         with self._lock:
             if not self._synced:
@@ -83,7 +84,7 @@ class Lasting:
             now, lasting = self._clock(), known.lasting()
             here = {f"{row.namespace}/{row.name}" for row in self._there.values()} | lasting.keys()
             self._taken = {group: texts for group, texts in self._taken.items() if group in here}
-            self._texts = {group: self._text(group, one, known, now) for group, one in lasting.items()}
+            self._texts = {group: self._text(group, one, known, now, last=last) for group, one in lasting.items()}
             return dict(self._texts)
 
     def _take_in(self) -> None:
@@ -99,11 +100,11 @@ class Lasting:
     def _note(self, group: str, text: str) -> None:
         self._taken[group] = (*self._taken.get(group, ()), text)[-KEPT:]
 
-    def _text(self, group: str, learned: Learned, known: Known, now: float) -> Text:
+    def _text(self, group: str, learned: Learned, known: Known, now: float, *, last: bool) -> Text:
         before = self._texts.get(group)
         whole = _with_resting(learned, before.learned if before else NOTHING, known)
         costs = known.graph.costs
-        due = before is None or not before.text or now - before.at >= REWRITE_S
+        due = last or before is None or not before.text or now - before.at >= REWRITE_S
         if before is not None and not (due and notable(before.learned, whole, costs)):
             return before
         text = written(whole, costs)

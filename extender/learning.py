@@ -49,6 +49,7 @@ class Learner:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
+        """What was told by now is part of what is known afterwards."""
         self._steps.put(None)
         self._thread.join(timeout_s)
 
@@ -87,7 +88,7 @@ class Learner:
             try:
                 step = self._steps.get(timeout=max(0.0, due - time.monotonic()))
                 if step is None:
-                    return
+                    break
                 news = True
                 _guarded(step)
             except queue.Empty:
@@ -98,6 +99,7 @@ class Learner:
                     _guarded(self._make)
                 ended = time.monotonic()
                 due, news = ended + max(EVERY_S, (ended - began) / SHARE), False
+        _guarded(self._make)
 
     def _make(self) -> None:
         self._publish(self._learning.known(self._clock()))

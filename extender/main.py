@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from flask import Flask
 from extender import log
 from extender.apiserver import ApiServer, own_namespace
 from extender.cluster import graphview
-from extender.cluster.pods import PodChanges
-from extender.cluster.readout import gauges
+from extender.cluster.pods import NodeChanges, PodChanges
+from extender.cluster.readout import Gauge, gauges
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
@@ -26,10 +26,12 @@ from extender.lasting import Lasting
 from extender.learning import Learner
 from extender.published import objects
 from extender.reports.session import Taps
+from extender.rollcall import RollCall
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import create_app
 from extender.serving import Application, calm_collector
 from placement.traffic import Flow
+from proto.certificates import BadCertificate, Files, Renewed
 
 LEARNER_STOP_SECONDS = 2.0
 
@@ -53,28 +55,33 @@ class Program(Taps):
         self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: graphview.gauges(self.cluster.known, self.learner.dropped_flows))
+        self.http_tls = _renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
+        self._grpc_tls = _renewed("grpc", Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca))
+        self.metrics.gauges(self._expiries)
+        self._ending = False
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServer | None = None
 
     def app(self) -> Flask:
-        return create_app(self.cluster, self.metrics, lambda: self._missing, refuse=self.config.refuse)
+        return create_app(
+            self.cluster, self.metrics, lambda: self._missing or self.rollcall.missing(), refuse=self.config.refuse
+        )
 
     def begin(self, http: str) -> None:
         """In the worker: opens the gRPC port, then says where everything is."""
         # Imported here since the import itself starts threads, and the arbiter forks.
-        from extender.reports.server import Server, Tls  # noqa: PLC0415
+        from extender.reports.server import Server  # noqa: PLC0415
 
         calm_collector()
         config = self.config
-        tls = (
-            Tls(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca) if config.grpc_tls_cert else None
-        )
+        # From now on: a worker that takes the place of another has heard nobody yet.
+        self.rollcall = RollCall(config.enforcer_account, self._unseen, self._heard)
         self.learner.start()
         self._api = self._connected()
         identify = None
         if self._api is not None and config.enforcer_account:
             identify = partial(self._api.node_of, account=config.enforcer_account)
-        self._server = Server(self.cluster, self, config.grpc_listen, tls, identify)
+        self._server = Server(self.cluster, self, config.grpc_listen, self._grpc_tls, identify)
         self._server.start()
         if self._api is not None:
             self.metrics.gauges(self._api.gauges)
@@ -91,26 +98,45 @@ class Program(Taps):
         api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
         if api is not None:
             namespace = self.config.namespace or own_namespace() or NAMESPACE
-            told = self.pods_changed, self.cluster.apply_nodes, self.lasting.changed
-            return ApiServer(api, *told, self.published, namespace=namespace)
+            told = self.pods_changed, self.nodes_changed, self.lasting.changed
+            return ApiServer(api, *told, self.published, namespace=namespace, terms=self.config.terms)
         if self.config.enforcer_account:
             raise BadConfig("--enforcer-account needs an API server to check tokens with")
         return None
 
     def end(self) -> None:
+        """What was learned is complete before it is written for the last time."""
         self._missing = "shutting down"
-        if self._api is not None:
-            self._api.stop()
         self._server.stop()
         self.learner.stop(LEARNER_STOP_SECONDS)
+        self._ending = True
+        if self._api is not None:
+            self._api.stop()
 
     def pods_changed(self, changes: PodChanges) -> None:
         """What the watch calls, on its own thread."""
         self.learner.pods(changes)
+        self.rollcall.pods(changes)
         self._server.promise(self.cluster.apply_pods(changes))
 
+    def nodes_changed(self, changes: NodeChanges) -> None:
+        self.rollcall.nodes(changes)
+        self.cluster.apply_nodes(changes)
+
+    def _unseen(self) -> list[str]:
+        return self._api.unseen() if self._api is not None else []
+
+    def _heard(self, node: str) -> bool:
+        return self.cluster.view(node) is not None
+
+    def _expiries(self) -> Iterator[Gauge]:
+        ports = {"http": self.http_tls, "grpc": self._grpc_tls}
+        found = {port: one.expires for port, one in ports.items() if one is not None}
+        name = "numakin_extender_certificate_expiration_timestamp_seconds"
+        yield name, "When the certificate in use ends, in seconds since 1970.", "port", found
+
     def published(self) -> Iterable[Desired]:
-        return objects(self.cluster.picture(), self.cluster.live, self.lasting.texts())
+        return objects(self.cluster.picture(), self.cluster.live, self.lasting.texts(last=self._ending))
 
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()
@@ -132,6 +158,15 @@ class Program(Taps):
         self.metrics.reports.labels(result).inc()
 
 
+def _renewed(port: str, files: Files) -> Renewed | None:
+    """None where the port has no TLS; BadCertificate when it can't have it."""
+    if not files.cert:
+        return None
+    found = Renewed(files, lambda why: _log.error("renewed certificate not taken", port=port, why=why))
+    found.current()
+    return found
+
+
 def _written(path: Path, content: bytes) -> None:
     """Whole or not at all: whoever waits for the file may read it the moment it is there."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -146,8 +181,11 @@ def main() -> None:
         sys.exit(f"numakin-extender: {bad}")
     log.configure(config.log_level, config.log_format)
     _log.debug("options", **msgspec.to_builtins(config))
-    program = Program(config)
-    Application(config, program.app, program.begin, program.end).run()
+    try:
+        program = Program(config)
+    except BadCertificate as bad:
+        sys.exit(f"numakin-extender: {bad}")
+    Application(config, program.app, program.begin, program.end, program.http_tls).run()
 
 
 if __name__ == "__main__":

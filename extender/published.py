@@ -17,15 +17,15 @@ from extender.lasting import Text
 
 
 def objects(picture: Picture, live: Live, texts: Mapping[str, Text]) -> Iterator[Desired]:
-    """As they should be now. A node without a live enforcer keeps what was last said of it, and so does a group of
-    which nothing is known. texts: what was learned, by group.
+    """As they should be now; first the groups, which hold what was learned. A node without a live enforcer keeps what
+    was last said of it, and so does a group of which nothing is known. texts: what was learned, by group.
     """
-    for one in picture.sights:
-        if live(one):
-            yield _node(one)
     found = members(picture)
     for group in sorted(found.keys() | texts.keys()):
         yield affinity_group(_group(group, found.get(group, []), picture, texts.get(group)))
+    for one in picture.sights:
+        if live(one):
+            yield _node(one)
 
 
 def _node(sight: Sight) -> Desired:

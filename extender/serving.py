@@ -15,6 +15,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
 from extender.config import Config
+from proto.certificates import Renewed
 
 KEEPALIVE = 120
 """Seconds; over the 90 s of Go's http.DefaultTransport."""
@@ -39,9 +40,15 @@ class Application(BaseApplication):  # type: ignore[misc]
     """begin and end run in the worker: threads and gRPC don't survive a fork. begin gets the bound HTTP address."""
 
     def __init__(
-        self, config: Config, load: Callable[[], Flask], begin: Callable[[str], None], end: Callable[[], None]
+        self,
+        config: Config,
+        load: Callable[[], Flask],
+        begin: Callable[[str], None],
+        end: Callable[[], None],
+        tls: Renewed | None = None,
     ) -> None:
         self._config = config
+        self._tls = tls
         self._load = load
         self._begin = begin
         self._end = end
@@ -65,10 +72,11 @@ class Application(BaseApplication):  # type: ignore[misc]
             "post_worker_init": lambda worker: self._begin(_address(worker.sockets[0].getsockname())),
             "worker_exit": lambda _server, _worker: self._end(),
         }
-        if self._config.tls_cert:
-            settings |= {"certfile": self._config.tls_cert, "keyfile": self._config.tls_key}
-        if self._config.tls_client_ca:
-            settings |= {"ca_certs": self._config.tls_client_ca, "cert_reqs": 2}
+        tls = self._tls
+        if tls is not None:
+            # The file's name alone switches TLS on; the context is asked for at each connection.
+            settings["certfile"] = self._config.tls_cert
+            settings["ssl_context"] = lambda _config, _default: tls.current().context
         for name, value in settings.items():
             self.cfg.set(name, value)
 

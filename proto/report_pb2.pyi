@@ -193,7 +193,7 @@ class Holding(_message.Message):
     def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., seat: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., foreign: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("generation", "base_generation", "fingerprint", "seats", "gone_seats", "holdings", "gone_holdings", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages")
+    __slots__ = ("generation", "base_generation", "fingerprint", "seats", "gone_seats", "holdings", "gone_holdings", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "earlier")
     class FreeMemoryEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -228,6 +228,7 @@ class Report(_message.Message):
     USED_CPU_FIELD_NUMBER: _ClassVar[int]
     STALLED_FIELD_NUMBER: _ClassVar[int]
     FREE_HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_FIELD_NUMBER: _ClassVar[int]
     generation: int
     base_generation: int
     fingerprint: int
@@ -241,7 +242,8 @@ class Report(_message.Message):
     used_cpu: _containers.ScalarMap[int, int]
     stalled: _containers.ScalarMap[int, float]
     free_hugepages: _containers.RepeatedCompositeFieldContainer[FreePages]
-    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., gone_seats: _Optional[_Iterable[str]] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., gone_holdings: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ...) -> None: ...
+    earlier: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., gone_seats: _Optional[_Iterable[str]] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., gone_holdings: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
 
 class FreePages(_message.Message):
     __slots__ = ("numa_node", "size", "free")

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from benchmarks.cluster.control_plane import ControlPlane
-from benchmarks.cluster.extender import ExtenderProcess, TimedClient, until
+from benchmarks.cluster.extender import MeasuredExtender, TimedClient, until
 from benchmarks.cluster.fleet import Fleet, Terms
 from benchmarks.cluster.kube import Kube
 from benchmarks.cluster.load import Replica, locality, talks, together
@@ -98,8 +98,8 @@ class Cluster:
         control_plane = self._remote(ControlPlane, kubeconfig, list(self.specs))
         self.kube = Kube(control_plane.call("url"))
         self._stack.callback(self.kube.close)
-        self.extender = ExtenderProcess(self._folder, kubeconfig)
-        self._stack.callback(self.extender.stop)
+        self.extender = MeasuredExtender(self._folder, ("--kubeconfig", str(kubeconfig)))
+        self._stack.callback(self.extender.end)
         self.extender.start()
         self.watched = control_plane.call("watched", WATCH_WITHIN_S)
         if not self.watched:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from standins.extender import ExtenderGone, ExtenderProcess
 from standins.scheduler.extender_client import ExtenderClient, ExtenderError
 
 PATIENCE_S = 120.0
@@ -26,64 +24,22 @@ PATIENCE_S = 120.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class ExtenderGone(RuntimeError):
-    """It does not start, or ended by itself."""
-
-
 @dataclass(slots=True)
-class ExtenderProcess:
-    """Its ports stay the same from one start to the next."""
+class MeasuredExtender(ExtenderProcess):
+    """With what it used, over all its starts."""
 
-    folder: Path
-    kubeconfig: Path
-    options: Sequence[str] = ()
-    http: str = "127.0.0.1:0"
-    grpc: str = "127.0.0.1:0"
-    _process: subprocess.Popen[bytes] | None = None
-    _worker: int = 0
     _cpu_before: float = 0.0
     _peak_before: int = 0
 
-    def start(self) -> None:
-        ready = self.folder / "extender.json"
-        ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc]
-        command += ["--kubeconfig", str(self.kubeconfig), "--ready-file", str(ready), *self.options]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
-        with (self.folder / "extender.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        process = self._process
-        until(lambda: ready.exists() or process.poll() is not None, "the extender does not start")
-        if process.poll() is not None:
-            raise ExtenderGone((self.folder / "extender.log").read_text()[-2000:])
-        found = json.loads(ready.read_text())
-        self.http, self.grpc, self._worker = found["http"], found["grpc"], found["pid"]
-
     def kill(self) -> None:
-        """As when its node loses power: kill -9, the arbiter first, so that it starts no other worker."""
-        if self._process is None:
-            return
         self._cpu_before, self._peak_before = self.usage()
-        self._process.kill()
-        with suppress(ProcessLookupError):
-            os.kill(self._worker, signal.SIGKILL)
-        self._process.wait()
-        self._process = None
-        until(lambda: not Path(f"/proc/{self._worker}").exists(), "the extender's worker does not end")
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(20)
-                return
-            self.kill()
+        ExtenderProcess.kill(self)
 
     def usage(self) -> tuple[float, int]:
         """CPU seconds since the first start, and the peak RSS in bytes of its processes together."""
-        if self._process is None:
+        if self.process is None:
             return self._cpu_before, self._peak_before
-        pids = [self._process.pid, self._worker]
+        pids = [self.process.pid, self.worker]
         return self._cpu_before + sum(map(_cpu, pids)), max(self._peak_before, sum(map(_peak, pids)))
 
     def get(self, path: str) -> Any:

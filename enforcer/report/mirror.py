@@ -6,6 +6,7 @@ The hook tells differences; each extender is told by a `Telling` of its own what
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from itertools import islice
 
 from placement.live import NOTHING
@@ -30,6 +31,7 @@ class Mirror:
         self.heard = 0
         """Decisions that came so far, and those of them that some extender has been told."""
         self._decisions: deque[pb.DecisionRecord] = deque(maxlen=MOST_DECISIONS)
+        self._latest: dict[str, pb.DecisionRecord] = {}
 
     def started(self, start: local.Start) -> None:
         """A hook's first message. Another session has another machine, maybe, and says everything anew."""
@@ -53,9 +55,17 @@ class Mirror:
         self.occupancy = Occupancy(seats, holdings, live, generation=report.generation)
         self._decisions.extend(report.decisions)
         self.decided += len(report.decisions)
+        for one in (*report.earlier, *report.decisions):
+            self._latest[one.container] = one
+        self._latest = {one: record for one, record in self._latest.items() if one in holdings}
         self.known = self.known or whole
         if report.HasField("registered"):
             self.registered = report.registered
+
+    def earlier(self, new: Iterable[pb.DecisionRecord]) -> list[pb.DecisionRecord]:
+        """The last decision on each container that is still there, as far as it is not among the new ones."""
+        told = {one.container for one in new}
+        return [record for container, record in self._latest.items() if container not in told]
 
     def decisions(self, after: int) -> list[pb.DecisionRecord]:
         """Those that came after the first `after`, as far as they are kept; they count as heard."""

@@ -16,6 +16,7 @@ from enforcer.log import Log
 from enforcer.report.telling import Telling
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc
+from proto.certificates import BadCertificate, Renewed
 
 log = Log("observer.stream")
 
@@ -33,20 +34,30 @@ dropped, for it alone.
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a replica is. ca, token: files, empty for none; the token file is read at each dial, since the kubelet
-    renews it. name: whom the certificate must be for, when that is not the address.
+    """Where a replica is. tls: None for none; its files and the token's (empty: none) are read at each dial, since
+    they are renewed. name: whom the certificate must be for, when that is not the address.
     """
 
     address: str
-    ca: str = ""
+    tls: Renewed | None = None
     token: str = ""
     name: str = ""
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """How the log names it."""
+        if self.tls is None:
+            return {"address": self.address}
+        return {"address": self.address, "certificate_for": self.name or self.address.rpartition(":")[0]}
+
     def channel(self) -> grpc.Channel:
-        if not self.ca:
+        """A fresh one; BadCertificate while its files were never good."""
+        if self.tls is None:
             return grpc.insecure_channel(self.address, OPTIONS)
         options = (*OPTIONS, ("grpc.ssl_target_name_override", self.name)) if self.name else OPTIONS
-        return grpc.secure_channel(self.address, grpc.ssl_channel_credentials(Path(self.ca).read_bytes()), options)
+        now = self.tls.current()
+        credentials = grpc.ssl_channel_credentials(now.ca, now.key or None, now.cert or None)
+        return grpc.secure_channel(self.address, credentials, options)
 
     def metadata(self) -> list[tuple[str, str]]:
         return [("authorization", f"Bearer {Path(self.token).read_text().strip()}")] if self.token else []
@@ -102,10 +113,10 @@ class Stream:
                 with self._endpoint.channel() as channel:
                     self._speak(channel)
                 wait = FIRST_WAIT_S
-            except (grpc.RpcError, OSError) as error:
+            except (grpc.RpcError, OSError, BadCertificate) as error:
                 wait = FIRST_WAIT_S if self.connected else min(LONGEST_WAIT_S, wait * 2)
                 if not self._stop.is_set():
-                    log.warning("no stream to the extender", address=self._endpoint.address, error=_cause(error))
+                    log.warning("no stream to the extender", **self._endpoint.shown, error=_cause(error))
             self.connected = False
             if not self._stop.is_set():
                 self._broken()

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from enforcer import journal
 from enforcer.report.mirror import Mirror
 from placement.occupancy import Occupancy, fingerprint
+from proto import bounds
 from proto import report_pb2 as pb
+
+MOST_EARLIER = bounds.DECISIONS
+"""Of the decisions on containers that are there, those that a whole report tells again; the newest."""
 
 MOST_UNACKNOWLEDGED = 256
 """Reports on their way whose content is remembered. An extender that is further behind gets everything anew after a
@@ -73,10 +77,9 @@ class Telling:
         now = Told(mirror.start.session, mirror.occupancy, mirror.registered)
         if sent is None or sent.session != now.session:
             decisions = mirror.decisions(self._decided)
-            told = [
-                pb.FromEnforcer(machine=mirror.start.machine),
-                pb.FromEnforcer(report=journal.whole(now.occupancy, decisions, registered=now.registered)),
-            ]
+            report = journal.whole(now.occupancy, decisions, registered=now.registered)
+            report.earlier.extend(mirror.earlier(decisions)[-MOST_EARLIER:])
+            told = [pb.FromEnforcer(machine=mirror.start.machine), pb.FromEnforcer(report=report)]
         elif (
             journal.differ(sent.occupancy, now.occupancy)
             or sent.registered != now.registered

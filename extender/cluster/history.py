@@ -62,8 +62,17 @@ class History:
             self._decisions[row.pod] = (*self._decisions.get(row.pod, ()), row)[-DECISIONS_OF_POD:]
             self._decisions.move_to_end(row.pod)
             self._name(row.namespace, row.name, row.pod)
-        while len(self._decisions) > DECIDED_PODS:
-            self._decisions.popitem(last=False)
+        self._trim()
+
+    def remembered(self, rows: Iterable[DecisionRow]) -> None:
+        """What was decided before, and may be known already: before this extender's time, or while it was away."""
+        for row in rows:
+            known = self._decisions.get(row.pod, ())
+            if row not in known:
+                self._decisions[row.pod] = (row, *known)[:DECISIONS_OF_POD]
+                if (row.namespace, row.name) not in self._uids:
+                    self._name(row.namespace, row.name, row.pod)
+        self._trim()
 
     def uid(self, namespace: str, name: str) -> str | None:
         return self._uids.get((namespace, name))
@@ -77,6 +86,10 @@ class History:
     def names(self) -> dict[str, str]:
         """uid -> NAMESPACE/NAME of every pod that was scored or decided lately."""
         return {uid: f"{namespace}/{name}" for (namespace, name), uid in self._uids.items()}
+
+    def _trim(self) -> None:
+        while len(self._decisions) > DECIDED_PODS:
+            self._decisions.popitem(last=False)
 
     def _name(self, namespace: str, name: str, uid: str) -> None:
         self._uids[namespace, name] = uid

@@ -48,7 +48,8 @@ class OwnerRow:
 class PodRow:
     """One pod. containers: init containers first, in the order of the spec. node: empty until bound.
 
-    template_hash: the label pod-template-hash, by which a ReplicaSet's name leads to its Deployment.
+    template_hash: the label pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the
+    service account's name.
     """
 
     uid: str
@@ -62,6 +63,7 @@ class PodRow:
     ip: str = ""
     host_network: bool = False
     template_hash: str = ""
+    account: str = ""
 
     @property
     def ended(self) -> bool:

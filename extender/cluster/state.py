@@ -102,6 +102,7 @@ class Cluster:
         """Applies a report; `fresh` is the view that a whole one starts from."""
         with self._lock:
             self._history.decided(report.decisions)
+            self._history.remembered(report.earlier)
             after = self._board.reported(fresh, report, self.clock())
         if isinstance(after, NodeView):
             # Computed now, on the stream's thread, so that kube-scheduler does not wait for it.

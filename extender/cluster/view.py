@@ -65,7 +65,10 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report of an enforcer. base: the generation that it is a difference against; 0: it is everything."""
+    """One report of an enforcer. base: the generation that it is a difference against; 0: it is everything.
+
+    earlier: decisions that some extender has been told before.
+    """
 
     generation: int
     base: int
@@ -76,6 +79,7 @@ class Report:
     gone_holdings: tuple[str, ...] = ()
     live: Live = NOTHING
     decisions: tuple[DecisionRow, ...] = ()
+    earlier: tuple[DecisionRow, ...] = ()
     registered: bool | None = None
 
     @property

@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import structlog
 
 from extender.kube.api import Api
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
+_log = structlog.get_logger(__name__)
+
+
 class BadKubeconfig(ValueError):
-    """The kubeconfig named can't be used, worded for the person who named it."""
+    """The kubeconfig, or the service account's files, can't be used; worded for the person who named them."""
 
 
-def connect(kubeconfig: str, environment: Mapping[str, str]) -> Api | None:
+def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACCOUNT) -> Api | None:
     """The API server, or None when nothing says where one is. Nothing is asked of it yet.
 
-    kubeconfig: a file; empty: the pod's own service account, where there is one. BadKubeconfig when the file can't be
-    used.
+    kubeconfig: a file; empty: the pod's own service account, where there is one, in the folder `account`. BadKubeconfig
+    when they can't be used.
     """
-    if not kubeconfig and not _in_cluster(environment):
+    in_cluster = environment.get("KUBERNETES_SERVICE_HOST") and (account / "token").exists()
+    if not kubeconfig and not in_cluster:
         return None
     # Half a second and 45 MB: only who needs it pays for it.
     import yaml  # noqa: PLC0415
     from kubernetes import client, config  # noqa: PLC0415
+    from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415
 
-    configuration = client.Configuration()
-    if kubeconfig:
-        try:
+    configuration: Any = client.Configuration()
+    bad_files = (
+        config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError,
+    )  # fmt: skip
+    try:
+        if kubeconfig:
             config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
-        except (
-            config.ConfigException,
-            yaml.YAMLError,
-            OSError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            KeyError,
-        ) as bad:
-            raise BadKubeconfig(f"kubeconfig {kubeconfig}: {bad}") from bad
-    else:
-        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        else:
+            token, ca = str(account / "token"), str(account / "ca.crt")
+            loader = InClusterConfigLoader(token, ca, environ=environment)  # type: ignore[no-untyped-call]
+            loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+            configuration.refresh_api_key_hook = _forbearing(configuration.refresh_api_key_hook, bad_files)
+    except bad_files as bad:
+        named = f"kubeconfig {kubeconfig}" if kubeconfig else f"service account {account}"
+        raise BadKubeconfig(f"{named}: {bad}") from bad
     return Api(client.ApiClient(configuration))
 
 
-def _in_cluster(environment: Mapping[str, str]) -> bool:
-    return bool(environment.get("KUBERNETES_SERVICE_HOST")) and (ACCOUNT / "token").exists()
+def _forbearing(refresh: Callable[[Any], None], unusable: tuple[type[Exception], ...]) -> Callable[[Any], None]:
+    """The token's file is read again every minute, since the kubelet renews it; while it can't be, the last token
+    serves on.
+    """
+
+    def refreshed(configuration: Any) -> None:
+        try:
+            refresh(configuration)
+        except unusable as bad:
+            _log.warning("service account token not read again", error=str(bad))
+
+    return refreshed

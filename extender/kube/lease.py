@@ -2,7 +2,7 @@
 
 The holder renews; the others look, and take the Lease over when its holder has not renewed it for its whole duration,
 by *their own* clock since they saw the last change (no two clocks are compared). Writes carry the resourceVersion that
-was read, so that of several takers one wins. A holder that could not renew for RENEW_WITHIN_S stops writing by itself,
+was read, so that of several takers one wins. A holder that could not renew within its deadline stops writing by itself,
 well before anyone may take over.
 """
 
@@ -20,12 +20,35 @@ import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
 
-DURATION_S = 15
-RENEW_WITHIN_S = 10.0
-RETRY_S = 2.0
-"""client-go's defaults: LeaseDuration, RenewDeadline, RetryPeriod."""
+JITTER = 1.2
+"""A look comes up to so many retry periods after the one before: client-go's JitterFactor."""
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """In seconds, with client-go's names and defaults. lease_duration: how long a silent holder is left in place.
+    renew_deadline: how long a holder that can't renew goes on. retry_period: between two looks.
+
+    ValueError, as client-go refuses them, when a holder might not stop before another takes over.
+    """
+
+    lease_duration: int = 15
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.lease_duration > self.renew_deadline:
+            raise ValueError(
+                f"lease-duration {self.lease_duration} must be over renew-deadline {self.renew_deadline:g}"
+            )
+        if not self.renew_deadline > JITTER * self.retry_period:
+            least = f"{JITTER} x retry-period {self.retry_period:g}"
+            raise ValueError(f"renew-deadline {self.renew_deadline:g} must be over {least}")
+
+
+DEFAULT_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +71,17 @@ class Seen:
         """Whether it may be taken: there is none, it was given back, or its holder has let it run out."""
         if self.body is None or not self.holder:
             return True
-        return now > self.at + (self.body["spec"].get("leaseDurationSeconds") or DURATION_S)
+        return now > self.at + (self.body["spec"].get("leaseDurationSeconds") or DEFAULT_TERMS.lease_duration)
 
 
-def claim(seen: Seen, me: str, name: str, wall: datetime) -> dict[str, Any]:
+def claim(seen: Seen, me: str, name: str, wall: datetime, duration_s: int) -> dict[str, Any]:
     """The Lease with me as its holder: taken over, or renewed. wall: the time to write into it."""
     spec = dict((seen.body or {}).get("spec", {}))
     if seen.holder != me:
         spec["acquireTime"] = micro_time(wall)
         if seen.body is not None:
             spec["leaseTransitions"] = (spec.get("leaseTransitions") or 0) + 1
-    spec |= {"holderIdentity": me, "leaseDurationSeconds": DURATION_S, "renewTime": micro_time(wall)}
+    spec |= {"holderIdentity": me, "leaseDurationSeconds": duration_s, "renewTime": micro_time(wall)}
     spec.setdefault("leaseTransitions", 0)
     metadata = {"name": name}
     if seen.body is not None:
@@ -82,16 +105,16 @@ class Election:
         me: str,
         changed: Callable[[bool], None] = lambda _leading: None,
         *,
-        retry_s: float = RETRY_S,
+        terms: Terms = DEFAULT_TERMS,
     ) -> None:
         self._api = api
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._name = name
         self._me = me
         self._changed = changed
-        self._retry_s = retry_s
+        self._terms = terms
         self._seen = Seen()
-        self._renewed = -RENEW_WITHIN_S
+        self._renewed = -terms.renew_deadline
         self._told = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -99,7 +122,7 @@ class Election:
     @property
     def leading(self) -> bool:
         """Whether this replica may write, as far as it can know now."""
-        return time.monotonic() < self._renewed + RENEW_WITHIN_S
+        return time.monotonic() < self._renewed + self._terms.renew_deadline
 
     @property
     def holder(self) -> str:
@@ -118,7 +141,7 @@ class Election:
         while not self._stopping.is_set():
             self._step()
             self._tell()
-            self._stopping.wait(self._retry_s * random.uniform(1.0, 1.2))  # noqa: S311 - jitter
+            self._stopping.wait(self._terms.retry_period * random.uniform(1.0, JITTER))  # noqa: S311 - jitter
         if self.leading:
             self._give_back()
         self._tell()
@@ -128,7 +151,7 @@ class Election:
             self._look()
             now = time.monotonic()
             if self._seen.holder == self._me or self._seen.free(now):
-                self._write(claim(self._seen, self._me, self._name, datetime.now(UTC)))
+                self._write(self._claim())
                 # Counted from before the write: the others count from when they see it.
                 self._renewed = now
         except ApiError as refused:
@@ -146,7 +169,10 @@ class Election:
             body = None
         self._seen = self._seen.updated(body, time.monotonic())
         if self._seen.holder != self._me:
-            self._renewed = -RENEW_WITHIN_S
+            self._renewed = -self._terms.renew_deadline
+
+    def _claim(self) -> dict[str, Any]:
+        return claim(self._seen, self._me, self._name, datetime.now(UTC), self._terms.lease_duration)
 
     def _write(self, lease: Mapping[str, Any]) -> None:
         fresh = self._seen.body is None
@@ -154,9 +180,9 @@ class Election:
         self._seen = Seen(self._api.request(method, path, body=lease).json(), time.monotonic())
 
     def _give_back(self) -> None:
-        self._renewed = -RENEW_WITHIN_S
+        self._renewed = -self._terms.renew_deadline
         try:
-            lease = claim(self._seen, self._me, self._name, datetime.now(UTC))
+            lease = self._claim()
             lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
             self._write(lease)
         except (ApiError, Unreachable) as bad:

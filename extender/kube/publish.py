@@ -9,6 +9,7 @@ publishes; a new one applies everything once, which changes nothing where all is
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -103,6 +104,7 @@ class Publisher:
         self._writes = writes
         self._every_s = every_s
         self._ledger = Ledger()
+        self._until = math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
@@ -115,18 +117,24 @@ class Publisher:
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
+        """After a last look at what should be, as far as the time allows."""
+        self._until = time.monotonic() + timeout_s
         self._stopping.set()
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            try:
-                self.round()
-            except Unreachable as bad:
-                _log.warning("not published", error=str(bad))
-            except Exception:  # noqa: BLE001 - nobody's scheduling depends on what is published
-                _log.exception("not published")
+            self._guarded_round()
             self._stopping.wait(self._every_s)
+        self._guarded_round()
+
+    def _guarded_round(self) -> None:
+        try:
+            self.round()
+        except Unreachable as bad:
+            _log.warning("not published", error=str(bad))
+        except Exception:  # noqa: BLE001 - nobody's scheduling depends on what is published
+            _log.exception("not published")
 
     def round(self) -> None:
         """One look at what should be. Unreachable when the API server is: the rest would not fare better."""
@@ -134,7 +142,7 @@ class Publisher:
             self._ledger = Ledger()
             return
         for one in self._ledger.due(self._source(), time.monotonic()):
-            if self._stopping.is_set() or self._ledger.absent.get(one.kind, 0) > time.monotonic():
+            if time.monotonic() > self._until or self._ledger.absent.get(one.kind, 0) > time.monotonic():
                 continue
             try:
                 self._apply(one)

@@ -49,6 +49,7 @@ class _Container(msgspec.Struct, rename="camel"):
 
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
+    service_account_name: str = ""
     host_network: bool | None = None
     containers: list[_Container] | None = None
     init_containers: list[_Container] | None = None
@@ -110,6 +111,7 @@ class PodRows:
             phase=intern(status.phase),
             ip=status.pod_ip or "",
             host_network=bool(spec.host_network),
+            account=intern(spec.service_account_name),
         )
 
     def _containers(self, spec: _PodSpec) -> tuple[ContainerRow, ...]:

@@ -74,6 +74,7 @@ def report(message: pb.Report, of: Machine) -> Report:
             gone_holdings=tuple(message.gone_holdings),
             live=_live(message, of),
             decisions=tuple(_decision(one) for one in message.decisions),
+            earlier=tuple(_decision(one) for one in message.earlier),
             registered=message.registered if message.HasField("registered") else None,
         )
     except PlacementError as bad:
@@ -106,6 +107,7 @@ _COUNTS = {
     "stalled": bounds.NUMA_NODES,
     "free_hugepages": bounds.NUMA_NODES * bounds.HUGEPAGE_SIZES,
     "decisions": bounds.DECISIONS,
+    "earlier": bounds.DECISIONS,
 }
 
 

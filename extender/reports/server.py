@@ -6,8 +6,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -20,6 +18,7 @@ from extender.reports.session import NotYours, Session, Taps
 from proto import bounds
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
+from proto.certificates import Loaded, Renewed
 
 _log = structlog.get_logger("reports")
 
@@ -35,20 +34,6 @@ _OPTIONS = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.so_reuseport", 0),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Paths of PEM files; client_ca empty: enforcers need no certificate."""
-
-    cert: str
-    key: str
-    client_ca: str = ""
-
-    def credentials(self) -> grpc.ServerCredentials:
-        pair = (Path(self.key).read_bytes(), Path(self.cert).read_bytes())
-        roots = Path(self.client_ca).read_bytes() if self.client_ca else None
-        return grpc.ssl_server_credentials([pair], roots, require_client_auth=bool(roots))
 
 
 class Denied(Exception):
@@ -67,7 +52,7 @@ class Server:
     """start() returns once the port is bound; promise() may be called from any thread."""
 
     def __init__(
-        self, cluster: Cluster, taps: Taps, address: str, tls: Tls | None = None, identify: Identify | None = None
+        self, cluster: Cluster, taps: Taps, address: str, tls: Renewed | None = None, identify: Identify | None = None
     ) -> None:
         self.port = 0
         self._streams = _Streams(cluster, taps, identify)
@@ -111,7 +96,7 @@ class Server:
             if self._tls is None:
                 self.port = server.add_insecure_port(self._address)
             else:
-                self.port = server.add_secure_port(self._address, self._tls.credentials())
+                self.port = server.add_secure_port(self._address, _credentials(self._tls))
             await server.start()
         except (OSError, RuntimeError) as bad:
             self._failed = bad
@@ -121,6 +106,29 @@ class Server:
         await self._stop.wait()
         self._streams.close()
         await server.stop(STOP_SECONDS)
+
+
+def _credentials(tls: Renewed) -> grpc.ServerCredentials:
+    """The certificates are asked for at each connection; those that stream already are left alone."""
+    shown = tls.current()
+
+    def newer() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal shown
+        now = tls.current()
+        if now is shown:
+            return None
+        shown = now
+        return _configuration(now)
+
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(shown),
+        newer,  # type: ignore[arg-type]  # None, for no change, is part of grpc's contract
+        require_client_authentication=bool(shown.ca),
+    )
+
+
+def _configuration(loaded: Loaded) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([(loaded.key, loaded.cert)], loaded.ca or None)
 
 
 class _Streams(rpc.ReportsServicer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -37,11 +38,14 @@ class Listener(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], api: ApiServer) -> None:
+    def __init__(self, address: tuple[str, int], api: ApiServer, tls: ssl.SSLContext | None) -> None:
         self.api = api
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         super().__init__(address, Handler)
+        if tls is not None:
+            # The handshake is for the connection's own thread.
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:

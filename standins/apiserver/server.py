@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -28,13 +29,20 @@ _ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
 class ApiServer:
-    """A context manager: listening inside, closed after. `url` is where; `kubeconfig(path)` writes how.
+    """A context manager: listening inside, closed after. `url` is where; `kubeconfig(path)` writes how, without TLS.
 
     Objects live in `store`; `create`, `create_pod`, `create_node`, `bind` and `delete` change them without HTTP, with
     the same rules and the same events. `order` and `break_watches` bring faults. `asked` is every request so far.
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0, *, bookmark_every_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        bookmark_every_s: float = 60.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.store = Store()
         self.faults = Orders()
         self.answers = Answers(self.store)
@@ -43,7 +51,8 @@ class ApiServer:
         self._watches: set[Watch] = set()
         self._happened = threading.Condition()
         self._closing = threading.Event()
-        self._listener = Listener((host, port), self)
+        self._scheme = "http" if tls is None else "https"
+        self._listener = Listener((host, port), self, tls)
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(0.05,), name="apiserver", daemon=True
         )
@@ -58,7 +67,7 @@ class ApiServer:
     @property
     def url(self) -> str:
         host, port = self._listener.server_address[:2]
-        return f"http://{host!s}:{port}"
+        return f"{self._scheme}://{host!s}:{port}"
 
     def start(self) -> Self:
         self._thread.start()

@@ -132,6 +132,15 @@ def test_it_says_what_is_pinned_where_and_why(enforcer: Enforcer, runtime: Runti
     assert any("no kin here" in reason for reason in one["reasons"])
 
 
+def test_what_was_decided_before_the_observer_was_there_is_counted_too(enforcer: Enforcer, runtime: Runtime) -> None:
+    """It takes longer to start than the hook."""
+    enforcer.start()
+    runtime.wait_for_plugin(PATIENCE_S)
+    runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
+    counted = 'numakin_enforcer_decisions_total{event="create"} 1.0'
+    until(lambda: counted in enforcer.get("/metrics")[1], "the decision is not counted")
+
+
 def test_a_runtime_that_comes_later_or_restarts_is_joined(enforcer: Enforcer) -> None:
     enforcer.start()
     for _ in range(2):

@@ -187,6 +187,77 @@ class TestReplicas:
         assert [decision.pod for decision in report.decisions] == ["a"]
 
 
+class TestEarlier:
+    """A replica that starts from nothing is told the last decision on each container, so that it can say why."""
+
+    @staticmethod
+    def decided(mirror: Mirror, before: Occupancy, after: Occupancy, name: str, event: str = "create") -> None:
+        record = pb.DecisionRecord(pod=name, container=f"c-{name}", event=event)
+        mirror.reported(journal.difference(before, after, [record], registered=None, free={}))
+
+    def mirror(self) -> tuple[Mirror, Occupancy]:
+        """Decided on a and b, and all of it told."""
+        before = Occupancy(generation=1)
+        one = occupied(before, "a")
+        two = occupied(one, "b")
+        mirror = started(before)
+        self.decided(mirror, before, one, "a")
+        self.decided(mirror, one, two, "b")
+        welcomed(mirror).news()
+        return mirror, two
+
+    @staticmethod
+    def earlier(mirror: Mirror) -> list[tuple[str, str]]:
+        (report,) = reports(welcomed(mirror))
+        return [(one.container, one.event) for one in report.earlier]
+
+    def test_what_was_told_before_is_told_as_such(self) -> None:
+        mirror, _ = self.mirror()
+        assert self.earlier(mirror) == [("c-a", "create"), ("c-b", "create")]
+
+    def test_what_is_news_is_not_told_twice(self) -> None:
+        mirror, occupancy = self.mirror()
+        self.decided(mirror, occupancy, occupied(occupancy, "c"), "c")
+        (report,) = reports(welcomed(mirror))
+        assert [one.container for one in report.decisions] == ["c-c"]
+        assert [one.container for one in report.earlier] == ["c-a", "c-b"]
+
+    def test_the_last_one_on_a_container_counts(self) -> None:
+        mirror, occupancy = self.mirror()
+        self.decided(mirror, occupancy, occupancy, "a", "synchronize")
+        welcomed(mirror).news()
+        assert self.earlier(mirror) == [("c-a", "synchronize"), ("c-b", "create")]
+
+    def test_a_container_that_ended_is_forgotten(self) -> None:
+        mirror, occupancy = self.mirror()
+        changed(mirror, occupancy, occupancy.without_pod("a"))
+        assert self.earlier(mirror) == [("c-b", "create")]
+
+    def test_they_outlive_the_hook_that_decided(self) -> None:
+        mirror, occupancy = self.mirror()
+        mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="m")))
+        mirror.reported(journal.whole(occupancy.without_pod("a"), (), registered=True))
+        assert self.earlier(mirror) == [("c-b", "create")]
+
+    def test_they_outlive_the_observer_that_told_them(self) -> None:
+        """The hook tells them to the next one."""
+        _, occupancy = self.mirror()
+        whole = journal.whole(occupancy, (), registered=True)
+        whole.earlier.append(pb.DecisionRecord(pod="a", container="c-a", event="create"))
+        fresh = Mirror()
+        fresh.started(local.Start(node="n1", session="s1", machine=pb.Machine(name="m")))
+        fresh.reported(whole)
+        assert self.earlier(fresh) == [("c-a", "create")]
+
+    def test_a_difference_tells_none(self) -> None:
+        mirror, occupancy = self.mirror()
+        telling = welcomed(mirror)
+        telling.news()
+        self.decided(mirror, occupancy, occupied(occupancy, "c"), "c")
+        (report,) = reports(telling)
+        assert not report.earlier
+
+
 @given(
     st.lists(st.tuples(st.booleans(), st.sampled_from("abcdef")), max_size=20),
     st.lists(st.sampled_from(["silent", "told", "lost", "broken"]), max_size=20),

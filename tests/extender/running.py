@@ -6,8 +6,6 @@ import http.client
 import json
 import queue
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +21,7 @@ from placement.topology import Machine, NumaNode
 from proto import convert
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
+from standins.extender import ExtenderProcess
 
 DEADLINE = 20.0
 GIB = 1 << 30
@@ -81,9 +80,17 @@ def until(what: str, done: Callable[[], Any], within_s: float = DEADLINE) -> Any
 class Enforcer:
     """One node's end of the report stream."""
 
-    def __init__(self, address: str, node: str, session: str = "session-1", token: str = "", **hello: Any) -> None:
+    def __init__(
+        self,
+        address: str,
+        node: str,
+        session: str = "session-1",
+        token: str = "",
+        channel: grpc.Channel | None = None,
+        **hello: Any,
+    ) -> None:
         metadata = [("authorization", f"Bearer {token}")] if token else None
-        self._channel = grpc.insecure_channel(address)
+        self._channel = channel or grpc.insecure_channel(address)
         self._out: queue.Queue[pb.FromEnforcer | None] = queue.Queue()
         self._answers = rpc.ReportsStub(self._channel).Stream(
             iter(self._out.get, None), timeout=DEADLINE, metadata=metadata
@@ -122,20 +129,28 @@ class Extender:
     """A running numakin-extender; one HTTP connection, kept alive, as kube-scheduler's."""
 
     def __init__(self, directory: Path, *options: str) -> None:
-        ready = directory / "ready.json"
-        self.log = directory / "extender.log"
-        command = [
-            *(sys.executable, "-m", "extender.main", "--no-kube", "--log-level", "debug", "--log-format", "json"),
-            *("--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--ready-file", str(ready), *options),
-        ]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stderr=log, stdout=log)
-        until("the extender is ready", lambda: ready.exists() or self.process.poll() is not None)
-        assert self.process.poll() is None, self.log.read_text()
-        addresses = json.loads(ready.read_text())
-        self.http_address, self.grpc_address = addresses["http"], addresses["grpc"]
-        self.connection = http.client.HTTPConnection(self.http_address, timeout=DEADLINE)
+        self.program = ExtenderProcess(
+            directory, ("--no-kube", "--log-level", "debug", "--log-format", "json", *options)
+        )
         self._enforcers: list[Enforcer] = []
+        self.start()
+
+    @property
+    def http_address(self) -> str:
+        return self.program.http
+
+    @property
+    def grpc_address(self) -> str:
+        return self.program.grpc
+
+    @property
+    def log(self) -> Path:
+        return self.program.log
+
+    def start(self) -> None:
+        """Again, after an end: at the same addresses."""
+        self.program.start()
+        self.connection = http.client.HTTPConnection(self.http_address, timeout=DEADLINE)
 
     def enforcer(self, node: str, session: str = "session-1", **hello: Any) -> Enforcer:
         self._enforcers.append(Enforcer(self.grpc_address, node, session, **hello))
@@ -164,13 +179,26 @@ class Extender:
     def scores(self, body: bytes) -> dict[str, int]:
         return {row["Host"]: row["Score"] for row in self.post("prioritize", body)}
 
+    def end(self) -> None:
+        """As the kubelet asks it to."""
+        self._close()
+        self.program.end()
+
+    def kill(self) -> None:
+        """Without a word."""
+        self._close()
+        self.program.kill()
+
     def stop(self) -> None:
         """At once, without the grace that SIGTERM gives to callers."""
+        self._close()
+        self.program.end(signal.SIGQUIT)
+
+    def _close(self) -> None:
         for one in self._enforcers:
             one.close()
+        self._enforcers.clear()
         self.connection.close()
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(DEADLINE)
 
 
 @contextmanager
@@ -179,5 +207,4 @@ def running(directory: Path, *options: str) -> Iterator[Extender]:
     try:
         yield extender
     finally:
-        if extender.process.poll() is None:
-            extender.stop()
+        extender.stop()

@@ -38,8 +38,8 @@ class World:
         """What the object says at the API server."""
         self.lasting.changed(GroupChanges((GroupRow("shop", "web", learned=learned),), whole=whole))
 
-    def written(self) -> str | None:
-        found = self.lasting.texts().get("shop/web")
+    def written(self, *, last: bool = False) -> str | None:
+        found = self.lasting.texts(last=last).get("shop/web")
         return found.text if found else None
 
 
@@ -104,6 +104,22 @@ def test_what_hardly_changes_is_not_written_again_and_what_does_at_most_once_a_m
     assert second != first
     world.learns(EDGE, size=8e6)
     assert world.written() == second
+
+
+def test_at_the_end_nothing_is_kept_back(world):
+    world.lasting.changed(GroupChanges(whole=True))
+    world.learns(EDGE, size=1e6)
+    first = world.written()
+    world.learns(EDGE, size=8e6)
+    assert world.written() == first
+    assert world.written(last=True) == text(EDGE, size=8e6)
+
+
+def test_the_end_writes_over_nothing_that_was_not_taken_in(world):
+    world.learns(EDGE)
+    assert world.written(last=True) is None
+    world.there(text(OTHER), whole=True)
+    assert world.written(last=True) is None
 
 
 def test_the_first_that_is_learned_of_a_group_is_written_at_once(world):

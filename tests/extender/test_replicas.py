@@ -26,8 +26,9 @@ from tests.manifests.rendered import files, one
 NODE = "n1"
 GROUP = {"group.numakin.io": "shop"}
 TALK = {("default/StatefulSet/web", "default/StatefulSet/db"), ("default/StatefulSet/db", "default/StatefulSet/web")}
-TAKEN_OVER_S = 3 * DEADLINE
-"""A Lease runs out 15 s after its holder is gone, and is looked at every 2 s."""
+LEASE = ("--lease-duration", "6", "--renew-deadline", "5", "--retry-period", "0.5")
+TAKEN_OVER_S = 2 * DEADLINE
+"""A Lease that runs out 6 s after its holder is gone, and is looked at every half second."""
 
 
 class Replica:
@@ -35,8 +36,7 @@ class Replica:
 
     def __init__(self, folder: Path, server: ApiServer, port: int) -> None:
         folder.mkdir()
-        self._ready = folder / "ready.json"
-        options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default")
+        options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default", *LEASE)
         self.extender = Extender(folder, "--kube", *options, "--grpc-listen", f"127.0.0.1:{port}")
 
     @property
@@ -52,16 +52,10 @@ class Replica:
     def edges(self) -> set[tuple[str, str]]:
         return {(edge["source"], edge["target"]) for edge in self.extender.get("/api/v1/graph")["edges"]}
 
-    def kill(self) -> None:
-        """kill -9, of the worker process too, which would see only a moment later that it is alone."""
-        for pid in (self.extender.process.pid, json.loads(self._ready.read_text())["pid"]):
-            os.kill(pid, signal.SIGKILL)
-        self.extender.connection.close()
-        self.extender.process.wait(DEADLINE)
-
-    def stop(self) -> None:
-        if self.extender.process.poll() is None:
-            self.extender.stop()
+    def happened(self, pod: str) -> list[dict[str, Any]]:
+        """What it tells of the enforcer's decisions on the pod."""
+        status, answer = self.extender.ask("GET", f"/api/v1/explain?namespace=default&pod={pod}")
+        return answer["happened"] if status == 200 else []
 
 
 class Site:
@@ -105,11 +99,17 @@ class Site:
         stored = self.server.store.get(kind, ("default", "shop"))
         return stored.object.get("status", {}) if stored else {}
 
+    def kill_observer(self) -> None:
+        """The enforcer starts another."""
+        children = Path(f"/proc/{self.enforcer.pid}/task/{self.enforcer.pid}/children").read_text().split()
+        (observer,) = [pid for pid in children if b"enforcer.observer" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(int(observer), signal.SIGKILL)
+
     def close(self) -> None:
         self.enforcer.terminate()
         self.enforcer.wait(DEADLINE)
         for replica in self.replicas:
-            replica.stop()
+            replica.extender.stop()
         self.runtime.stop()
 
     def _created(self, name: str) -> str:
@@ -172,7 +172,7 @@ def test_when_the_one_that_writes_is_killed_the_other_answers_at_once_and_writes
     (other,) = [replica for replica in site.replicas if replica is not leader]
     question = site.question("web-1")
     before = leader.extender.scores(question)
-    leader.kill()
+    leader.extender.kill()
     assert other.extender.scores(question) == before
     site.run_pod("web-2")
     until("the group's new member is published", lambda: site.status["memberCount"] == 3, TAKEN_OVER_S)
@@ -184,7 +184,7 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     until("something learned is published", lambda: site.status.get("edgeCount") == 2)
     learned = site.status["learned"]
     for replica in site.replicas:
-        replica.kill()
+        replica.extender.kill()
     site.enforcer.kill()
     site.enforcer.wait(DEADLINE)
     fresh = site.start_replica(0)
@@ -192,3 +192,24 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     written = site.server.count("patch", "affinitygroups")
     until("it writes", lambda: site.server.count("patch", "affinitygroups") > written, TAKEN_OVER_S)
     assert site.status["learned"] == learned
+
+
+@pytest.mark.parametrize(
+    "observer_too", [False, True], ids=["the extender", "the extender and the enforcer's observer"]
+)
+def test_why_a_pod_is_where_it_is_outlives_all_replicas_and_is_no_news_to_the_next(site, observer_too):
+    until("one of them writes", lambda: any(replica.leading for replica in site.replicas))
+    site.run_pod("web-1")
+    (happened,) = until("it says why", lambda: site.replicas[0].happened("web-1"))
+    assert happened["reasons"]
+    until("the Event is written", lambda: site.server.count("create", "events"))
+    for replica in site.replicas:
+        replica.extender.kill()
+    if observer_too:
+        site.kill_observer()
+    told = site.server.count("create", "events")
+    fresh = site.start_replica(0)
+    until("it says why", lambda: fresh.happened("web-1") == [happened])
+    until("it writes", lambda: fresh.leading, TAKEN_OVER_S)
+    assert site.server.count("create", "events") == told
+    assert "numakin_predictions_total{outcome=" not in fresh.extender.get("/metrics")

@@ -1,13 +1,15 @@
-"""Both ports with certificates: kube-scheduler's and the enforcers'."""
+"""Both ports with certificates, kube-scheduler's and the enforcers': demanded, checked, and renewed while they serve."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import shutil
+import socket
 import ssl
-import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -15,63 +17,96 @@ import pytest
 
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
-from tests.extender.running import DEADLINE, Extender, recorded
+from proto.certificates import expiry
+from standins.extender import ExtenderGone
+from tests.certificates import Authority, Mount, Pair, needed
+from tests.extender.running import DEADLINE, Extender, machine, recorded, until, whole_report
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+pytestmark = needed
+
+NAMES = ("DNS:localhost", "IP:127.0.0.1")
+PORTS = ("http", "grpc")
 
 
-def openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+@dataclass
+class Secured:
+    """An extender with TLS on both ports, both asking for a client's certificate; the files that it reads; a caller's
+    own certificate.
+    """
 
+    extender: Extender
+    mount: Mount
+    authority: Authority
+    caller: Mount
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ca.crt, and tls.crt with tls.key for localhost, signed by it."""
-    directory = tmp_path_factory.mktemp("certificates")
-    ca = ("-keyout", f"{directory}/ca.key", "-out", f"{directory}/ca.crt", "-subj", "/CN=test CA")
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", *ca)
-    own = ("-keyout", f"{directory}/tls.key", "-out", f"{directory}/tls.csr", "-subj", "/CN=localhost")
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", *own)
-    (directory / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    signing = ("-CA", f"{directory}/ca.crt", "-CAkey", f"{directory}/ca.key", "-extfile", f"{directory}/names")
-    openssl("x509", "-req", "-in", f"{directory}/tls.csr", "-out", f"{directory}/tls.crt", "-days", "2", *signing)
-    return directory
+    def context(self, *, proving: bool = True) -> ssl.SSLContext:
+        found = ssl.create_default_context(cafile=self.authority.ca)
+        if proving:
+            found.load_cert_chain(self.caller.cert, self.caller.key)
+        return found
+
+    def connection(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self.extender.http_address, timeout=DEADLINE, context=self.context())
+
+    def shown(self, port: str) -> bytes:
+        """The certificate, in DER, that a new caller sees."""
+        context = self.context()
+        context.set_alpn_protocols(["h2" if port == "grpc" else "http/1.1"])
+        address = self.extender.http_address if port == "http" else self.extender.grpc_address
+        host, _, number = address.rpartition(":")
+        with (
+            socket.create_connection((host, int(number)), DEADLINE) as plain,
+            context.wrap_socket(plain, server_hostname=host) as secure,
+        ):
+            found = secure.getpeercert(binary_form=True)
+            assert found is not None
+            return found
+
+    def metric(self, port: str) -> float:
+        connection = self.connection()
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        name = f'numakin_extender_certificate_expiration_timestamp_seconds{{port="{port}"}} '
+        return float(next(line for line in text.splitlines() if line.startswith(name)).removeprefix(name))
+
+    def complaints(self) -> list[str]:
+        lines = map(json.loads, self.extender.log.read_text().splitlines())
+        return [line["port"] for line in lines if line["event"] == "renewed certificate not taken"]
 
 
 @pytest.fixture
-def secured(certificates: Path, tmp_path: Path) -> Iterator[Extender]:
-    """Both ports with TLS, both asking for a client's certificate."""
-    files = {"cert": "tls.crt", "key": "tls.key", "client-ca": "ca.crt"}
+def secured(tmp_path: Path) -> Iterator[Secured]:
+    authority = Authority(tmp_path / "authority")
+    mount = Mount(tmp_path / "mount", authority.issue(*NAMES), authority.ca)
+    caller = Mount(tmp_path / "caller", authority.issue("DNS:caller"))
     options = [
         option
         for prefix in ("--tls", "--grpc-tls")
-        for name, file in files.items()
-        for option in (f"{prefix}-{name}", str(certificates / file))
+        for name, file in (("cert", mount.cert), ("key", mount.key), ("client-ca", mount.ca))
+        for option in (f"{prefix}-{name}", str(file))
     ]
     extender = Extender(tmp_path, *options)
-    yield extender
+    yield Secured(extender, mount, authority, caller)
     extender.stop()
 
 
-def context(certificates: Path, *, proving: bool = True) -> ssl.SSLContext:
-    found = ssl.create_default_context(cafile=certificates / "ca.crt")
-    if proving:
-        found.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
-    return found
+def ask(connection: http.client.HTTPSConnection) -> None:
+    """As kube-scheduler does, on a connection that stays open."""
+    connection.request("POST", "/filter", recorded("basic-nodecache-true.filter"))
+    assert json.loads(connection.getresponse().read())["NodeNames"] == ["n1", "n2", "n3"]
 
 
-def test_kube_scheduler_is_served_over_tls_with_its_certificate(secured: Extender, certificates: Path):
-    with_tls = http.client.HTTPSConnection(secured.http_address, timeout=DEADLINE, context=context(certificates))
+def test_kube_scheduler_is_served_over_tls_with_its_certificate(secured):
+    connection = secured.connection()
     for _ in range(3):
-        with_tls.request("POST", "/filter", recorded("basic-nodecache-true.filter"))
-        response = with_tls.getresponse()
-        assert json.loads(response.read())["NodeNames"] == ["n1", "n2", "n3"]
-    with_tls.close()
+        ask(connection)
+    connection.close()
 
 
-def test_a_caller_without_a_certificate_is_turned_away(secured: Extender, certificates: Path):
+def test_a_caller_without_a_certificate_is_turned_away(secured):
     stranger = http.client.HTTPSConnection(
-        secured.http_address, timeout=DEADLINE, context=context(certificates, proving=False)
+        secured.extender.http_address, timeout=DEADLINE, context=secured.context(proving=False)
     )
 
     def ask() -> None:
@@ -84,19 +119,109 @@ def test_a_caller_without_a_certificate_is_turned_away(secured: Extender, certif
     stranger.close()
 
 
-def credentials(certificates: Path, *, proving: bool) -> grpc.ChannelCredentials:
-    read = [(certificates / file).read_bytes() for file in ("ca.crt", "tls.key", "tls.crt")]
-    return grpc.ssl_channel_credentials(read[0], *(read[1:] if proving else ()))
+def channel(secured: Secured, *, proving: bool = True) -> grpc.Channel:
+    ca, *own = [file.read_bytes() for file in (secured.authority.ca, secured.caller.key, secured.caller.cert)]
+    return grpc.secure_channel(secured.extender.grpc_address, grpc.ssl_channel_credentials(ca, *own[: 2 * proving]))
+
+
+HELLO = pb.FromEnforcer(hello=pb.Hello(node="n1", session="s"))
 
 
 @pytest.mark.parametrize("proving", [True, False])
-def test_enforcers_are_served_over_tls_with_their_certificate_alone(secured: Extender, certificates: Path, proving):
-    with grpc.secure_channel(secured.grpc_address, credentials(certificates, proving=proving)) as channel:
-        hello = pb.FromEnforcer(hello=pb.Hello(node="n1", session="s"))
-        answers = rpc.ReportsStub(channel).Stream(iter([hello]), timeout=DEADLINE)
+def test_enforcers_are_served_over_tls_with_their_certificate_alone(secured, proving):
+    with channel(secured, proving=proving) as opened:
+        answers = rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=DEADLINE)
         if proving:
             assert next(answers).welcome == pb.Welcome(resume=False)
         else:
             with pytest.raises(grpc.RpcError) as caught:
                 next(answers)
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_renewed_certificate_is_shown_to_new_callers_and_breaks_no_connection(secured):
+    first = {port: secured.shown(port) for port in PORTS}
+    connection = secured.connection()
+    ask(connection)
+    socket_before = connection.sock
+    enforcer = secured.extender.enforcer("n0", channel=channel(secured))
+    enforcer.report(machine())
+    pair = secured.authority.issue(*NAMES, days=7)
+    secured.mount.put(pair)
+    for port in PORTS:
+        assert secured.shown(port) == pair.der != first[port]
+        assert secured.metric(port) == expiry(pair.cert)
+    ask(connection)
+    assert connection.sock is socket_before
+    enforcer.send(report=whole_report(2))
+    assert enforcer.next() == pb.ToEnforcer(ack=pb.Ack(generation=2))
+    connection.close()
+    assert secured.complaints() == []
+
+
+def test_no_call_fails_while_certificates_come_good_and_broken(secured):
+    """One caller keeps its connection as kube-scheduler does, another dials for each call."""
+    over, answered = threading.Event(), {"kept": 0, "fresh": 0}
+
+    def kept() -> None:
+        connection = secured.connection()
+        while not over.is_set():
+            ask(connection)
+            answered["kept"] += 1
+        connection.close()
+
+    def fresh() -> None:
+        while not over.is_set():
+            connection = secured.connection()
+            ask(connection)
+            connection.close()
+            answered["fresh"] += 1
+
+    with ThreadPoolExecutor(2) as callers:
+        calling = [callers.submit(one) for one in (kept, fresh)]
+        try:
+            for _ in range(5):
+                before = dict(answered)
+                good, other = secured.authority.issue(*NAMES), secured.authority.issue(*NAMES)
+                secured.mount.put(Pair(good.cert, other.key))
+                secured.mount.put(good)
+                until("both were answered", lambda before=before: all(answered[one] > before[one] for one in before))
+        finally:
+            over.set()
+        for one in calling:
+            one.result(DEADLINE)
+
+
+def test_a_renewed_ca_decides_who_may_call(secured, tmp_path):
+    other = Authority(tmp_path / "other")
+    secured.mount.put(ca=other.ca)
+    with channel(secured) as opened, pytest.raises(grpc.RpcError):
+        next(rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=DEADLINE))
+    secured.caller.put(other.issue("DNS:caller"))
+    with channel(secured) as opened:
+        assert next(rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=DEADLINE)).HasField("welcome")
+    connection = secured.connection()
+    ask(connection)
+    connection.close()
+
+
+def test_a_broken_renewal_leaves_the_old_certificate_in_use_and_is_logged(secured):
+    first = secured.shown("http")
+    before = {port: secured.metric(port) for port in PORTS}
+    good = secured.authority.issue(*NAMES, days=7)
+    secured.mount.put(Pair(good.cert, secured.authority.issue(*NAMES).key))
+    for port in PORTS:
+        assert secured.shown(port) == first
+        assert secured.metric(port) == before[port]
+    until("both ports have said so", lambda: sorted(secured.complaints()) == ["grpc", "http"])
+    secured.mount.put(good)
+    for port in PORTS:
+        assert secured.shown(port) == good.der
+    assert len(secured.complaints()) == 2
+
+
+def test_the_program_does_not_start_with_a_broken_certificate(tmp_path):
+    authority = Authority(tmp_path / "authority")
+    mount = Mount(tmp_path / "mount", Pair(authority.issue(*NAMES).cert, authority.issue(*NAMES).key))
+    with pytest.raises(ExtenderGone, match=r"numakin-extender: .*tls\.key: .*KEY_VALUES_MISMATCH"):
+        Extender(tmp_path, "--tls-cert", str(mount.cert), "--tls-key", str(mount.key))

@@ -12,6 +12,7 @@ from enforcer.config import MOST_REPLICAS, Config
 from enforcer.options import configured, run_options
 from enforcer.report.replicas import RESOLVE_EVERY_S
 from enforcer.report.stream import LONGEST_WAIT_S
+from extender import rollcall
 from extender.config import load
 from extender.kube.tokens import AUDIENCE
 from standins.apiserver import schema
@@ -93,7 +94,8 @@ def test_every_replica_is_told_by_every_enforcer_before_it_is_asked(objects):
     dialled = f"--extender={TOLD}.{told['metadata']['namespace']}.svc:8081"
     assert dialled in arguments(objects, "DaemonSet", "numakin-enforcer")
     probe = deployment["template"]["spec"]["containers"][0]["readinessProbe"]
-    assert probe["initialDelaySeconds"] > RESOLVE_EVERY_S + LONGEST_WAIT_S
+    assert probe["httpGet"]["path"] == "/readyz"
+    assert rollcall.WITHIN_S > RESOLVE_EVERY_S + LONGEST_WAIT_S
 
 
 def test_kube_scheduler_is_sent_to_the_service(objects):

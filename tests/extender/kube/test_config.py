@@ -1,10 +1,19 @@
 """The API server is found by a kubeconfig, by the pod's service account, or not at all."""
 
+import datetime as dt
 import re
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from kubernetes.config import incluster_config
 
+from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import BadKubeconfig, connect
+from standins.apiserver import ApiServer
+from standins.apiserver.tokens import ISSUER
+from tests.certificates import Authority, Mount, needed
 
 
 def test_without_a_word_there_is_no_api_server():
@@ -37,3 +46,115 @@ def test_a_bad_kubeconfig_is_named(tmp_path, text, told):
         path.write_text(text)
     with pytest.raises(BadKubeconfig, match=f"^kubeconfig {re.escape(str(path))}: .*({told})"):
         connect(str(path), {})
+
+
+class Account:
+    """What the kubelet mounts into a pod, and a pod's environment; the API server behind it, over HTTPS."""
+
+    def __init__(self, folder: Path, server: ApiServer, ca: Path) -> None:
+        self.folder, self.server = folder, server
+        folder.mkdir()
+        (folder / "ca.crt").write_bytes(ca.read_bytes())
+        self.renew()
+        host, _, port = server.url.removeprefix("https://").partition(":")
+        self.environment = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+
+    def renew(self) -> str:
+        """Another token, as the kubelet writes one when four fifths of the old one's time are over."""
+        token = self.server.tokens.make("numakin", "numakin-extender", (ISSUER,))
+        (self.folder / "token").write_text(token)
+        return token
+
+    def connect(self) -> Api:
+        found = connect("", self.environment, self.folder)
+        assert found is not None
+        return found
+
+    @property
+    def shown(self) -> str:
+        """The token of the last request."""
+        return self.server.asked[-1].headers["authorization"].partition(" ")[2]
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture
+def secured(tmp_path: Path, authority: Authority) -> Iterator[ApiServer]:
+    mount = Mount(tmp_path / "apiserver", authority.issue("DNS:kubernetes.default.svc", "IP:127.0.0.1"))
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(mount.cert, mount.key)
+    with ApiServer(tls=tls) as running:
+        rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+        running.grant("system:serviceaccount:numakin:numakin-extender", rules)
+        yield running
+
+
+@pytest.fixture
+def account(tmp_path: Path, secured: ApiServer, authority: Authority) -> Account:
+    return Account(tmp_path / "account", secured, authority.ca)
+
+
+def a_minute_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the client, which reads its token once a minute."""
+
+    class Later(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+            return dt.datetime.now(tz) + dt.timedelta(seconds=61)
+
+    class Clock:
+        datetime, timedelta = Later, dt.timedelta
+
+    monkeypatch.setattr(incluster_config, "datetime", Clock)
+
+
+@needed
+class TestInAPod:
+    def test_the_api_server_is_found_and_believed_and_the_account_is_known_there(self, account):
+        assert account.connect().get("/api/v1/pods").json()["kind"] == "PodList"
+        assert account.server.asked[-1].user.name == "system:serviceaccount:numakin:numakin-extender"
+
+    def test_it_may_do_what_it_was_granted_and_nothing_else(self, account):
+        with pytest.raises(ApiError, match="403 Forbidden"):
+            account.connect().get("/api/v1/nodes")
+
+    def test_an_api_server_of_another_authority_is_not_believed(self, account, tmp_path):
+        (account.folder / "ca.crt").write_bytes(Authority(tmp_path / "other").ca.read_bytes())
+        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+            account.connect().get("/api/v1/pods")
+        assert not account.server.asked
+
+    def test_a_renewed_token_is_shown_from_the_next_minute_on(self, account, monkeypatch):
+        api = account.connect()
+        old = (account.folder / "token").read_text()
+        new = account.renew()
+        api.get("/api/v1/pods")
+        assert account.shown == old
+        a_minute_on(monkeypatch)
+        api.get("/api/v1/pods")
+        assert account.shown == new
+
+    @pytest.mark.parametrize("content", ["", None], ids=["empty", "gone"])
+    def test_while_the_token_can_not_be_read_the_last_one_is_shown(self, account, monkeypatch, content):
+        api = account.connect()
+        old = (account.folder / "token").read_text()
+        (account.folder / "token").unlink()
+        if content is not None:
+            (account.folder / "token").write_text(content)
+        a_minute_on(monkeypatch)
+        api.get("/api/v1/pods")
+        assert account.shown == old
+        new = account.renew()
+        api.get("/api/v1/pods")
+        assert account.shown == new
+
+    @pytest.mark.parametrize(
+        ("file", "told"), [("token", "Token file exists but empty"), ("ca.crt", "Cert file exists but empty")]
+    )
+    def test_empty_files_are_named(self, account, file, told):
+        (account.folder / file).write_text("")
+        with pytest.raises(BadKubeconfig, match=f"^service account {re.escape(str(account.folder))}: {told}"):
+            account.connect()

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from extender.kube import lease
-from extender.kube.lease import Election, Seen, claim, micro_time
+from extender.kube.lease import DEFAULT_TERMS, Election, Seen, Terms, claim, micro_time
 from standins.apiserver.faults import Answer
 
 WALL = datetime(2026, 11, 20, 21, 0, tzinfo=UTC)
@@ -43,7 +42,7 @@ def test_a_lease_runs_out_by_our_own_clock_since_its_last_change():
 
 
 def test_renewing_keeps_when_it_was_acquired():
-    renewed = claim(Seen(body(acquireTime="then", leaseTransitions=3)), "a", "l", WALL)
+    renewed = claim(Seen(body(acquireTime="then", leaseTransitions=3)), "a", "l", WALL, 15)
     assert renewed["spec"] == {
         "holderIdentity": "a",
         "leaseDurationSeconds": 15,
@@ -55,9 +54,12 @@ def test_renewing_keeps_when_it_was_acquired():
 
 
 def test_taking_over_counts_a_transition():
-    taken = claim(Seen(body(acquireTime="then", leaseTransitions=3)), "b", "l", WALL)
+    taken = claim(Seen(body(acquireTime="then", leaseTransitions=3)), "b", "l", WALL, 15)
     assert taken["spec"]["leaseTransitions"] == 4
     assert taken["spec"]["acquireTime"] == taken["spec"]["renewTime"]
+
+
+QUICK = Terms(retry_period=0.02)
 
 
 class Told:
@@ -73,9 +75,9 @@ class Told:
 def elected(api):
     started: list[Election] = []
 
-    def start(me: str) -> tuple[Election, Told]:
+    def start(me: str, terms: Terms = QUICK) -> tuple[Election, Told]:
         told = Told()
-        one = Election(api, "numakin-system", "numakin-extender", me, told, retry_s=0.02)
+        one = Election(api, "numakin-system", "numakin-extender", me, told, terms=terms)
         started.append(one)
         one.start()
         return one, told
@@ -104,9 +106,8 @@ def test_of_many_that_start_together_one_leads(server, elected):
     assert sum(one.leading for one in many) == 1
 
 
-def test_a_holder_that_can_not_renew_stops_writing_by_itself(server, elected, monkeypatch):
-    monkeypatch.setattr(lease, "RENEW_WITHIN_S", 0.2)
-    one, told = elected("one")
+def test_a_holder_that_can_not_renew_stops_writing_by_itself(server, elected):
+    one, told = elected("one", Terms(renew_deadline=0.2, retry_period=0.02))
     assert told.leading.wait(10)
     server.order(Answer(500), "update", "leases", times=10_000)
     assert told.following.wait(10)
@@ -118,16 +119,34 @@ def test_whoever_sees_another_holder_stops_at_once(server, elected):
     assert told.leading.wait(10)
     taken = {"spec": {"holderIdentity": "other", "renewTime": "2026-11-20T21:00:00.000000Z"}}
     server.patch("coordination.k8s.io/v1", "leases", "numakin-extender", taken, namespace="numakin-system")
-    assert told.following.wait(lease.RENEW_WITHIN_S / 2)
+    assert told.following.wait(QUICK.renew_deadline / 2)
     assert not one.leading
 
 
-def test_it_stops_well_before_another_may_take_over():
-    assert lease.RENEW_WITHIN_S < lease.DURATION_S
+def test_the_defaults_are_client_gos():
+    assert Terms(lease_duration=15, renew_deadline=10, retry_period=2) == DEFAULT_TERMS
 
 
-def test_a_dead_holders_lease_is_taken_when_it_has_run_out(server, elected, monkeypatch):
-    monkeypatch.setattr(lease, "DURATION_S", 1)
+@pytest.mark.parametrize(
+    ("terms", "wrong"),
+    [
+        ((10, 10, 2), "lease-duration 10 must be over renew-deadline 10"),
+        ((15, 2.4, 2), r"renew-deadline 2.4 must be over 1.2 x retry-period 2"),
+    ],
+)
+def test_a_holder_must_stop_before_another_may_take_over(terms, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        Terms(*terms)
+
+
+def test_the_lease_says_how_long_the_others_leave_its_holder_in_place(server, elected):
+    _, told = elected("one", Terms(lease_duration=40, retry_period=0.02))
+    assert told.leading.wait(10)
+    found = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
+    assert found["spec"]["leaseDurationSeconds"] == 40
+
+
+def test_a_dead_holders_lease_is_taken_when_it_has_run_out(server, elected):
     spec = {"holderIdentity": "dead", "leaseDurationSeconds": 1}
     metadata = {"name": "numakin-extender"}
     server.create("coordination.k8s.io/v1", "leases", {"metadata": metadata, "spec": spec}, "numakin-system")

@@ -9,7 +9,7 @@ from extender.kube.affinitygroup import GroupStatus, affinity_group, affinity_gr
 from extender.kube.api import Api, ApiError
 from extender.kube.config import connect
 from extender.kube.events import About, Event, Events
-from extender.kube.lease import Election
+from extender.kube.lease import Election, Terms
 from extender.kube.nrt import topology
 from extender.kube.publish import Publisher
 from extender.kube.stream import nodes, pods
@@ -57,7 +57,9 @@ def test_it_may_publish(extender):
 
 def test_it_may_lead(extender):
     led = threading.Event()
-    election = Election(extender, NAMESPACE, "numakin-extender", "me", lambda _leading: led.set(), retry_s=0.02)
+    election = Election(
+        extender, NAMESPACE, "numakin-extender", "me", lambda _leading: led.set(), terms=Terms(retry_period=0.02)
+    )
     election.start()
     assert led.wait(10)
     election.stop()

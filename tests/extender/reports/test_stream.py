@@ -242,3 +242,29 @@ def test_a_message_over_the_size_bound_is_refused(extender: Extender):
     enforcer.send(machine=pb.Machine(name="x" * (bounds.MESSAGE_BYTES + 1)))
     assert enforcer.failure().code() is EXHAUSTED
     assert extender.get("/healthz") == "ok\n"
+
+
+def decision(pod: str, event: str) -> pb.DecisionRecord:
+    return pb.DecisionRecord(
+        pod=pod, namespace="default", pod_name=f"name-{pod}", container=f"c-{pod}", container_name="main", event=event,
+        numa_nodes="0", reasons=[pb.Reason(what="no kin here", effect="the emptiest NUMA node")],
+    )  # fmt: skip
+
+
+def test_what_was_decided_before_our_time_is_explained_and_not_counted(extender: Extender):
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine(), seat("a", "0"), earlier=[decision("a", "create")])
+    found = extender.get("/api/v1/explain?namespace=default&pod=name-a")
+    assert (found["scored"], [one["event"] for one in found["happened"]]) == (None, ["create"])
+    assert found["happened"][0]["reasons"] == ["no kin here: the emptiest NUMA node"]
+    assert "numakin_predictions_total{" not in extender.get("/metrics")
+
+
+def test_what_is_known_already_is_not_doubled_by_being_told_again(extender: Extender):
+    first = extender.enforcer("n1")
+    first.report(machine(), seat("a", "0"), decisions=[decision("a", "create"), decision("a", "synchronize")])
+    first.close()
+    again = extender.enforcer("n1", "session-2")
+    again.report(machine(), seat("a", "0"), earlier=[decision("a", "synchronize")])
+    found = extender.get("/api/v1/explain?namespace=default&pod=name-a")
+    assert [one["event"] for one in found["happened"]] == ["create", "synchronize"]
