@@ -96,6 +96,14 @@ class Accounts:
         )
         self._keep(record)
 
+    def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> None:
+        """A cpuset that the kernel did not take."""
+        self.counts["refused"] += 1
+        log.warning("cpuset refused; the container is left alone", **names(pod, container), why=why)
+        record = _record(pod, container, "refused")
+        record.reasons.append(convert.reason_to(Reason("left alone", "", why)))
+        self._keep(record)
+
     def late(self, promise: pb.Expect, home: NumaSet) -> None:
         """A promise that came after its pod's container."""
         self.counts["late"] += 1

@@ -100,6 +100,8 @@ class Hook:
             raise ConfigError(
                 "the runtime's drop-in file: run-dir can't be set there: the lock is taken before it is read"
             )
+        if config.mode != "nri":
+            raise ConfigError("the runtime's drop-in file: mode can't be set there: a runtime that launches us has NRI")
         return config
 
     def _started(self, pod: nri.PodSandbox, container: nri.Container) -> None:

@@ -26,6 +26,7 @@ from enforcer.version import VERSION
 from placement.cpuset import NumaSet
 from placement.decide import Kin
 from placement.errors import PlacementError
+from placement.topology import Machine
 from proto import convert
 from proto import local_pb2 as local
 
@@ -59,6 +60,7 @@ class Wiring:
         """Reads the machine and opens the control socket. FAULTS when either can't be."""
         log.set_up(config.log_level, config.log_format)
         node = read_node(config)
+        self._machine = node.machine
         self._agent = Agent(node, Promises())
         self._outbox = Outbox(self._agent, node.machine)
         self._start = local.Start(
@@ -92,6 +94,10 @@ class Wiring:
     @agent.setter
     def agent(self, stand_in: Agent) -> None:
         self._agent = stand_in
+
+    @property
+    def machine(self) -> Machine:
+        return self._machine
 
     def registered(self, *, now: bool) -> None:
         """Whether the runtime has us."""
