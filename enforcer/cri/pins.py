@@ -69,9 +69,9 @@ class Pins:
             return None
         try:
             self._put(pin)
-        except NotThere:
-            return None
-        except MachineError:
+        except MachineError as error:
+            if isinstance(error, NotThere) and self._tree.folder(pin.cgroups_path) is None:
+                return None
             self.forget(container.id)
             raise
         pin.written = runs

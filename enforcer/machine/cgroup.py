@@ -89,15 +89,15 @@ class CgroupTree:
         # Version 2 would take ids that its parent has not, and then grant the parent's whole set: a pin that is none.
         self._check_within_parent(folder, CPUS, cpus)
         self._check_within_parent(folder, MEMS, mems)
-        before = Tree(folder).parsed(CPUS, str.strip)
-        if cpus:
-            self._write_line(folder / CPUS, str(cpus))
+        before = (Tree(folder).text(MEMS) or "").strip()
+        if mems:
+            self._write_line(folder / MEMS, str(mems))
         try:
-            if mems:
-                self._write_line(folder / MEMS, str(mems))
-        except CgroupRefused:
             if cpus:
-                self._write_line(folder / CPUS, before or "")
+                self._write_line(folder / CPUS, str(cpus))
+        except CgroupRefused:
+            if mems:
+                self._write_line(folder / MEMS, before)
             raise
 
     def open_cpuset(self, cgroups_path: str, *, cpus: bool = True, mems: bool = True) -> None:
