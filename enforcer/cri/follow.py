@@ -1,7 +1,7 @@
 """Follows a container runtime over CRI: connects, looks whenever something happened, connects again.
 
 Events say when to look, never what to believe: one that is lost costs time, no more. A runtime that has none, or none
-that we may listen to, is looked at every POLL_S, as the kubelet does; one whose events are heard, every RELIST_S
+that we may listen to, is looked at every POLL_S; one whose events are heard, every RELIST_S
 besides. A look that finds what no event told of means that events get lost, so it is every POLL_S again until the next.
 """
 
@@ -19,7 +19,9 @@ from enforcer.nri.transport import backoff
 
 log = Log("bypass.follow")
 
-POLL_S = 1.0
+POLL_S = 0.25
+"""A look at 200 containers costs us 0.8 ms of CPU."""
+
 RELIST_S = 10.0
 
 

@@ -68,15 +68,13 @@ def container_of(listed: cri.Container, answer: cri.ContainerStatusResponse) -> 
         created_at=status.created_at,
         started_at=status.started_at,
     )
-    container.linux.cgroups_path = str(spec.get("cgroupsPath") or "")
+    container.linux.cgroups_path = _text(spec, "cgroupsPath")
     container.linux.resources.CopyFrom(_resources(limits))
     for one in _rows(spec, "namespaces"):
-        container.linux.namespaces.add(type=str(one.get("type", "")), path=str(one.get("path", "")))
+        container.linux.namespaces.add(type=_text(one, "type"), path=_text(one, "path"))
     for one in _rows(spec, "devices"):
         major, minor = _number(one, "major"), _number(one, "minor")
-        container.linux.devices.add(
-            path=str(one.get("path", "")), type=str(one.get("type", "")), major=major, minor=minor
-        )
+        container.linux.devices.add(path=_text(one, "path"), type=_text(one, "type"), major=major, minor=minor)
     return container
 
 
@@ -109,8 +107,8 @@ def _of_spec(table: dict[str, Any]) -> cri.LinuxContainerResources:
         cpu_shares=_number(cpu, "shares"),
         cpu_quota=_number(cpu, "quota"),
         cpu_period=_number(cpu, "period"),
-        cpuset_cpus=str(cpu.get("cpus") or ""),
-        cpuset_mems=str(cpu.get("mems") or ""),
+        cpuset_cpus=_text(cpu, "cpus"),
+        cpuset_mems=_text(cpu, "mems"),
         memory_limit_in_bytes=_number(memory, "limit"),
     )
 
@@ -138,4 +136,10 @@ def _rows(tree: dict[str, Any], key: str) -> list[dict[str, Any]]:
 def _number(tree: dict[str, Any], key: str, below: int = 1 << 63) -> int:
     """0 for what is none of 0 to below."""
     number = tree.get(key)
-    return number if isinstance(number, int) and 0 <= number < below else 0
+    return number if type(number) is int and 0 <= number < below else 0
+
+
+def _text(tree: dict[str, Any], key: str) -> str:
+    """Empty for what is none; what UTF-8 can't say (a lone surrogate, which JSON can) is replaced."""
+    text = tree.get(key)
+    return text.encode(errors="replace").decode() if isinstance(text, str) else ""

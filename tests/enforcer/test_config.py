@@ -34,6 +34,11 @@ def test_a_configuration_survives_its_way_to_the_observer() -> None:
         ("extender = 'host'", "extender: 'host' is not allowed; allowed: HOST:PORT, up to 5 of them with commas "),
         ("extender = 'a:1,b'", "extender: 'a:1,b' is not allowed; "),
         ("extender = 'a:1,a:2,a:3,a:4,a:5,a:6'", "extender: 'a:1,a:2,a:3,a:4,a:5,a:6' is not allowed; "),
+        ("mode = 'auto'", "mode: 'auto' is not allowed; allowed: nri, bypass"),
+        (
+            "cri-socket = 'run/crio.sock'",
+            "cri-socket: 'run/crio.sock' is not allowed; allowed: the path of a unix socket",
+        ),
         ("log-level = 'loud'", "log-level: 'loud' is not allowed; allowed: debug, info, warning, error"),
         ("reserved-cpus = '3-1'", "reserved-cpus: '3-1' is not a list of ids: 3-1 runs backwards"),
     ],
