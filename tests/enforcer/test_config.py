@@ -24,7 +24,7 @@ def test_a_configuration_survives_its_way_to_the_observer() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("node-nam = 'x'", "drop-in: unknown key 'node-nam'; known: nri-socket, "),
+        ("node-nam = 'x'", "drop-in: unknown key 'node-nam'; known: mode, nri-socket, "),
         ("= 1", "drop-in: not TOML: "),
         ("extender = 5", "drop-in: extender: 5 is not text"),
         ("heartbeat-s = 'soon'", "drop-in: heartbeat-s: 'soon' is not a number"),

@@ -80,7 +80,7 @@ class TestVersion2:
         assert (folder / "cpuset.mems").read_text() == "\n"
 
     def test_without_the_controller_a_pin_is_refused_by_name(self, unified):
-        with pytest.raises(CgroupRefused, match="cpuset.cpus: the cpuset controller is not on for this cgroup"):
+        with pytest.raises(CgroupRefused, match=r"cpuset\.cpus: the cpuset controller is not on for this cgroup"):
             unified.set_cpuset(CONTAINER, CpuSet.parse("1"))
 
     def test_what_is_empty_is_left_as_it_is(self, unified):
