@@ -60,8 +60,8 @@ class Looker:
         if known is not None and known.container.state == STATES[listed.state] and not self._stale(known, now):
             return known
         answer = self._runtime.container(listed.id)
-        if answer is None:
-            return None
+        if answer is None:  # ended, and then not listed the next time; or the runtime could not tell just now
+            return known
         container = container_of(listed, answer)
         if container.pid and not container.linux.cgroups_path:
             container.linux.cgroups_path = self._cgroup_of(container.pid)

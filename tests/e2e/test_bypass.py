@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -178,5 +177,5 @@ def test_containers_are_pinned_soon_after_their_start(
     for number in range(5):
         pinned(run(runtime, f"cart-{number}", "shop"), machine)
     late = [int(one["ms_after_start"]) for one in enforcer.log_records("cpuset written")]
-    print(runtime.suite, "ms after start:", sorted(late), time.strftime("%X"))
+    print(f"{runtime.suite}: pinned {sorted(late)} ms after the start")
     assert len(late) >= 5

@@ -125,6 +125,7 @@ class RealContainerd:
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.log_end()}") from None
         self.kubelet.version()
+        until(self.kubelet.initialized, "containerd's CRI to be initialized")
         if first:
             tar = self.folder / "image.tar"
             image.write(tar, self._root / "bin/busybox")

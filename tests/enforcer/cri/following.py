@@ -71,6 +71,12 @@ class Bypassed:
     def release(self) -> dict[str, Any]:
         return ask(self.run_dir, "release")
 
+    def doctor(self) -> tuple[int, dict[tuple[str, str], str]]:
+        """Its exit status, and its last word on each topic by grade."""
+        words = [*self._command[:3], "doctor", "--json", *self._command[4:-2]]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        return done.returncode, {(one["topic"], one["grade"]): one["text"] for one in json.loads(done.stdout)}
+
     def said(self, event: str) -> list[dict[str, str]]:
         """What the log has of an event."""
         lines = (line for line in self._log.read_text().splitlines() if line.startswith("{"))

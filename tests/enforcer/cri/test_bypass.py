@@ -213,3 +213,14 @@ def test_release_names_what_could_not_be_given_back(node: Bypassed) -> None:
     node.pinned(one)
     node.cgroups.refuse(node.runtime.path(one))
     assert node.release()["failed"] == [one]
+
+
+def test_the_doctor_asks_the_runtime_and_says_how_late_a_pin_will_be(node: Bypassed) -> None:
+    _, found = node.doctor()
+    assert found["CRI", "good"].startswith("containerd 2.1.9 answers at unix:///")
+    assert "pinned after their start" in found["CRI", "note"]
+    assert not any(topic == "NRI" for topic, _ in found)
+    node.runtime.stop()
+    status, found = node.doctor()
+    assert status == 1
+    assert found["CRI", "bad"].startswith("no CRI at unix:///")
