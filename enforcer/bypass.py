@@ -58,6 +58,7 @@ class Bypass:
         self._pins = Pins(tree, self.wiring.machine, Marks(Path(config.run_dir) / "bypass.json"))
         self._seen = Snapshot()
         self._following = False
+        self._missing: set[str] = set()
         loop.call_later(READ_BACK_S, self._read_back)
 
     def looked(self, snapshot: Snapshot | None) -> None:
@@ -132,13 +133,19 @@ class Bypass:
                 continue
             try:
                 self._write(container)
-            except MachineError as error:
+            except (MachineError, OSError) as error:
                 refused.append(key)
-                updates = self._agent.refused(self._seen.pod_of(container), container, str(error))
-                self._want(updates)
-                due.extend(one.container_id for one in updates if one.container_id in self._pins.due)
+                due.extend(self._leave_alone(container, str(error)))
         self._pins.note()
         return refused
+
+    def _leave_alone(self, container: nri.Container, why: str) -> list[str]:
+        """The ids of those whose cpusets change with it."""
+        pod, updates = self._seen.pod_of(container), []
+        with self._guarded("REFUSED", **names(pod, container)):
+            updates = self._agent.refused(pod, container, why)
+            self._want(updates)
+        return [one.container_id for one in updates if one.container_id in self._pins.due]
 
     def _write(self, container: nri.Container) -> None:
         pin = self._pins.write(container)
@@ -162,9 +169,20 @@ class Bypass:
             pod = self._seen.pod_of(container)
             with self._guarded("READ_BACK", **names(pod, container)):
                 self._want(self._agent.taken_over(pod, container, Claim(str(cpus), str(mems))))
+        self._give_up_missing()
         self._write_due()
         self.wiring.publish_soon()
         self._loop.call_later(READ_BACK_S, self._read_back)
+
+    def _give_up_missing(self) -> None:
+        """A container that ran a whole round ago and still does, without a cgroup, as in a virtual machine."""
+        running = {one.id for one in self._seen.containers.values() if one.state == nri.CONTAINER_RUNNING}
+        missing = running.intersection(self._pins.due)
+        for key in missing & self._missing:
+            self._pins.forget(key)
+            container = self._seen.containers[key]
+            self._leave_alone(container, f"it runs, but its cgroup is not there: {container.linux.cgroups_path}")
+        self._missing = missing
 
     def _carry_out(self, updates: Updates, on_answer: OnAnswer) -> None:
         """A release: written at once, whether the runtime is there or not."""

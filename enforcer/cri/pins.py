@@ -61,7 +61,7 @@ class Pins:
 
     def write(self, container: nri.Container) -> Pin | None:
         """The pin once it is in the cgroup; None while there is none, before the start and after the end. MachineError
-        when it can't be, and it is forgotten.
+        or OSError when it can't be, and it is forgotten.
         """
         pin, runs = self._pins[container.id], container.state == nri.CONTAINER_RUNNING
         pin.cgroups_path = container.linux.cgroups_path
@@ -69,7 +69,7 @@ class Pins:
             return None
         try:
             self._put(pin)
-        except MachineError as error:
+        except (MachineError, OSError) as error:
             if isinstance(error, NotThere) and self._tree.folder(pin.cgroups_path) is None:
                 return None
             self.forget(container.id)

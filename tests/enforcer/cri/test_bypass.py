@@ -181,6 +181,14 @@ def test_a_cpuset_wider_than_the_parents_is_refused_before_the_kernel_would_quie
     assert node.cpus(created) == ""
 
 
+def test_a_container_that_runs_without_a_cgroup_is_told_and_holds_no_cpus(node: Bypassed) -> None:
+    inside = node.runtime.create(node.runtime.run_pod("vm", GROUP))
+    node.runtime.start_container(inside, cgroup=False)
+    until(lambda: node.status()["counts"].get("refused"), "it is given up")
+    (said,) = node.said("cpuset refused; the container is left alone")
+    assert said["why"].startswith("it runs, but its cgroup is not there: /kubepods/")
+
+
 def test_a_container_that_ends_before_it_could_be_pinned_is_no_error(node: Bypassed) -> None:
     short = node.member("short")
     node.runtime.end(short)
