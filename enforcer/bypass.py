@@ -112,9 +112,16 @@ class Bypass:
             self._pins.forget(container.id)
             return self._agent.stop_container(pod, container)
         if change.kind is Kind.RESIZED:
-            return self._agent.update_container(pod, container, container.linux.resources)
+            return self._resized(pod, container)
         self._agent.start_container(pod, container)
         return ()
+
+    def _resized(self, pod: nri.PodSandbox, container: nri.Container) -> Updates:
+        updates = self._agent.update_container(pod, container, container.linux.resources)
+        holding = self._agent.occupancy.holdings.get(container.id)
+        if holding is not None and holding.foreign:  # the resize named CPUs
+            self._pins.forget(container.id)
+        return updates
 
     def _want(self, updates: Updates) -> None:
         for one in updates:
