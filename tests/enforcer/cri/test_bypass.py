@@ -132,6 +132,18 @@ def test_started_again_it_knows_its_own_work_by_what_it_noted(node: Bypassed) ->
     assert node.status()["counts"].get("stood aside", 0) == 0
 
 
+def test_killed_it_is_started_again_and_goes_on(node: Bypassed) -> None:
+    own = node.member("a", {"cpus.numakin.io": "exclusive"}, shares=2048)
+    cpus = node.pinned(own)
+    until((node.run_dir / "bypass.json").exists, "the note")
+    node.kill_bypass()
+    later = node.member("b")
+    assert node.pinned(later)
+    assert node.cpus(own) == cpus
+    assert node.said("a process ended and is started again")[-1]["process"] == "bypass"
+    assert node.status()["counts"].get("stood aside", 0) == 0
+
+
 def test_a_note_that_cannot_be_read_is_told_and_does_no_harm(node: Bypassed) -> None:
     pool = node.member("a")
     own = node.member("b", {"cpus.numakin.io": "exclusive"}, shares=2048)
