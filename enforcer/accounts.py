@@ -94,7 +94,15 @@ class Accounts:
         record.reasons.append(
             convert.reason_to(Reason("another owner", "", f"the cpuset ({cpuset}) is somebody else's"))
         )
-        self._keep(record)
+        self._later(record)
+
+    def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> None:
+        """A cpuset that the kernel did not take."""
+        self.counts["refused"] += 1
+        log.warning("cpuset refused; the container is left alone", **names(pod, container), why=why)
+        record = _record(pod, container, "refused")
+        record.reasons.append(convert.reason_to(Reason("left alone", "", why)))
+        self._later(record)
 
     def late(self, promise: pb.Expect, home: NumaSet) -> None:
         """A promise that came after its pod's container."""

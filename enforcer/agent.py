@@ -19,7 +19,7 @@ from enforcer.promises import Promises
 from enforcer.residents import Residents
 from placement import pools
 from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Decision, Request, decide
+from placement.decide import Decision, Reason, Request, decide
 from placement.live import NOTHING, Live
 from placement.occupancy import Holding, Occupancy, Seat
 from placement.optin import Problem
@@ -69,6 +69,8 @@ class Agent:
         self._released = False
         self.memory_policies = False
         """Whether the runtime can set a memory policy (NRI 0.12 and later)."""
+        self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
+        """What is to be said beside a decision because of how it is carried out."""
 
     # The runtime's events
 
@@ -163,6 +165,18 @@ class Agent:
         log.warning("container started with another cpuset", **names(pod, container), cpus=now[0], given=holding.cpus)
         return [pods.update(container.id, holding.cpus, holding.mems)]
 
+    def taken_over(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> list[nri.ContainerUpdate]:
+        """Somebody else has written the cpuset that the container has now: we stand aside for it."""
+        self._stand_aside(pod, container, claim)
+        return self._settle()
+
+    def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> list[nri.ContainerUpdate]:
+        """The kernel did not take the container's cpuset: it is left alone."""
+        now = self._node.cpuset_now(container.linux.cgroups_path) or (CpuSet(), NumaSet())
+        self._let_go(pod, container, pods.Claim(str(now[0]), str(now[1])))
+        self.accounts.refused(pod, container, why)
+        return self._settle()
+
     def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Its CPUs are free at once; its pod's seat stays for an in-place restart."""
         self.residents.gone(container.id)
@@ -250,6 +264,8 @@ class Agent:
         machine = self._node.machine
         kin = self.learned.kin(machine, self.occupancy, request, self._promises.kin(pod.uid))
         decision = decide(machine, self.occupancy, request, kin)
+        if self.remark is not None:
+            decision = replace(decision, reasons=(*decision.reasons, *self.remark(decision)))
         self.occupancy = decision.applied(self.occupancy, request)
         generation = self.occupancy.generation
         self.accounts.decided(pod, container, decision, kin.expected, event=event, at=generation)
@@ -308,11 +324,15 @@ class Agent:
         self.occupancy = self.occupancy.changed(seats={seat.key: seat}, holdings={container.id: holding})
 
     def _stand_aside(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
+        self._let_go(pod, container, claim)
+        self.accounts.stood_aside(pod, container, claim)
+
+    def _let_go(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
+        """Somebody else's from here on."""
         self.occupancy = self.occupancy.without_holding(container.id)
         if not any(one.pod == pod.uid for one in self.occupancy.holdings.values()):
             self.occupancy = self.occupancy.without_seat(pod.uid)
         self._note_foreign(pod, container, claim)
-        self.accounts.stood_aside(pod, container, claim)
 
     def _settle(self) -> list[nri.ContainerUpdate]:
         """Whose CPUs are not their pool's any more, after exclusive ones came or went."""

@@ -31,7 +31,9 @@ class Config:
     the environment variable.
     """
 
+    mode: str = "nri"
     nri_socket: str = "/var/run/nri/nri.sock"
+    cri_socket: str = "unix:///run/containerd/containerd.sock"
     plugin_index: str = "10"
     plugin_name: str = "numakin"
     node_name: str = ""
@@ -136,6 +138,12 @@ _ADDRESS = re.compile(r"[^\s/,]*:\d{1,5}")
 _ADDRESSES = re.compile(rf"{_ADDRESS.pattern}(,{_ADDRESS.pattern}){{0,{MOST_REPLICAS - 1}}}")
 
 _CHECKS = (
+    ("mode", lambda text: text in ("nri", "bypass"), "nri, bypass"),
+    (
+        "cri_socket",
+        lambda text: text.removeprefix("unix://").startswith("/"),
+        "the path of a unix socket, or unix:// and it",
+    ),
     ("plugin_index", lambda text: re.fullmatch(r"\d\d", text), "two digits"),
     ("plugin_name", lambda text: re.fullmatch(r"[A-Za-z0-9_.+-]+", text), "letters, digits, '_', '.', '+' and '-'"),
     ("node_name", lambda text: re.fullmatch(r"[a-z0-9.-]{0,253}", text), "a Kubernetes node's name"),

@@ -13,6 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from enforcer.config import Config
+from enforcer.cri.follow import POLL_S
+from enforcer.cri.runtime import Runtime, RuntimeAway
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.machine.load import machine_pressure
@@ -41,7 +43,7 @@ class Finding:
 def examine(config: Config) -> Iterator[Finding]:
     """Every check, each tried for real; a check that breaks is a finding too."""
     checks: tuple[tuple[str, Callable[[Config], Iterator[Finding]]], ...] = (
-        ("NRI", _nri),
+        ("CRI", _cri) if config.mode == "bypass" else ("NRI", _nri),
         ("NUMA", _numa),
         ("cgroups", _cgroups),
         ("pressure", _pressure),
@@ -72,7 +74,10 @@ def doctor(config: Config, *, as_json: bool) -> int:
 def _nri(config: Config) -> Iterator[Finding]:
     path = Path(config.nri_socket)
     if not path.exists():
-        text = f"no socket at {path}: switch NRI on in the container runtime; until then pods start unpinned"
+        text = (
+            f"no socket at {path}: switch NRI on in the container runtime, or use --mode bypass; until then pods start"
+        )
+        text += " unpinned"
         yield Finding("NRI", "bad", text)
     elif not stat.S_ISSOCK(path.stat().st_mode):
         yield Finding("NRI", "bad", f"{path} is not a socket")
@@ -83,6 +88,24 @@ def _nri(config: Config) -> Iterator[Finding]:
             sock.settimeout(2)
             sock.connect(str(path))
         yield Finding("NRI", "good", f"the container runtime listens at {path}")
+
+
+def _cri(config: Config) -> Iterator[Finding]:
+    """Bypass mode's runtime: whether it answers, and how soon it tells of a container."""
+    try:
+        with Runtime(config.cri_socket) as runtime:
+            version = runtime.version()
+            runtime.containers()
+    except RuntimeAway as error:
+        yield Finding("CRI", "bad", f"no CRI at {config.cri_socket}: {error}")
+        return
+    yield Finding("CRI", "good", f"{version.name} {version.version} answers at {config.cri_socket}")
+    soon = f"at once where its events are on, else within {POLL_S} s" if version.broadcasts else f"within {POLL_S} s"
+    yield Finding("CRI", "note", f"bypass: containers are pinned after their start, {soon}; NRI would be before it")
+    tree = CgroupTree.discover(Path(config.procfs))
+    folder = tree.folder("/")
+    if folder is not None and os.statvfs(folder).f_flag & os.ST_RDONLY:
+        yield Finding("CRI", "bad", f"{folder} is mounted read-only: no cpuset can be written")
 
 
 def _numa(config: Config) -> Iterator[Finding]:

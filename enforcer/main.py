@@ -15,8 +15,12 @@ from enforcer.version import VERSION
 LAUNCHED = "NRI_PLUGIN_SOCKET"
 """The environment variable by which a runtime tells a plugin that it launched where its socket is."""
 
+FIRST = {"nri": "hook", "bypass": "bypass"}
+"""By mode, the process that follows the runtime."""
+
 EPILOG = """examples:
   numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
+  numakin-enforcer run --mode bypass            where the container runtime has no NRI
   numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
   numakin-enforcer status                       what is pinned where on this node, and why
   numakin-enforcer doctor                       what will work on this node, and what will not
@@ -126,7 +130,7 @@ def _run(words: Sequence[str], given: argparse.Namespace) -> int:
         held = lock.acquire(run_dir)
     except (lock.AnotherRunsError, OSError) as error:
         return _left(error, 1)
-    return supervisor.supervise(words, run_dir, held, os.environ)
+    return supervisor.supervise(FIRST[config.mode], words, run_dir, held, os.environ)
 
 
 def _left(error: Exception, status: int) -> int:

@@ -11,7 +11,9 @@ from dataclasses import fields
 from enforcer.config import NUMBERS, Config, merged, read_file
 
 HELP = {
+    "mode": "nri: a plugin of the runtime; bypass: for a runtime without NRI, followed over CRI, pinned a moment late",
     "nri_socket": "the runtime's NRI socket",
+    "cri_socket": "the runtime's CRI socket, for bypass",
     "plugin_index": "two digits: where among the NRI plugins we are called",
     "plugin_name": "our name as an NRI plugin",
     "node_name": "this Kubernetes node's name (default: the host's name)",

@@ -1,5 +1,5 @@
-"""Two processes supervised as one: the hook, which every container of the node waits for, and the observer, which
-does all the rest.
+"""Two processes supervised as one: the hook, which every container of the node waits for (or the bypass, where the
+runtime has no NRI), and the observer, which does all the rest.
 
 Either is started again when it dies, without the other. Only a hook that the runtime launched can't be: its
 connection came with it, so all ends with it.
@@ -66,12 +66,15 @@ class Child:
         log.warning("a process ended and is started again", process=self.name, status=status, wait_s=self.wait_s)
 
 
-def supervise(arguments: Sequence[str], run_dir: Path, lock: int, environment: Mapping[str, str]) -> int:
-    """Runs both until a signal or, when the runtime launched us, until the hook ends. Returns the exit status."""
+def supervise(first: str, arguments: Sequence[str], run_dir: Path, lock: int, environment: Mapping[str, str]) -> int:
+    """Runs both until a signal or, when the runtime launched us, until the hook ends. Returns the exit status.
+
+    first: hook or bypass.
+    """
     launched = environment.get("NRI_PLUGIN_SOCKET")
     hook = Child(
-        "hook",
-        [sys.executable, "-m", "enforcer.hook", *arguments],
+        first,
+        [sys.executable, "-m", f"enforcer.{first}", *arguments],
         (lock, int(launched)) if launched else (lock,),
     )
     observer = Child("observer", [sys.executable, "-m", "enforcer.observer", str(run_dir)], ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,20 +80,33 @@ class CgroupTree:
     def set_cpuset(self, cgroups_path: str, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet()) -> None:
         """Sets what is not empty; leaves the other as it is.
 
-        CgroupRefused says which rule of the kernel was in the way; NotThere: no such cgroup, or no cpuset in it.
+        CgroupRefused says which rule of the kernel was in the way, and all is as it was; NotThere: no such cgroup (the
+        container is gone).
 
         Version 2 moves the pages when mems change; version 1 only where `memory_migrates`.
         """
-        folder = self.folder(cgroups_path)
-        if folder is None:
-            raise NotThere(f"{self._place(cgroups_path, 'cpuset')}: there is no such cgroup")
-        if folder == self._place("/", "cpuset"):
-            raise CgroupRefused(f"{folder}: the root cgroup always has every CPU and all memory")
+        folder = self._settable(cgroups_path)
         # Version 2 would take ids that its parent has not, and then grant the parent's whole set: a pin that is none.
         self._check_within_parent(folder, CPUS, cpus)
         self._check_within_parent(folder, MEMS, mems)
-        self._write(folder, MEMS, mems)
-        self._write(folder, CPUS, cpus)
+        before = (Tree(folder).text(MEMS) or "").strip()
+        if mems:
+            self._write_line(folder / MEMS, str(mems))
+        try:
+            if cpus:
+                self._write_line(folder / CPUS, str(cpus))
+        except CgroupRefused:
+            if mems:
+                self._write_line(folder / MEMS, before)
+            raise
+
+    def open_cpuset(self, cgroups_path: str, *, cpus: bool = True, mems: bool = True) -> None:
+        """Gives back all that the parent has; what is False is left as it is. Raises as `set_cpuset`."""
+        folder = self._settable(cgroups_path)
+        if mems:
+            self._write_line(folder / MEMS, self._everything(folder, MEMS, NumaSet))
+        if cpus:
+            self._write_line(folder / CPUS, self._everything(folder, CPUS, CpuSet))
 
     def memory_migrates(self, cgroups_path: str) -> bool:
         """Whether new mems move the pages that are there: always on version 2, by `memory_migrate` on version 1."""
@@ -138,13 +152,24 @@ class CgroupTree:
                 f"{folder / file}: {ids - allowed} of {ids} is not in {allowed}, all that its parent has"
             )
 
-    def _write(self, folder: Path, file: str, ids: IdSet) -> None:
-        if not ids:
-            return
-        path = folder / file
+    def _everything(self, folder: Path, file: str, kind: type[IdSet]) -> str:
+        """Version 2 has a word for it; version 1 takes no empty list while there are tasks."""
+        return "" if self.version() == 2 else str(Tree(folder.parent).parsed(file, kind.parse) or "")
+
+    def _settable(self, cgroups_path: str) -> Path:
+        folder = self.folder(cgroups_path)
+        if folder is None:
+            raise NotThere(f"{self._place(cgroups_path, 'cpuset')}: there is no such cgroup")
+        if folder == self._place("/", "cpuset"):
+            raise CgroupRefused(f"{folder}: the root cgroup always has every CPU and all memory")
+        if not (folder / CPUS).exists():
+            raise CgroupRefused(f"{folder / CPUS}: the cpuset controller is not on for this cgroup")
+        return folder
+
+    def _write_line(self, path: Path, text: str) -> None:
         try:
-            path.write_text(f"{ids}\n")
-        except FileNotFoundError as error:
-            raise NotThere(f"{path}: the cpuset controller is not on for this cgroup") from error
+            path.write_text(f"{text}\n")
         except OSError as error:
-            raise CgroupRefused(f"{path}: the kernel refuses {str(ids)!r}: {error.strerror}") from error
+            if error.errno in (errno.ENOENT, errno.ENODEV):
+                raise NotThere(f"{path}: the cgroup has gone") from error
+            raise CgroupRefused(f"{path}: the kernel refuses {text!r}: {error.strerror}") from error

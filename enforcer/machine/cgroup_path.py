@@ -34,6 +34,16 @@ def folder_below_mount(cgroups_path: str) -> PurePosixPath:
     return path
 
 
+def path_of_process(text: str) -> str:
+    """From the text of /proc/PID/cgroup, the path in the hierarchy with cpusets, version 1 or 2; empty when in none."""
+    paths = {}
+    for line in text.splitlines():
+        _, _, hierarchy = line.partition(":")
+        controllers, _, path = hierarchy.partition(":")
+        paths.update(dict.fromkeys(controllers.split(","), path))
+    return paths.get("cpuset") or paths.get("") or ""
+
+
 def _of_systemd(whole: str, slice_name: str, prefix: str, name: str) -> PurePosixPath:
     if not name:
         raise _bad(whole, "names no unit")

@@ -59,11 +59,11 @@ class Runtime:
     def valid_events(self) -> int:
         """The subscription that this runtime accepts at most; where in doubt, what every runtime accepts."""
         since = RUNTIMES_WITH_NRI_0_10.get(self.name.lower())
-        newer = _at_least(self.nri_version, NRI_0_10) or (since is not None and _at_least(self.version, since))
+        newer = at_least(self.nri_version, NRI_0_10) or (since is not None and at_least(self.version, since))
         return KNOWN_SINCE_0_10 if newer else KNOWN_TO_ALL
 
 
-def _at_least(version: str, wanted: tuple[int, int, int]) -> bool:
+def at_least(version: str, wanted: tuple[int, int, int]) -> bool:
     match = VERSION.match(version)
     if match is None:
         return False

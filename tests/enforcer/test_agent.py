@@ -4,9 +4,10 @@ import pytest
 
 from enforcer.agent import Agent, Node
 from enforcer.learned import kin_table
-from enforcer.pods import MARK
+from enforcer.pods import MARK, Claim
 from enforcer.promises import Promises
 from placement.cpuset import CpuSet, NumaSet
+from placement.decide import Reason
 from placement.topology import Machine, NumaNode, uniform_distances
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
@@ -363,3 +364,31 @@ class TestHugepages:
     def test_a_size_that_is_not_understood_is_left_out(self, world: World) -> None:
         world.create(member("a"), self.with_pages("a", of_2Mi=4 * GIB, of_0MB=GIB))
         assert world.mems("a") == "0"
+
+
+class TestWithoutNri:
+    """What bypass mode asks of it besides."""
+
+    def test_a_cpuset_that_somebody_else_wrote_makes_it_stand_aside(self, world: World) -> None:
+        world.create(member("a"), container("a"))
+        assert world.agent.taken_over(member("a"), container("a"), Claim("5", "1")) == []
+        assert world.agent.accounts.counts["stood aside"] == 1
+        holding = world.agent.occupancy.holdings["a"]
+        assert (str(holding.cpus), holding.foreign) == ("5", True)
+        assert world.agent.release() == []
+
+    def test_own_cpus_that_the_kernel_refused_are_everybodys_again(self, world: World) -> None:
+        world.create(member("a"), container("a"))
+        world.create(member("b", cpus="exclusive"), container("b", cpus=2))
+        shrunk = CpuSet.parse(world.cpus("a"))
+        world.cgroups["/kubepods/b"] = (CpuSet(), NumaSet())
+        world.apply(world.agent.refused(member("b"), container("b"), "no space left"))
+        assert shrunk != CpuSet.parse(world.cpus("a"))
+        assert shrunk <= CpuSet.parse(world.cpus("a"))
+        assert world.agent.accounts.counts["refused"] == 1
+        assert [one.effect for one in world.last.reasons] == ["no space left"]
+
+    def test_what_is_to_be_said_beside_a_decision_is_among_its_reasons(self, world: World) -> None:
+        world.agent.remark = lambda decision: (Reason("late", "", f"on {decision.mems}"),)
+        world.create(member("a"), container("a"))
+        assert [one.effect for one in world.last.reasons if one.what == "late"] == ["on 0"]

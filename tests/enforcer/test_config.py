@@ -24,7 +24,7 @@ def test_a_configuration_survives_its_way_to_the_observer() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("node-nam = 'x'", "drop-in: unknown key 'node-nam'; known: nri-socket, "),
+        ("node-nam = 'x'", "drop-in: unknown key 'node-nam'; known: mode, nri-socket, "),
         ("= 1", "drop-in: not TOML: "),
         ("extender = 5", "drop-in: extender: 5 is not text"),
         ("heartbeat-s = 'soon'", "drop-in: heartbeat-s: 'soon' is not a number"),
@@ -36,6 +36,11 @@ def test_a_configuration_survives_its_way_to_the_observer() -> None:
         ("extender = 'a:1,a:2,a:3,a:4,a:5,a:6'", "extender: 'a:1,a:2,a:3,a:4,a:5,a:6' is not allowed; "),
         ("extender-cert = 'x'", "extender-cert and extender-key belong together, and need extender-ca"),
         ("extender-cert = 'x'\nextender-key = 'y'", "extender-cert and extender-key belong together, and need "),
+        ("mode = 'auto'", "mode: 'auto' is not allowed; allowed: nri, bypass"),
+        (
+            "cri-socket = 'run/crio.sock'",
+            "cri-socket: 'run/crio.sock' is not allowed; allowed: the path of a unix socket",
+        ),
         ("log-level = 'loud'", "log-level: 'loud' is not allowed; allowed: debug, info, warning, error"),
         ("reserved-cpus = '3-1'", "reserved-cpus: '3-1' is not a list of ids: 3-1 runs backwards"),
     ],

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
-OVERLAYS = ("base", "overlays/trial", "overlays/tls", "overlays/tls-cert-manager", "overlays/strict")
+OVERLAYS = ("base", "overlays/trial", "overlays/tls", "overlays/tls-cert-manager", "overlays/strict", "overlays/bypass")
 
 
 def files(folder: str = "base") -> list[dict[str, Any]]:

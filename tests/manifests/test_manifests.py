@@ -169,10 +169,20 @@ def test_the_enforcer_has_powers_by_name_and_no_api_rights(objects):
 def test_the_enforcer_mounts_four_folders_of_the_node(objects):
     spec = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
     paths = {each["hostPath"]["path"] for each in spec["volumes"] if "hostPath" in each}
-    assert paths == {"/var/run/nri", "/run/numakin", "/sys/fs/cgroup", "/var/lib/kubelet/pod-resources"}
+    runtime = "/run/containerd" if "--mode=bypass" in spec["containers"][0]["args"] else "/var/run/nri"
+    assert paths == {runtime, "/run/numakin", "/sys/fs/cgroup", "/var/lib/kubelet/pod-resources"}
     mounts = {each["mountPath"]: each.get("readOnly", False) for each in spec["containers"][0]["volumeMounts"]}
     assert mounts["/var/lib/kubelet/pod-resources"]
     assert Path(Config().podresources_socket).parent == Path("/var/lib/kubelet/pod-resources")
+
+
+def test_cgroups_are_written_in_bypass_mode_alone(objects):
+    container = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]["containers"][0]
+    read_only = {each["mountPath"]: each.get("readOnly", False) for each in container["volumeMounts"]}
+    options = arguments(objects, "DaemonSet", "numakin-enforcer")[1:]
+    bypass = configured(run_options().parse_args(options)).mode == "bypass"
+    assert read_only["/sys/fs/cgroup"] != bypass
+    assert read_only.get("/run/containerd", True), "a socket in a folder that can't be written can be spoken to"
 
 
 def test_the_extender_is_nobody(objects):

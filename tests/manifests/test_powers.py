@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from enforcer.machine.cgroup import CgroupTree
 from tests.manifests.rendered import files, one
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +31,17 @@ def works(*command: str) -> dict[str, str]:
 
 
 def with_only(capabilities: set[str]) -> dict[str, str]:
-    """Root's identity, and these capabilities (as far as this machine has them) alone."""
+    """What works with these capabilities alone."""
+    return works(*only(capabilities))
+
+
+def only(capabilities: set[str]) -> list[str]:
+    """Runs a command with root's identity, and these capabilities (as far as this machine has them) alone."""
     status = Path("/proc/self/status").read_text()
     bounding = int(status.split("CapBnd:")[1].split()[0], 16)
     had = sorted(name for name in capabilities if bounding >> NUMBERS[name] & 1)
     kept = ",".join(["-all", *(f"+{name.lower()}" for name in had)])
-    return works("setpriv", "--bounding-set", kept, "--inh-caps", "-all", "--no-new-privs")
+    return ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", "--no-new-privs"]
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +79,27 @@ def test_each_of_them_is_needed(named, as_root, without, lost):
     if as_root[lost] != "works":
         pytest.skip(f"the kernel refuses: {as_root[lost]}")
     assert with_only(named - {without})[lost] != "works"
+
+
+@pytest.fixture
+def container_cgroup():
+    """As a runtime makes one: root's, with all that its parent has."""
+    tree = CgroupTree.discover()
+    path = f"/numakin-powers-{os.getpid()}"
+    folder = tree.controllers.get("cpuset", tree.unified) / path[1:]
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {error}")
+    try:
+        if not (folder / "cpuset.cpus").exists():
+            pytest.skip("the cpuset controller is not on here")
+        yield path
+    finally:
+        folder.rmdir()
+
+
+def test_bypass_mode_needs_no_capability_to_write_a_cpuset_and_to_speak_to_roots_socket(container_cgroup):
+    command = [*only(set()), sys.executable, "-m", "tests.manifests.bypassing", container_cgroup]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.stdout.split() == ["cpuset", "socket"], answer.stderr

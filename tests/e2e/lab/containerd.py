@@ -41,7 +41,7 @@ state = "{folder}/state"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
 [plugins."io.containerd.nri.v1.nri"]
-  disable = false
+  disable = {nri_disabled}
   disable_connections = false
   socket_path = "{folder}/nri.sock"
   plugin_path = "{folder}/plugins"
@@ -62,16 +62,20 @@ class RealContainerd:
     """One containerd; `start()` and `stop()` may be called in turn, and its containers outlive it as they should.
 
     plugins, conf_d: folders for plugins that it launches and their drop-in configuration; put files there before
-    `start()`. Inside, this machine's tree is at /host. Timeouts are NRI's, by default as NRI has them.
+    `start()`. Inside, this machine's tree is at /host. Timeouts are NRI's, by default as NRI has them. nri: False for a
+    runtime that has none.
     """
 
-    def __init__(self, suite: str, *, request_timeout: str = "2s", registration_timeout: str = "5s") -> None:
+    def __init__(
+        self, suite: str, *, request_timeout: str = "2s", registration_timeout: str = "5s", nri: bool = True
+    ) -> None:
         self.suite = suite
         self._root = root_folder(suite)
         # A short path: a unix socket's has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="numakin-lab-", dir="/tmp"))
         self.socket = self.folder / "containerd.sock"
         self.nri_socket = self.folder / "nri.sock"
+        self._sockets = (self.socket, self.nri_socket) if nri else (self.socket,)
         self.plugins = self.folder / "plugins"
         self.conf_d = self.folder / "conf.d"
         self.log = self.folder / "log"
@@ -82,6 +86,7 @@ class RealContainerd:
             image=image.NAME,
             # runc would have to lower the pause container's score below ours.
             restrict_oom_score_adj="false" if _has_capability(CAP_SYS_RESOURCE) else "true",
+            nri_disabled="false" if nri else "true",
             request_timeout=request_timeout,
             registration_timeout=registration_timeout,
         )
@@ -99,7 +104,7 @@ class RealContainerd:
         return self._kubelet
 
     def start(self) -> None:
-        """Returns when it answers CRI and listens for plugins. Raises TimeoutError with the log's end."""
+        """Returns when it answers CRI and, with NRI, listens for plugins. Raises TimeoutError with the log's end."""
         first = self._world is None
         if first:
             self._enter()
@@ -116,10 +121,11 @@ class RealContainerd:
             stderr=subprocess.STDOUT,
         )
         try:
-            until(lambda: self.nri_socket.exists() and self.socket.exists(), "containerd's sockets")
+            until(lambda: all(one.exists() for one in self._sockets), "containerd's sockets")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.log_end()}") from None
         self.kubelet.version()
+        until(self.kubelet.initialized, "containerd's CRI to be initialized")
         if first:
             tar = self.folder / "image.tar"
             image.write(tar, self._root / "bin/busybox")
@@ -199,7 +205,7 @@ class RealContainerd:
         self._containerd.send_signal(sent)
         self._containerd.wait(30)
         self._containerd = None
-        for socket in (self.socket, self.nri_socket):
+        for socket in self._sockets:
             socket.unlink(missing_ok=True)
         if self._log is not None:
             self._log.close()

@@ -52,6 +52,16 @@ class Kubelet:
         answer = self._runtime.Version(cri.VersionRequest(), timeout=CALL_S, wait_for_ready=True)
         return str(answer.runtime_version)
 
+    def initialized(self) -> bool:
+        """Whether more is answered than the version."""
+        try:
+            self._runtime.ListPodSandbox(cri.ListPodSandboxRequest(), timeout=CALL_S)
+        except grpc.RpcError as error:
+            if "not initialized" in error.details():
+                return False
+            raise
+        return True
+
     def has_image(self, name: str) -> bool:
         """The runtime learns of an image some time after it was imported."""
         request = cri.ImageStatusRequest(image=cri.ImageSpec(image=name))

@@ -50,6 +50,10 @@ class RunningEnforcer:
         except NobodyAnswersError:
             return {}
 
+    def ask(self, role: str) -> dict[str, Any]:
+        """The running enforcer's answer, such as to "release"."""
+        return ask(self.run_dir, role)
+
     def kill(self) -> None:
         """kill -9."""
         if self._process is not None:
@@ -72,9 +76,10 @@ class RunningEnforcer:
         finally:
             os.kill(hook, signal.SIGCONT)
 
-    def try_another(self) -> tuple[int, str]:
+    def try_another(self, *options: str) -> tuple[int, str]:
         """Runs a second one beside it, to its end: exit status, and what it said."""
-        done = subprocess.run(self._command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=False)
+        command = [*self._command, *options]
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def log_records(self, event: str) -> list[dict[str, str]]:

@@ -71,6 +71,18 @@ class TestVersion2:
         assert (folder / "cpuset.cpus").read_text() == "2-3,6\n"
         assert (folder / "cpuset.mems").read_text() == "1\n"
 
+    def test_given_back_it_has_all_that_its_pod_has(self, unified):
+        folder = _with_cpuset(unified)
+        unified.set_cpuset(CONTAINER, CpuSet.parse("2"), NumaSet.parse("1"))
+        unified.open_cpuset(CONTAINER, mems=False)
+        assert [(folder / file).read_text() for file in ("cpuset.cpus", "cpuset.mems")] == ["\n", "1\n"]
+        unified.open_cpuset(CONTAINER)
+        assert (folder / "cpuset.mems").read_text() == "\n"
+
+    def test_without_the_controller_a_pin_is_refused_by_name(self, unified):
+        with pytest.raises(CgroupRefused, match=r"cpuset\.cpus: the cpuset controller is not on for this cgroup"):
+            unified.set_cpuset(CONTAINER, CpuSet.parse("1"))
+
     def test_what_is_empty_is_left_as_it_is(self, unified):
         folder = _with_cpuset(unified)
         _files(folder, cpuset__mems="0")
@@ -128,6 +140,16 @@ def test_a_refused_pin_leaves_both_files_as_they_were(unified):
     with pytest.raises(CgroupRefused):
         unified.set_cpuset(CONTAINER, CpuSet.parse("9"), NumaSet.parse("1"))
     assert (folder / "cpuset.mems").read_text() == "\n"
+
+
+def test_mems_are_put_back_when_the_cpus_are_refused(unified):
+    folder = _with_cpuset(unified)
+    _files(folder, cpuset__mems="0-1")
+    (folder / "cpuset.cpus").unlink()
+    (folder / "cpuset.cpus").mkdir()
+    with pytest.raises(CgroupRefused, match="the kernel refuses '1': Is a directory"):
+        unified.set_cpuset(CONTAINER, CpuSet.parse("1"), NumaSet.parse("1"))
+    assert (folder / "cpuset.mems").read_text() == "0-1\n"
 
 
 def test_a_file_that_holds_no_cpuset_is_named(unified):
@@ -194,6 +216,12 @@ class TestThisKernel:
         kernel_tree.set_cpuset(own_cgroup, one_cpu, one_node)
         assert kernel_tree.cpuset(own_cgroup) == Cpuset(one_cpu, one_node, one_cpu, one_node)
         assert _allowed_inside(kernel_tree.folder(own_cgroup)) == f"{one_cpu}"
+
+    def test_given_back_it_has_what_its_parent_has(self, kernel_tree, own_cgroup):
+        whole = kernel_tree.cpuset(_parent(own_cgroup))
+        kernel_tree.set_cpuset(own_cgroup, CpuSet.of([whole.cpus.lowest]), whole.mems)
+        kernel_tree.open_cpuset(own_cgroup)
+        assert kernel_tree.cpuset(own_cgroup).cpus == whole.cpus
 
     def test_a_cpu_that_the_parent_has_not_is_refused(self, kernel_tree, own_cgroup):
         with pytest.raises(CgroupRefused, match="4000 of 4000 is not in"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from enforcer.machine.cgroup_path import folder_below_mount
+from enforcer.machine.cgroup_path import folder_below_mount, path_of_process
 from enforcer.machine.errors import BadCgroupsPath
 
 POD = "kubepods-burstable-pod0f0b6d7e_8a7b_4e3b_9a53_0c6d9a7d2f11.slice"
@@ -48,3 +48,18 @@ def test_a_bad_path_is_refused_word_for_word(cgroups_path, message):
     with pytest.raises(BadCgroupsPath) as refusal:
         folder_below_mount(cgroups_path)
     assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("0::/kubepods/podx/c1\n", "/kubepods/podx/c1"),
+        ("9:name=systemd:/\n4:memory:/m\n3:cpuset:/kubepods/c1\n0::/unified\n", "/kubepods/c1"),
+        ("5:cpu,cpuset:/both\n", "/both"),
+        ("0::/odd:name/c1\n", "/odd:name/c1"),
+        ("4:memory:/m\n", ""),
+        ("", ""),
+    ],
+)
+def test_a_processs_own_file_names_its_cgroup(text, path):
+    assert path_of_process(text) == path

@@ -1,0 +1,5 @@
+"""A container runtime without NRI for tests: CRI over a real unix socket, and cgroups that are plain files."""
+
+from standins.cri.runtime import Runtime
+
+__all__ = ["Runtime"]

@@ -1,0 +1,58 @@
+"""A cgroup v2 hierarchy of plain files, and a /proc that tells where it is: what a follower reads and writes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+
+class Cgroups:
+    """Below `folder`: cgroup/ and proc/. cpus, mems: all that there are, in the kernel's list format."""
+
+    def __init__(self, folder: Path, cpus: str, mems: str) -> None:
+        self.root, self.procfs = folder / "cgroup", folder / "proc"
+        self._effective = {"cpuset.cpus.effective": cpus, "cpuset.mems.effective": mems}
+        self.procfs.mkdir(parents=True)
+        (self.procfs / "mounts").write_text(f"cgroup2 {self.root} cgroup2 rw 0 0\n")
+        self._fill(self.root)
+
+    def make(self, cgroups_path: str) -> None:
+        folder = self._folder(cgroups_path)
+        for above in (folder.parent, folder):
+            self._fill(above)
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                if not (above / file).exists():
+                    (above / file).write_text("\n")
+
+    def remove(self, cgroups_path: str) -> None:
+        shutil.rmtree(self._folder(cgroups_path), ignore_errors=True)
+
+    def cpuset(self, cgroups_path: str) -> tuple[str, str]:
+        """cpus and mems as they were written; empty where nothing was."""
+        folder = self._folder(cgroups_path)
+        return (folder / "cpuset.cpus").read_text().strip(), (folder / "cpuset.mems").read_text().strip()
+
+    def set_cpus(self, cgroups_path: str, cpus: str) -> None:
+        """As somebody else would."""
+        (self._folder(cgroups_path) / "cpuset.cpus").write_text(cpus + "\n")
+
+    def narrow(self, cgroups_path: str, cpus: str) -> None:
+        """All that this cgroup, to come, and those below it have."""
+        self._fill(self._folder(cgroups_path))
+        (self._folder(cgroups_path) / "cpuset.cpus.effective").write_text(cpus + "\n")
+
+    def refuse(self, cgroups_path: str) -> None:
+        """From here on this cgroup's CPUs can't be written, by root either: EACCES, and they read as some CPU."""
+        file = self._folder(cgroups_path) / "cpuset.cpus"
+        other = file.with_suffix(".refusing")
+        other.symlink_to("/proc/sys/kernel/cap_last_cap")
+        other.replace(file)
+
+    def _folder(self, cgroups_path: str) -> Path:
+        return self.root / cgroups_path.lstrip("/")
+
+    def _fill(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in self._effective.items():
+            if not (folder / file).exists():
+                (folder / file).write_text(text + "\n")

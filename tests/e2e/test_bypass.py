@@ -1,0 +1,181 @@
+"""The enforcer on a real containerd without NRI: what bypass mode promises of pods, read back from the kernel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from proto import cri_pb2 as cri
+from tests.e2e.lab import kernel
+from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.split_machine import SplitMachine
+from tests.e2e.lab.waiting import until
+
+pytestmark = pytest.mark.runtime
+
+SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 thousandths of a CPU
+
+
+@pytest.fixture(scope="module")
+def containerd_without_nri(suite: str) -> Iterator[RealContainerd]:
+    running = RealContainerd(suite, nri=False)
+    try:
+        running.start()
+        assert not running.nri_socket.exists()
+        yield running
+    finally:
+        running.destroy()
+
+
+@pytest.fixture
+def runtime(containerd_without_nri: RealContainerd) -> Iterator[RealContainerd]:
+    yield containerd_without_nri
+    containerd_without_nri.kubelet.end_all_pods()
+
+
+@pytest.fixture
+def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+    """In bypass mode, following `runtime`."""
+    bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.socket}")
+    running = RunningEnforcer(tmp_path, runtime.nri_socket, *bypass, "--sysfs", str(machine.sysfs))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def run(runtime: RealContainerd, pod: str, group: str = "", **more: str) -> int:
+    """A pod with one container, in `group` if that is given; the container's pid."""
+    annotations = {"group.numakin.io": group, **more} if group else {}
+    sandbox = runtime.kubelet.run_pod(pod, annotations=annotations)
+    return runtime.kubelet.pid(runtime.kubelet.run(sandbox, resources=SMALL))
+
+
+def pinned(pid: int, machine: SplitMachine) -> str:
+    """Its half of the machine, once it has one."""
+    return until(lambda: kernel.allowed(pid).cpus in machine.halves and kernel.allowed(pid).cpus, f"{pid} to be pinned")
+
+
+def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    cart = run(runtime, "cart", "shop")
+    home = pinned(cart, machine)
+    checkout, stranger = run(runtime, "checkout", "shop"), run(runtime, "db", "bank")
+    assert pinned(checkout, machine) == home
+    assert pinned(stranger, machine) == machine.halves[1 - machine.halves.index(home)]
+    for pid in (cart, checkout, stranger):
+        assert kernel.allowed(pid) == kernel.cpuset(pid)
+    (shown,) = [one for one in enforcer.status()["containers"] if one["pod"] == "default/cart"]
+    assert any(reason.startswith("late: ") for reason in shown["reasons"])
+
+
+def test_a_pod_that_has_not_opted_in_is_never_touched(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    plain = run(runtime, "plain")
+    untouched = kernel.cpuset(plain)
+    pinned(run(runtime, "cart", "shop"), machine)
+    assert kernel.cpuset(plain) == untouched
+    assert kernel.allowed(plain).cpus == machine.whole
+
+
+def test_a_killed_enforcer_pins_on_its_return_what_it_missed_and_knows_its_own_work(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    own = {"cpus.numakin.io": "exclusive"}
+    whole_cpu = cri.LinuxContainerResources(cpu_shares=1024)
+    sandbox = runtime.kubelet.run_pod("db", annotations={"group.numakin.io": "bank", **own})
+    exclusive = runtime.kubelet.pid(runtime.kubelet.run(sandbox, resources=whole_cpu))
+    until(lambda: enforcer.log_records("cpuset written"), "the cpuset to be written")
+    before = kernel.cpuset(exclusive)
+    enforcer.kill()
+    missed = run(runtime, "cart", "shop")
+    assert kernel.allowed(missed).cpus == machine.whole
+    enforcer.start()
+    assert pinned(missed, machine)
+    assert kernel.cpuset(exclusive) == before
+    assert not enforcer.log_records("stood aside"), "what it wrote before is its own"
+
+
+@pytest.mark.parametrize("ends", [RealContainerd.stop, RealContainerd.kill], ids=["restarted", "crashed"])
+def test_it_follows_a_runtime_that_comes_back(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine, ends: Callable[[RealContainerd], None]
+) -> None:
+    before = run(runtime, "cart", "shop")
+    home = pinned(before, machine)
+    ends(runtime)
+    until(lambda: not enforcer.status()["registered"], "the enforcer to miss its runtime")
+    runtime.start()
+    after = run(runtime, "payment", "shop")
+    assert pinned(after, machine) == home
+    assert kernel.cpuset(before).cpus == home
+    assert enforcer.status()["registered"]
+
+
+def test_it_stands_aside_where_somebody_else_writes_the_cpuset(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    sandbox = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
+    container = runtime.kubelet.run(sandbox, resources=SMALL)
+    pid = runtime.kubelet.pid(container)
+    other = machine.halves[1 - machine.halves.index(pinned(pid, machine))]
+    runtime.kubelet.update(container, cri.LinuxContainerResources(cpuset_cpus=other))
+    until(lambda: enforcer.log_records("stood aside"), "the enforcer to see it", 40)
+    assert kernel.cpuset(pid).cpus == other
+    assert enforcer.status()["counts"]["stood aside"] == 1
+
+
+def test_a_cpuset_that_the_kernel_refuses_is_counted_and_left_alone(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    """On cgroup v1 a cgroup can't have less than one below it."""
+    enforcer.kill()
+    pid = run(runtime, "cart", "shop")
+    folder = kernel.cgroup(pid, "cpuset")
+    if not (folder / "cpuset.memory_migrate").exists():
+        pytest.skip("cgroup v2 lets every cpuset be written")
+    below = folder / "nested"
+    below.mkdir()
+    for file in ("cpuset.cpus", "cpuset.mems"):
+        (below / file).write_text((folder / file).read_text())
+    enforcer.start()
+    until(lambda: enforcer.status().get("counts", {}).get("refused"), "the refusal to be counted")
+    (said,) = enforcer.log_records("cpuset refused; the container is left alone")
+    assert os.strerror(16) in said["why"]
+    assert kernel.cpuset(pid).cpus == machine.whole
+    assert pinned(run(runtime, "payment", "bank"), machine), "others are pinned as before"
+    below.rmdir()
+
+
+def test_release_gives_back_what_the_containers_parents_have(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    pid = run(runtime, "cart", "shop")
+    pinned(pid, machine)
+    assert enforcer.ask("release")["released"] == 1
+    assert kernel.allowed(pid).cpus == machine.whole
+    later = run(runtime, "payment", "shop")
+    until(lambda: len(enforcer.log_records("cpuset written")) >= 1, "the pin")
+    assert kernel.allowed(later).cpus == machine.whole
+
+
+def test_a_second_enforcer_over_nri_says_so_and_leaves(runtime: RealContainerd, enforcer: RunningEnforcer) -> None:
+    status, said = enforcer.try_another("--mode", "nri")
+    assert status == 1
+    assert "another" in said
+
+
+def test_containers_are_pinned_soon_after_their_start(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    for number in range(5):
+        pinned(run(runtime, f"cart-{number}", "shop"), machine)
+    late = [int(one["ms_after_start"]) for one in enforcer.log_records("cpuset written")]
+    print(f"{runtime.suite}: pinned {sorted(late)} ms after the start")
+    assert len(late) >= 5

@@ -1,0 +1,65 @@
+"""Bypass mode on a machine with several NUMA nodes and cgroup v2 (emulated): what is written, and where the pages go.
+
+One boot runs tests/e2e/guest/bypass.py; each test here reads what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.e2e.guest import bypass
+from tests.e2e.lab import vm
+
+pytestmark = [pytest.mark.numavm, pytest.mark.timeout(1500)]
+
+CPUS = {"0": "0-3", "1": "4-7"}
+MEMBERS = [pod for pod, group in bypass.GROUPS.items() if group]
+
+
+class Found:
+    """What the boot printed, by pod."""
+
+    def __init__(self, records: list[dict[str, Any]]) -> None:
+        self.pinned = {one["pod"]: one for one in records if one.get("when") == "pinned"}
+        self.released = {one["pod"]: one for one in records if one.get("when") == "released"}
+
+
+@pytest.fixture(scope="module")
+def found(numavm: Callable[..., vm.Result]) -> Found:
+    result = numavm("2x4", ["python3", "-m", bypass.__name__], timeout_s=1200)
+    assert result.status == 0, result.output[-20000:] + result.messages
+    return Found(result.records())
+
+
+@pytest.mark.parametrize("pod", MEMBERS)
+def test_a_members_cgroup_has_its_numa_nodes_cpus_and_memory(found: Found, pod: str) -> None:
+    seen = found.pinned[pod]
+    assert seen["cgroup"]["cpus"] == CPUS[seen["cgroup"]["mems"]]
+    assert seen["allowed"] == seen["cgroup"]
+
+
+def test_a_group_shares_a_numa_node_and_another_group_has_the_other(found: Found) -> None:
+    homes = {pod: found.pinned[pod]["cgroup"]["mems"] for pod in MEMBERS}
+    assert homes["cart"] == homes["checkout"] != homes["ledger"]
+
+
+@pytest.mark.parametrize("pod", MEMBERS)
+def test_memory_that_was_touched_before_the_pin_has_moved_along(found: Found, pod: str) -> None:
+    seen = found.pinned[pod]
+    pages = {node: size for node, size in seen["numa_stat"].items() if size}
+    assert set(pages) == {seen["cgroup"]["mems"]}
+    assert pages[seen["cgroup"]["mems"]] >= bypass.TOUCHED
+
+
+def test_a_pod_that_has_not_opted_in_is_never_touched(found: Found) -> None:
+    assert found.pinned["plain"]["cgroup"] == {"cpus": "", "mems": ""}
+
+
+@pytest.mark.parametrize("pod", list(bypass.GROUPS))
+def test_release_leaves_cgroups_as_if_nobody_had_been_there(found: Found, pod: str) -> None:
+    seen = found.released[pod]
+    assert seen["cgroup"] == {"cpus": "", "mems": ""}
+    assert seen["allowed"] == {"cpus": "0-7", "mems": "0-1"}
