@@ -193,7 +193,7 @@ class TestEarlier:
     @staticmethod
     def decided(mirror: Mirror, before: Occupancy, after: Occupancy, name: str, event: str = "create") -> None:
         record = pb.DecisionRecord(pod=name, container=f"c-{name}", event=event)
-        mirror.reported(journal.difference(before, after, [record], registered=None, free={}))
+        mirror.reported(journal.difference(before, after, [record], registered=None))
 
     def mirror(self) -> tuple[Mirror, Occupancy]:
         """Decided on a and b, and all of it told."""
