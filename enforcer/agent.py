@@ -226,9 +226,11 @@ class Agent:
     def _request(self, pod: nri.PodSandbox, container: nri.Container) -> tuple[Request | None, tuple[Problem, ...]]:
         told = self._promises.demand(pod.uid, container.name)
         request, problems = pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
-        if request is not None and container.linux.devices:
-            request = replace(request, devices=pods.devices_of(container, self._node.device_node))
-        return request, problems
+        if request is None:
+            return None, problems
+        devices = pods.devices_of(container, self._node.device_node)
+        opt_in = self._promises.opt_in(pod.uid, container.name, request.opt_in)
+        return replace(request, opt_in=opt_in, devices=devices), problems
 
     def _kin_of(self, pod: nri.PodSandbox) -> Kin:
         """The promise's kin, else what traffic taught of the pod, else of its workload."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from extender.cluster.kin import kins
 from extender.cluster.kinship import Groups
 from extender.cluster.known import Known
+from extender.cluster.pods import PodRow
 from extender.cluster.predict import Wanted
 from extender.cluster.seated import Seated
+from extender.cluster.spec import NOTHING, Spec, Specs
 from extender.cluster.view import Assumption, NodeView, Refused, Report
 from placement.decide import Kin
 
@@ -30,6 +32,7 @@ class Board:
         self.groups = Groups()
         self.seated = Seated()
         self.known = Known()
+        self.specs: Specs = {}
         self._views: dict[str, NodeView] = {}
         self._heard: dict[str, float] = {}
         self._connected: set[str] = set()
@@ -40,7 +43,21 @@ class Board:
 
     def kins(self, nodes: Iterable[str], want: Wanted) -> list[Kin]:
         """The pod's kin as each node's enforcer should weigh them."""
-        return kins(nodes, want, self.known, self.groups, self.seated)
+        spec = self.spec(want.pod, want.group)
+        members = self._members(want.group) if spec.priorities else ()
+        return kins(nodes, want, self.known, self.groups, self.seated, spec=spec, members=members)
+
+    def spec(self, pod: PodRow, group: str) -> Spec:
+        """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
+        return self.specs.get(group or self.known.group_of(pod.workload), NOTHING) if self.specs else NOTHING
+
+    def _members(self, group: str) -> list[str]:
+        """The uids of a named group's, assumed ones too."""
+        found = []
+        for node in self.groups.nodes(group):
+            occupancy = self._views[node].occupancy
+            found += [occupancy.seats[key].pod for key in occupancy.directory.by_group.get(group, ())]
+        return found
 
     def view(self, node: str) -> NodeView | None:
         return self._views.get(node)

@@ -17,15 +17,17 @@ from extender.cluster.explain import explained
 from extender.cluster.history import History, Offer, Row
 from extender.cluster.known import Known
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
-from extender.cluster.predict import Prediction, Wanted, predict, wanted
+from extender.cluster.predict import Prediction, Wanted, opt_ins, predict, wanted
 from extender.cluster.quality import age_factor, integer_scores
 from extender.cluster.scoring import weigh
+from extender.cluster.spec import Specs
 from extender.cluster.strict import Refusal, refusal
 from extender.cluster.view import Assumption, NodeView, Refused, Report
 from placement.cpuset import NumaSet
 from placement.decide import Kin
 from placement.errors import PlacementError
-from placement.optin import opted_in
+from placement.optin import OptIn, opted_in
+from placement.wishes import Defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +38,22 @@ class Settings:
     hold: float = 30.0
 
 
+NO_KIN = Kin()
+
+
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a node's enforcer is told of a pod that was bound to it. numa_nodes empty: only the facts."""
+    """What a node's enforcer is told of a pod that was bound to it. numa_nodes empty: only the facts.
+
+    opt_ins: by container, with what the pod's group asks for.
+    """
 
     node: str
-    want: Wanted
-    kin: Kin
-    numa_nodes: NumaSet
-    generation: int
+    pod: PodRow
+    opt_ins: Mapping[str, OptIn]
+    kin: Kin = NO_KIN
+    numa_nodes: NumaSet = NumaSet()
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +141,29 @@ class Cluster:
         """From now on it is this by which kin are weighed."""
         with self._lock:
             self._board.known = known
+
+    # What the operator asks of groups.
+
+    def asked_for(self, specs: Specs) -> tuple[PodRow, ...]:
+        """From now on it is this. The pods that were refused everywhere and now ask for something else: they are
+        waiting for a word.
+        """
+        with self._lock:
+            self._board.specs = specs
+            waiting = list(self._refused.values())
+        changed = [want.pod for want in waiting if self.wanted(want.pod) != want]
+        with self._lock:
+            return tuple(pod for pod in changed if self._refused.pop(pod.uid, None) is not None)
+
+    def wanted(self, pod: PodRow) -> Wanted | None:
+        """None for a pod that has not opted in: nearly all are, and they are answered at once.
+
+        BadQuantity when a demand can't be read.
+        """
+        return wanted(pod, self._defaults(pod)) if opted_in(pod.annotations) else None
+
+    def _defaults(self, pod: PodRow) -> Callable[[str], Defaults]:
+        return lambda group: self._board.spec(pod, group).defaults
 
     # What kube-scheduler asks.
 
@@ -250,26 +282,31 @@ class Cluster:
     def _promise(self, row: PodRow) -> Promise | None:
         """Holds the pod's place on its node: the one it was scored for, if that was the node, else decided now."""
         try:
-            want = wanted(row)
+            want = self.wanted(row)
         except PlacementError:
             return None
         view = self._board.view(row.node)
-        if want is None or (view is not None and row.uid in view.pods):
+        if view is not None and row.uid in view.pods:
             return None
+        asked = opt_ins(row, self._defaults(row))
+        if want is None:
+            # Left open: only what the pod itself does not say needs telling.
+            return Promise(row.node, row, asked) if asked != opt_ins(row) else None
         held = self._board.held(row.uid)
         self._board.release(row.uid)
         (kin,) = self._board.kins((row.node,), want)
         view = self._board.view(row.node)
+        facts = Promise(row.node, row, asked, kin, generation=view.generation if view else 0)
         if view is None:
-            return Promise(row.node, want, kin, NumaSet(), 0)
+            return facts
         if held is not None and held.node == row.node:
             self._board.hold(replace(held, bound=True, until=self.clock() + self.settings.hold))
-            return Promise(row.node, want, kin, held.numa_nodes, view.generation)
+            return replace(facts, numa_nodes=held.numa_nodes)
         prediction = predict(view.machine, view.occupancy, want, kin)
         if not prediction.fits:
-            return Promise(row.node, want, kin, NumaSet(), view.generation)
+            return facts
         self._hold(prediction, row.uid, row.node, bound=True)
-        return Promise(row.node, want, kin, prediction.numa_nodes, view.generation)
+        return replace(facts, numa_nodes=prediction.numa_nodes)
 
     def _hold(self, prediction: Prediction, uid: str, node: str, *, bound: bool) -> None:
         until = self.clock() + self.settings.hold
