@@ -45,12 +45,12 @@ NO_KIN = Kin()
 class Promise:
     """What a node's enforcer is told of a pod that was bound to it. numa_nodes empty: only the facts.
 
-    opt_ins: by container, with what the pod's group asks for.
+    said: what containers, by name, ask for with what their group's object says, where that is not what they say.
     """
 
     node: str
     pod: PodRow
-    opt_ins: Mapping[str, OptIn]
+    said: Mapping[str, OptIn]
     kin: Kin = NO_KIN
     numa_nodes: NumaSet = NumaSet()
     generation: int = 0
@@ -161,6 +161,13 @@ class Cluster:
         BadQuantity when a demand can't be read.
         """
         return wanted(pod, self._defaults(pod)) if opted_in(pod.annotations) else None
+
+    def _said(self, pod: PodRow) -> dict[str, OptIn]:
+        """As a promise has it."""
+        if not self._board.specs:
+            return {}
+        own = opt_ins(pod)
+        return {name: one for name, one in opt_ins(pod, self._defaults(pod)).items() if one != own[name]}
 
     def _defaults(self, pod: PodRow) -> Callable[[str], Defaults]:
         return lambda group: self._board.spec(pod, group).defaults
@@ -288,15 +295,14 @@ class Cluster:
         view = self._board.view(row.node)
         if view is not None and row.uid in view.pods:
             return None
-        asked = opt_ins(row, self._defaults(row))
+        said = self._said(row)
         if want is None:
-            # Left open: only what the pod itself does not say needs telling.
-            return Promise(row.node, row, asked) if asked != opt_ins(row) else None
+            return Promise(row.node, row, said) if said else None
         held = self._board.held(row.uid)
         self._board.release(row.uid)
         (kin,) = self._board.kins((row.node,), want)
         view = self._board.view(row.node)
-        facts = Promise(row.node, row, asked, kin, generation=view.generation if view else 0)
+        facts = Promise(row.node, row, said, kin, generation=view.generation if view else 0)
         if view is None:
             return facts
         if held is not None and held.node == row.node:

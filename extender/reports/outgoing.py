@@ -18,7 +18,7 @@ def expect(promise: Promise) -> pb.ToEnforcer:
             name=pod.name,
             numa_nodes=str(promise.numa_nodes),
             generation=promise.generation,
-            containers=[_container(one, promise.opt_ins.get(one.name)) for one in pod.containers],
+            containers=[_container(one, promise.said.get(one.name)) for one in pod.containers],
             workload=pod.workload,
             kin=[pb.KinWeight(pod=uid, weight=weight) for uid, weight in kin.weights.items()],
             kin_elsewhere=kin.elsewhere,
@@ -29,8 +29,8 @@ def expect(promise: Promise) -> pb.ToEnforcer:
     )
 
 
-def _container(one: ContainerRow, opt_in: OptIn | None) -> pb.ContainerDemand:
-    demand = convert.demand_to(one.demand)
-    if opt_in is None:
-        return pb.ContainerDemand(name=one.name, demand=demand)
-    return pb.ContainerDemand(name=one.name, demand=demand, policy=opt_in.policy, size=opt_in.size)
+def _container(one: ContainerRow, said: OptIn | None) -> pb.ContainerDemand:
+    message = pb.ContainerDemand(name=one.name, demand=convert.demand_to(one.demand))
+    if said is not None:
+        message.policy, message.size = said.policy, said.size
+    return message
