@@ -15,6 +15,7 @@ from flask import Flask
 from extender import log, published
 from extender.apiserver import ApiServer, own_namespace
 from extender.cluster import graphview
+from extender.cluster.known import Known
 from extender.cluster.pods import PodChanges
 from extender.cluster.readout import gauges, members
 from extender.cluster.state import Cluster, Settings
@@ -49,7 +50,7 @@ class Program(Taps):
         self.cluster = Cluster(
             Settings(config.report_timeout, config.hold),
         )
-        self.learner = Learner(self.cluster.learned)
+        self.learner = Learner(self.learned)
         self.cluster.asked = self.learner.asked
         self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
@@ -105,6 +106,11 @@ class Program(Taps):
             self._api.stop()
         self._server.stop()
         self.learner.stop(LEARNER_STOP_SECONDS)
+
+    def learned(self, known: Known) -> None:
+        """What the learner calls, on its own thread."""
+        self.cluster.learned(known)
+        self.cluster.plan()
 
     def pods_changed(self, changes: PodChanges) -> None:
         """What the watch calls, on its own thread."""

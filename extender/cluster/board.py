@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from extender.cluster.kin import kins
 from extender.cluster.kinship import Groups
 from extender.cluster.known import Known
+from extender.cluster.planner import Plans
 from extender.cluster.pods import PodRow
 from extender.cluster.predict import Wanted
 from extender.cluster.seated import Seated
 from extender.cluster.spec import NOTHING, Spec, Specs
+from extender.cluster.steering import steered, vacant
 from extender.cluster.view import Assumption, NodeView, Refused, Report
 from placement.decide import Kin
 
@@ -33,6 +35,7 @@ class Board:
         self.seated = Seated()
         self.known = Known()
         self.specs: Specs = {}
+        self.plans: Plans = {}
         self._views: dict[str, NodeView] = {}
         self._heard: dict[str, float] = {}
         self._connected: set[str] = set()
@@ -41,11 +44,13 @@ class Board:
     def __iter__(self) -> Iterator[str]:
         return iter(self._views)
 
-    def kins(self, nodes: Iterable[str], want: Wanted) -> list[Kin]:
+    def kins(self, nodes: Sequence[str], want: Wanted) -> list[Kin]:
         """The pod's kin as each node's enforcer should weigh them."""
         spec = self.spec(want.pod, want.group)
         members = self._members(want.group) if spec.priorities else ()
-        return kins(nodes, want, self.known, self.groups, self.seated, spec=spec, members=members)
+        found = kins(nodes, want, self.known, self.groups, self.seated, spec=spec, members=members)
+        place = vacant(want, self.plans, self.seated, self.view, nodes) if self.plans else None
+        return steered(found, nodes, place, self.groups.total(want.group)) if place else found
 
     def spec(self, pod: PodRow, group: str) -> Spec:
         """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""

@@ -16,6 +16,7 @@ from extender.cluster.board import Board, Sight
 from extender.cluster.explain import explained
 from extender.cluster.history import History, Offer, Row
 from extender.cluster.known import Known
+from extender.cluster.planner import Planner
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.predict import Prediction, Wanted, opt_ins, predict, wanted
 from extender.cluster.quality import age_factor, integer_scores
@@ -83,6 +84,7 @@ class Cluster:
         self._lock = Lock()
         self._board = Board()
         self._history = History()
+        self._planner = Planner()
         self._pods: dict[str, PodRow] = {}
         self._expired = 0
         self._refused: dict[str, Wanted] = {}
@@ -141,6 +143,17 @@ class Cluster:
         """From now on it is this by which kin are weighed."""
         with self._lock:
             self._board.known = known
+
+    def plan(self) -> None:
+        """Settles where the groups' members to come should go, by what is known now. On one thread."""
+        with self._lock:
+            now = self.clock()
+            sights = [sight for node in self._board if (sight := self._board.sight(node, now)) is not None]
+            known, workloads, specs = self._board.known, self._board.seated.workloads(), self._board.specs
+        views = [sight.view for sight in sights if self.live(sight)]
+        plans = self._planner.plans(known, views, workloads, specs, now)
+        with self._lock:
+            self._board.plans = plans
 
     # What the operator asks of groups.
 
@@ -235,7 +248,7 @@ class Cluster:
     def _fresh(self, sight: Sight) -> bool:
         return self.live(sight) and age_factor(sight.age, self.settings.report_timeout) == 1.0
 
-    def _seen_without(self, uid: str, want: Wanted, names: Iterable[str]) -> tuple[list[Sight | None], list[Kin]]:
+    def _seen_without(self, uid: str, want: Wanted, names: Sequence[str]) -> tuple[list[Sight | None], list[Kin]]:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""
         now = self.clock()
         self._expired += self._board.expire(now)
