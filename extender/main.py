@@ -15,7 +15,6 @@ from flask import Flask
 from extender import log, published
 from extender.apiserver import ApiServer, own_namespace
 from extender.cluster import graphview
-from extender.cluster.known import Known
 from extender.cluster.pods import PodChanges
 from extender.cluster.readout import gauges, members
 from extender.cluster.state import Cluster, Settings
@@ -50,7 +49,7 @@ class Program(Taps):
         self.cluster = Cluster(
             Settings(config.report_timeout, config.hold),
         )
-        self.learner = Learner(self.learned)
+        self.learner = Learner(self.cluster.learned)
         self.cluster.asked = self.learner.asked
         self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
@@ -106,11 +105,6 @@ class Program(Taps):
             self._api.stop()
         self._server.stop()
         self.learner.stop(LEARNER_STOP_SECONDS)
-
-    def learned(self, known: Known) -> None:
-        """What the learner calls, on its own thread."""
-        self.cluster.learned(known)
-        self.cluster.plan()
 
     def pods_changed(self, changes: PodChanges) -> None:
         """What the watch calls, on its own thread."""

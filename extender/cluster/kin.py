@@ -6,7 +6,7 @@
      told to the enforcer pod by pod, since it knows only the groups that pods name; and so is one whose object gives
      workloads priorities, by which all weights are multiplied.
 
-`planned` stays empty: a node's plan is its enforcer's own.
+`planned` is `steering`'s to say.
 """
 
 from __future__ import annotations

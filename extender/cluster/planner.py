@@ -14,7 +14,7 @@ from extender.cluster.view import NodeView
 from placement.demand import Demand
 from placement.known import Room, Weights, Workload
 
-PEAK_S = 3600.0
+PEAK_S = 600.0
 """For so long as many replicas are expected again as there were; after it, as many as there are, unless there are none:
 what is scaled to nothing comes back as it was.
 """

@@ -16,7 +16,7 @@ from extender.cluster.board import Board, Sight
 from extender.cluster.explain import explained
 from extender.cluster.history import History, Offer, Row
 from extender.cluster.known import Known
-from extender.cluster.planner import Planner
+from extender.cluster.planner import Planner, Plans
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.predict import Prediction, Wanted, opt_ins, predict, wanted
 from extender.cluster.quality import age_factor, integer_scores
@@ -140,20 +140,21 @@ class Cluster:
         return self._board.known
 
     def learned(self, known: Known) -> None:
-        """From now on it is this by which kin are weighed."""
-        with self._lock:
-            self._board.known = known
-
-    def plan(self) -> None:
-        """Settles where the groups' members to come should go, by what is known now. On one thread."""
+        """From now on it is this by which kin are weighed, and where the groups' members to come are planned. On one
+        thread.
+        """
         with self._lock:
             now = self.clock()
             sights = [sight for node in self._board if (sight := self._board.sight(node, now)) is not None]
-            known, workloads, specs = self._board.known, self._board.seated.workloads(), self._board.specs
+            workloads, specs = self._board.seated.workloads(), self._board.specs
         views = [sight.view for sight in sights if self.live(sight)]
         plans = self._planner.plans(known, views, workloads, specs, now)
         with self._lock:
-            self._board.plans = plans
+            self._board.known, self._board.plans = known, plans
+
+    @property
+    def plans(self) -> Plans:
+        return self._board.plans
 
     # What the operator asks of groups.
 

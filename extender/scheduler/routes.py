@@ -150,6 +150,10 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
     def groups() -> Response:
         return _json({"groups": readout.groups(cluster.picture())})
 
+    @app.get("/api/v1/plans")
+    def plans() -> Response:
+        return _json({"workloads": readout.plans(cluster.plans)})
+
     @app.get("/api/v1/graph")
     def graph() -> Response:
         return _json(graphview.graph(cluster.known))
