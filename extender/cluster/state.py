@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
+import structlog
+
 from extender.cluster.board import Board, Sight
 from extender.cluster.explain import explained
 from extender.cluster.history import History, Offer, Row
@@ -70,6 +72,8 @@ class Picture:
     groups: dict[str, str]
     expired: int
 
+
+_log = structlog.get_logger("cluster")
 
 REFUSED = 200
 """Pods refused everywhere that are remembered to be woken; kube-scheduler tries any other again after some minutes."""
@@ -148,7 +152,11 @@ class Cluster:
             sights = [sight for node in self._board if (sight := self._board.sight(node, now)) is not None]
             workloads, specs = self._board.seated.workloads(), self._board.specs
         views = [sight.view for sight in sights if self.live(sight)]
-        plans = self._planner.plans(known, views, workloads, specs, now)
+        plans: Plans = {}
+        try:
+            plans = self._planner.plans(known, views, workloads, specs, now)
+        except Exception:  # noqa: BLE001 - without a plan newcomers follow their kin, by what is known now
+            _log.exception("not planned")
         with self._lock:
             self._board.known, self._board.plans = known, plans
 

@@ -27,9 +27,9 @@ def vacant(
     places = plans.get(want.pod.workload, ())
     if not places or not want.alone_decides:
         return None
-    taken = _taken(want, seated, view)
+    taken, offered = _taken(want, seated, view), frozenset(nodes)
     for place, count in places:
-        there = view(place.node) if place.node in nodes else None
+        there = view(place.node) if place.node in offered else None
         if there is not None and taken[place] < count and _fits(want, there, place.numa_node):
             return place
     return None
@@ -65,8 +65,11 @@ def _taken(want: Wanted, seated: Seated, view: Callable[[str], NodeView | None])
 
 
 def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
-    """By CPU; where the machine is special, decide() will tell."""
+    """Where the machine is special, decide() will tell."""
     if view.table is None:
         return True
-    rows = view.table
-    return bool(((rows[:, 0] == numa_node) & (rows[:, 1] >= want.requests[0].seat_demand.cpu_milli)).any())
+    demand = want.requests[0].seat_demand
+    found = (row for row in view.table.tolist() if row[0] == numa_node)
+    return any(
+        free >= demand.cpu_milli and min(account, real) >= demand.memory for _, free, _, _, account, real, _ in found
+    )

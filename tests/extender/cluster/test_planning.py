@@ -22,7 +22,7 @@ from placement.occupancy import Occupancy, Seat
 from tests.extender.cluster.machines import pod
 from tests.extender.cluster.test_kin import replica
 from tests.extender.cluster.test_state import Clock, tell
-from tests.extender.running import machine, seat
+from tests.extender.running import GIB, machine, seat
 
 A, B, C, D = (f"default/Deployment/{name}" for name in "abcd")
 PAIRS = {(A, B): 10.0, (C, D): 10.0, (B, C): 1.0}
@@ -224,6 +224,14 @@ def test_a_planned_seat_without_room_is_passed_over(cluster: Cluster):
     cluster._board.plans = {B: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n1", 0), 1))}
     tell(cluster, "n1", full, generation=2)
     assert arrive(cluster, "b") == ("n1", "0")
+
+
+def test_a_planned_seat_is_passed_over_for_want_of_memory_too(cluster: Cluster):
+    hungry = replace(newcomer("a"), containers=pod("p", cpu="1", memory="3Gi").containers)
+    tell(cluster, "n1", replace(seat("x", "1"), demand=Demand(cpu_milli=0, memory=14 * GIB)), generation=2)
+    cluster._board.plans = {A: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n2", 0), 1))}
+    rows = cluster.score(cluster.wanted(hungry), ["n1", "n2"]).rows
+    assert {row.node: str(row.kin.planned) for row in rows} == {"n1": "", "n2": "0"}
 
 
 def test_a_promise_on_another_node_knows_nothing_of_the_seat(cluster: Cluster):
