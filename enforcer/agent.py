@@ -255,9 +255,12 @@ class Agent:
     def _request(self, pod: nri.PodSandbox, container: nri.Container) -> tuple[Request | None, tuple[Problem, ...]]:
         told = self._promises.demand(pod.uid, container.name)
         request, problems = pods.request_of(pod, container, told, self._promises.pod_demand(pod.uid))
-        if request is not None:
-            near = self.equipment.near(pod, request, pods.devices_of(container, self._node.device_node))
-            request = replace(request, devices=near) if near else request
+        if request is None:
+            return None, problems
+        near = self.equipment.near(pod, request, pods.devices_of(container, self._node.device_node))
+        opt_in = self._promises.opt_in(pod.uid, container.name, request.opt_in)
+        if near or opt_in is not request.opt_in:
+            request = replace(request, opt_in=opt_in, devices=near)
         return request, problems
 
     def _commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:

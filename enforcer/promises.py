@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 from placement.decide import Kin
 from placement.demand import Demand
+from placement.optin import OptIn
 from proto import convert
 from proto import report_pb2 as pb
 
@@ -50,14 +51,20 @@ class Promises:
 
     def demand(self, pod: str, container: str) -> Demand | None:
         """The container's true requests, where the extender told them."""
-        expect = self._by_pod.get(pod)
-        for one in expect.containers if expect is not None else ():
-            if one.name == container:
-                return convert.demand_from(one.demand)
-        return None
+        told = self._container(pod, container)
+        return convert.demand_from(told.demand) if told is not None else None
+
+    def opt_in(self, pod: str, container: str, own: OptIn) -> OptIn:
+        """What the container asks for, with what its group's object says. own: by its annotations alone."""
+        told = self._container(pod, container)
+        return convert.opt_in_from(told, own) if told is not None else own
 
     def pod_demand(self, pod: str) -> Demand | None:
         expect = self._by_pod.get(pod)
         if expect is None or not expect.HasField("pod_demand"):
             return None
         return convert.demand_from(expect.pod_demand)
+
+    def _container(self, pod: str, container: str) -> pb.ContainerDemand | None:
+        expect = self._by_pod.get(pod)
+        return next((one for one in expect.containers if one.name == container), None) if expect is not None else None

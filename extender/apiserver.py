@@ -18,12 +18,13 @@ from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.readout import Gauge
 from extender.cluster.view import DecisionRow
 from extender.kube import stream
-from extender.kube.affinitygroup import GroupChanges, affinity_groups
+from extender.kube.affinitygroup import API_VERSION, object_name
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
+from extender.kube.grouprows import GroupChanges, GroupRow, affinity_groups
 from extender.kube.lease import DEFAULT_TERMS, Election, Terms
-from extender.kube.publish import Desired, Publisher
+from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import Pace, Watcher
 from extender.reports.server import Denied, Unproven
@@ -39,6 +40,7 @@ STOP_SECONDS = 2.0
 """For each part, at shutdown."""
 
 PLACED, NOT_PLACED, BAD_ANNOTATION = "NumaPlaced", "NumaNotPlaced", "NumaAnnotationIgnored"
+BAD_SPEC = "NumaSpecIgnored"
 """The reasons of our Events."""
 
 _log = structlog.get_logger("apiserver")
@@ -63,20 +65,21 @@ class ApiServer:
         pods: Callable[[PodChanges], None],
         nodes: Callable[[NodeChanges], None],
         groups: Callable[[GroupChanges], None],
-        published: Callable[[], Iterable[Desired]],
+        published: Callable[[], Iterable[Desired | Unwanted]],
         *,
         namespace: str,
         terms: Terms = DEFAULT_TERMS,
     ) -> None:
         self._api = api
-        self._pods = pods
+        self._pods, self._groups = pods, groups
         self._told: set[str] = set()
+        self._told_groups: dict[str, tuple[str, ...]] = {}
         me = f"{socket.gethostname()}-{os.getpid()}"
         self._election = Election(api, namespace, LEASE, me, terms=terms)
         self._events = Events(api, me, lambda: self._election.leading)
         self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
         self._node_watch = Watcher(api, stream.nodes(), nodes)
-        self._group_watch = Watcher(api, affinity_groups(), groups, Pace(longest_s=GROUPS_RETRY_S))
+        self._group_watch = Watcher(api, affinity_groups(), self._groups_changed, Pace(longest_s=GROUPS_RETRY_S))
         publisher = Publisher(api, published, lambda: self._election.leading)
         self._waker = Waker(api)
         watches = (self._pod_watch, self._node_watch, self._group_watch)
@@ -143,6 +146,22 @@ class ApiServer:
         found = (parse(row.namespace, row.annotations, one.name)[1] for one in row.containers)
         for problem in dict.fromkeys(chain.from_iterable(found)):
             self._events.emit(Event(about, BAD_ANNOTATION, str(problem), warning=True))
+
+    def _groups_changed(self, changes: GroupChanges) -> None:
+        self._groups(changes)
+        for row in changes.rows:
+            if row.problems != self._told_groups.get(row.key, ()):
+                self._tell_ignored(row)
+        rows = {row.key: row.problems for row in changes.rows if row.problems}
+        before = {} if changes.whole else self._told_groups
+        mended = {row.key for row in changes.rows} | {*changes.gone}
+        self._told_groups = {key: told for key, told in before.items() if key not in mended} | rows
+
+    def _tell_ignored(self, row: GroupRow) -> None:
+        about = About(row.namespace, object_name(row.name), row.uid, "AffinityGroup", API_VERSION)
+        for problem in row.problems:
+            _log.warning("ignored in a group's object", group=row.group, why=problem)
+            self._events.emit(Event(about, BAD_SPEC, problem, warning=True))
 
 
 def own_namespace() -> str:

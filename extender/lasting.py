@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from extender.cluster.known import Known
 from extender.cluster.learned import NOTHING, Learned, read, written
-from extender.kube.affinitygroup import GroupChanges, GroupRow, object_name
+from extender.kube.grouprows import GroupChanges, GroupRow
 from placement.traffic import Costs, Rate
 
 REWRITE_S = 60.0
@@ -57,10 +57,12 @@ class Lasting:
         self._restored = 0
         self._taken: dict[str, tuple[str, ...]] = {}
         self._texts: dict[str, Text] = {}
+        self.current = False
+        """Whether all that is at the API server was part of what is known when `texts` was last asked."""
 
     def changed(self, changes: GroupChanges) -> None:
         """What the API server tells of the objects."""
-        rows = {f"{one.namespace}/{object_name(one.name)}": one for one in changes.rows}
+        rows = {one.key: one for one in changes.rows}
         with self._lock:
             before = {} if changes.whole else self._there
             self._there = {key: row for key, row in (before | rows).items() if key not in changes.gone}
@@ -75,14 +77,14 @@ class Lasting:
         again, so that what is new is not kept back for its minute.
         """
         with self._lock:
-            if not self._synced:
-                return {}
-            self._take_in()
             known = self._known()
-            if known.restored < self._restored:
+            if self._synced:
+                self._take_in()
+            self.current = self._synced and known.restored >= self._restored
+            if not self.current:
                 return {}
             now, lasting = self._clock(), known.lasting()
-            here = {f"{row.namespace}/{row.name}" for row in self._there.values()} | lasting.keys()
+            here = {row.group for row in self._there.values()} | lasting.keys()
             self._taken = {group: texts for group, texts in self._taken.items() if group in here}
             self._texts = {group: self._text(group, one, known, now, last=last) for group, one in lasting.items()}
             return dict(self._texts)
@@ -90,12 +92,11 @@ class Lasting:
     def _take_in(self) -> None:
         """Whatever is there and is not ours."""
         for row in self._there.values():
-            group = f"{row.namespace}/{row.name}"
-            if row.learned and row.learned not in self._taken.get(group, ()):
-                self._note(group, row.learned)
+            if row.learned and row.learned not in self._taken.get(row.group, ()):
+                self._note(row.group, row.learned)
                 self._restored += 1
-                self._restore(group, row.learned)
-                self._texts[group] = Text(row.learned, read(row.learned, group), self._clock())
+                self._restore(row.group, row.learned)
+                self._texts[row.group] = Text(row.learned, read(row.learned, row.group), self._clock())
 
     def _note(self, group: str, text: str) -> None:
         self._taken[group] = (*self._taken.get(group, ()), text)[-KEPT:]

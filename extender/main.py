@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,19 +12,20 @@ import msgspec
 import structlog
 from flask import Flask
 
-from extender import log
+from extender import log, published
 from extender.apiserver import ApiServer, own_namespace
 from extender.cluster import graphview
 from extender.cluster.pods import NodeChanges, PodChanges
-from extender.cluster.readout import Gauge, gauges
+from extender.cluster.readout import Gauge, gauges, members
 from extender.cluster.state import Cluster, Settings
 from extender.cluster.view import DecisionRow
 from extender.config import BadConfig, Config, host_and_port, load
+from extender.groups import GroupObjects
 from extender.kube.config import connect
-from extender.kube.publish import Desired
+from extender.kube.grouprows import GroupChanges
+from extender.kube.publish import Desired, Unwanted
 from extender.lasting import Lasting
 from extender.learning import Learner
-from extender.published import objects
 from extender.reports.session import Taps
 from extender.rollcall import RollCall
 from extender.scheduler.metrics import Metrics
@@ -53,6 +54,7 @@ class Program(Taps):
         self.learner = Learner(self.cluster.learned)
         self.cluster.asked = self.learner.asked
         self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
+        self.groups = GroupObjects()
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: graphview.gauges(self.cluster.known, self.learner.dropped_flows))
         self.http_tls = _renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
@@ -98,7 +100,7 @@ class Program(Taps):
         api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
         if api is not None:
             namespace = self.config.namespace or own_namespace() or NAMESPACE
-            told = self.pods_changed, self.nodes_changed, self.lasting.changed
+            told = self.pods_changed, self.nodes_changed, self.groups_changed
             return ApiServer(api, *told, self.published, namespace=namespace, terms=self.config.terms)
         if self.config.enforcer_account:
             raise BadConfig("--enforcer-account needs an API server to check tokens with")
@@ -123,6 +125,14 @@ class Program(Taps):
         self.rollcall.nodes(changes)
         self.cluster.apply_nodes(changes)
 
+    def groups_changed(self, changes: GroupChanges) -> None:
+        """As `pods_changed`, of the groups' objects."""
+        self.lasting.changed(changes)
+        self.groups.changed(changes)
+        waiting = self.cluster.asked_for(self.groups.specs())
+        if self._api is not None and self.config.refuse:
+            self._api.wake(waiting)
+
     def _unseen(self) -> list[str]:
         return self._api.unseen() if self._api is not None else []
 
@@ -135,8 +145,16 @@ class Program(Taps):
         name = "numakin_extender_certificate_expiration_timestamp_seconds"
         yield name, "When the certificate in use ends, in seconds since 1970.", "port", found
 
-    def published(self) -> Iterable[Desired]:
-        return objects(self.cluster.picture(), self.cluster.live, self.lasting.texts(last=self._ending))
+    def published(self) -> Iterator[Desired | Unwanted]:
+        """First the groups, which hold what was learned."""
+        picture, rows = self.cluster.picture(), dict(self.groups.rows())
+        texts, known = self.lasting.texts(last=self._ending), self.cluster.known
+        if self.lasting.current:
+            for row in self.groups.forgotten({*members(picture), *known.members, *texts}, known):
+                del rows[row.group]
+                yield row.unwanted
+        yield from published.groups(picture, texts, rows)
+        yield from published.nodes(picture, self.cluster.live)
 
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()

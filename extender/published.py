@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from extender.cluster.board import Sight
 from extender.cluster.groups import Member, locality
@@ -11,21 +13,29 @@ from extender.cluster.learned import Learned
 from extender.cluster.readout import Live, members
 from extender.cluster.state import Picture
 from extender.kube.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
+from extender.kube.grouprows import GroupRow
 from extender.kube.nrt import topology
 from extender.kube.publish import Desired
 from extender.lasting import Text
 
 
-def objects(picture: Picture, live: Live, texts: Mapping[str, Text]) -> Iterator[Desired]:
-    """As they should be now; first the groups, which hold what was learned. A node without a live enforcer keeps what
-    was last said of it, and so does a group of which nothing is known. texts: what was learned, by group.
-    """
-    found = members(picture)
-    for group in sorted(found.keys() | texts.keys()):
-        yield affinity_group(_group(group, found.get(group, []), picture, texts.get(group)))
+def nodes(picture: Picture, live: Live) -> Iterator[Desired]:
+    """As they should be now. A node without a live enforcer keeps what was last said of it."""
     for one in picture.sights:
         if live(one):
             yield _node(one)
+
+
+def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, GroupRow]) -> Iterator[Desired]:
+    """As they should be now: one object for each group that has members, or of which something is known, or that has
+    an object. texts: what was learned; rows: what is there; both by group.
+    """
+    found = members(picture)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for group in sorted(found.keys() | texts.keys() | rows.keys()):
+        status = _group(group, found.get(group, []), picture, texts.get(group))
+        row = rows.get(group)
+        yield affinity_group(replace(status, accepted=row.judged(now), uid=row.uid) if row else status)
 
 
 def _node(sight: Sight) -> Desired:

@@ -2,7 +2,8 @@
 
 Keys follow NRI's own convention: `KEY/container.NAME` beats `KEY/pod` beats `KEY`. The presence of `group.numakin.io`
 is the opt-in; a bad value counts as if its key were absent, and is reported as a `Problem`, so that a typing mistake
-can never fail a container. What Katalyst's annotations ask for is taken where our own keys are silent (`katalyst`).
+can never fail a container. What Katalyst's annotations ask for is taken where our own keys are silent (`katalyst`), and
+what the group's object says where both are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from placement import katalyst
-from placement.wishes import BadValue, Cpus, Memory, Move, OptIn, Policy, Pool, Problem, Scope
+from placement.wishes import BadValue, Cpus, Defaults, Memory, Move, OptIn, Policy, Pool, Problem, Scope
 
 __all__ = ["Cpus", "Memory", "Move", "OptIn", "Policy", "Pool", "Problem", "Scope", "opted_in", "parse"]
 
@@ -25,29 +26,40 @@ LARGEST_SIZE = 10_000
 
 AUTO = "auto"
 
+NOTHING = Defaults()
+
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _CONTAINER = "container."
 
 
 def parse(
-    namespace: str, annotations: Mapping[str, str], container: str = ""
+    namespace: str,
+    annotations: Mapping[str, str],
+    container: str = "",
+    defaults: Callable[[str], Defaults] = lambda _group: NOTHING,
 ) -> tuple[OptIn | None, tuple[Problem, ...]]:
     """What the container (or, without one, the pod as a whole) asks for; None when it has not opted in.
 
-    Problems come in the order of their keys, and cover the keys of this container and of the pod.
+    defaults: what is said for the members of a group, NAMESPACE/name, or empty where that is to be learned. Problems
+    come in the order of their keys, and cover the keys of this container and of the pod.
     """
     ours = tuple((key, value) for key, value in annotations.items() if DOMAIN in key and _family(key))
     if not ours:
         return None, ()
     foreign = tuple((key, annotations[key]) for key in katalyst.KEYS if key in annotations)
-    return _parsed(namespace, ours, foreign, container)
+    values, problems = _parsed(namespace, ours, foreign, container)
+    if values is None:
+        return None, problems
+    return OptIn(**{**defaults(str(values["group"])).said, **values}), problems  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=64)
 def _parsed(
     namespace: str, told: tuple[tuple[str, str], ...], theirs: tuple[tuple[str, str], ...], container: str
-) -> tuple[OptIn | None, tuple[Problem, ...]]:
-    """told, theirs: our own and Katalyst's annotations. The replicas of a workload have the same."""
+) -> tuple[Mapping[str, object] | None, tuple[Problem, ...]]:
+    """As fields of an OptIn. told, theirs: our own and Katalyst's annotations. The replicas of a workload have the
+    same.
+    """
     ours = dict(told)
     allowed = "the keys " + ", ".join(_READERS)
     problems = [Problem(key, value, allowed) for key, value in ours.items() if _unknown(key)]
@@ -65,7 +77,7 @@ def _parsed(
         values = {**foreign, **values}
         problems += more
     problems.sort(key=lambda problem: problem.key)
-    return (OptIn(**values) if "group" in values else None), tuple(problems)  # type: ignore[arg-type]
+    return (values if "group" in values else None), tuple(problems)
 
 
 def opted_in(annotations: Mapping[str, str]) -> bool:

@@ -85,6 +85,20 @@ class OptIn:
 
 
 @dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a group says for its members that do not say it themselves. policy None, size 0: nothing."""
+
+    policy: Policy | None = None
+    size: int = 0
+
+    @property
+    def said(self) -> dict[str, object]:
+        """As fields of an `OptIn`."""
+        found: dict[str, object] = {"policy": self.policy, "size": self.size}
+        return {name: value for name, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """An annotation that was not taken, worded for an Event on the pod."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from placement.cpuset import CpuSet, NumaSet
 from placement.decide import Kin, Reason
@@ -11,12 +12,13 @@ from placement.live import Live
 from placement.occupancy import Holding, Part, Seat
 from placement.rules import Rules
 from placement.topology import Machine, NumaNode
-from placement.wishes import Pool
+from placement.wishes import OptIn, Policy, Pool
 from proto import report_pb2 as pb
 
 DEFAULT_RULES = Rules()
 
 _POOLS = {str(pool): pool for pool in Pool}
+_POLICIES = {str(policy): policy for policy in Policy}
 
 
 def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEFAULT_RULES) -> pb.Machine:
@@ -95,6 +97,11 @@ def demand_from(message: pb.Demand) -> Demand:
         hugepages=dict(message.hugepages),
         estimated=frozenset(message.estimated),
     )
+
+
+def opt_in_from(message: pb.ContainerDemand, own: OptIn) -> OptIn:
+    """own: what the container's annotations say, which goes for what was not told, or not in words known here."""
+    return replace(own, policy=_POLICIES.get(message.policy, own.policy), size=message.size or own.size)
 
 
 def seat_to(seat: Seat) -> pb.Seat:

@@ -332,12 +332,16 @@ class Expect(_message.Message):
     def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ...) -> None: ...
 
 class ContainerDemand(_message.Message):
-    __slots__ = ("name", "demand")
+    __slots__ = ("name", "demand", "policy", "size")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEMAND_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
     name: str
     demand: Demand
-    def __init__(self, name: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ...) -> None: ...
+    policy: str
+    size: int
+    def __init__(self, name: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., policy: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
 
 class KinWeight(_message.Message):
     __slots__ = ("pod", "weight")

@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +64,15 @@ class MeasuredExtender(ExtenderProcess):
     def edges(self) -> int:
         """Directed edges between workloads that it has learned."""
         return int(self.get("/api/v1/graph")["edges_known"])
+
+    def running(self, workloads: Collection[str]) -> int:
+        """Pods of these, as it last took them in."""
+        found = self.get("/api/v1/graph")["workloads"]
+        return sum(one["replicas"] for one in found if one["workload"] in workloads)
+
+    def planned(self) -> set[str]:
+        """Workloads for which it keeps seats."""
+        return {one["workload"] for one in self.get("/api/v1/plans")["workloads"]}
 
     def relearned(self, before: Mapping[str, Any], nodes: int) -> tuple[float, float]:
         """Seconds until it hears half of the nodes again, and until it knows all that it knew before."""

@@ -119,6 +119,27 @@ def _rolled(cluster: Cluster, name: str) -> Finding:
     return replace(finding, remark=remark, figures={"before": before, "promises that named kin": told})
 
 
+def returning(cluster: Cluster) -> Finding:
+    """An application that no NUMA node holds was scaled to nothing, and comes again in another order. Its traffic is
+    known since before.
+    """
+    old = [one for one in cluster.pods if one.namespace == "wide"]
+    before, revision = cluster.locality(old), 1 + max(one.revision for one in old)
+    cluster.end(old)
+    names = {one.workload for one in old}
+    planned = within(lambda: not cluster.extender.running(names), LEARNED_WITHIN_S) and cluster.extender.planned()
+    if not planned or not names <= planned:
+        cluster.missing.append(
+            f"of {len(names)} workloads to come the extender planned {len(cluster.extender.planned())}"
+        )
+    new = [replace(one, revision=revision) for one in old]
+    cluster.random.shuffle(new)
+    begin, hidden = time.monotonic(), cluster.hidden
+    landings = cluster.place(new)
+    finding = _finding(cluster, "returning", new, landings, time.monotonic() - begin, hidden)
+    return replace(finding, remark=f"locality before {before:.3f}", figures={"before": before})
+
+
 def traffic(cluster: Cluster) -> None:
     """The observers tell what all running pods said to each other, and the extender has taken it in."""
     replicas = list(cluster.pods)
@@ -226,4 +247,5 @@ SCENARIOS: Sequence[Callable[[Cluster], Finding]] = (
     extender_restart,
     rolling_again,
     crowd,
+    returning,
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from extender.cluster.kin import kins
 from extender.cluster.kinship import Groups
 from extender.cluster.known import Known
+from extender.cluster.planner import Plans
+from extender.cluster.pods import PodRow
 from extender.cluster.predict import Wanted
 from extender.cluster.seated import Seated
+from extender.cluster.spec import NOTHING, Spec, Specs
+from extender.cluster.steering import steered, vacant
 from extender.cluster.view import Assumption, NodeView, Refused, Report
 from placement.decide import Kin
 
@@ -30,6 +34,8 @@ class Board:
         self.groups = Groups()
         self.seated = Seated()
         self.known = Known()
+        self.specs: Specs = {}
+        self.plans: Plans = {}
         self._views: dict[str, NodeView] = {}
         self._heard: dict[str, float] = {}
         self._connected: set[str] = set()
@@ -38,9 +44,25 @@ class Board:
     def __iter__(self) -> Iterator[str]:
         return iter(self._views)
 
-    def kins(self, nodes: Iterable[str], want: Wanted) -> list[Kin]:
+    def kins(self, nodes: Sequence[str], want: Wanted) -> list[Kin]:
         """The pod's kin as each node's enforcer should weigh them."""
-        return kins(nodes, want, self.known, self.groups, self.seated)
+        spec = self.spec(want.pod, want.group)
+        members = self._members(want.group) if spec.priorities else ()
+        found = kins(nodes, want, self.known, self.groups, self.seated, spec=spec, members=members)
+        place = vacant(want, self.plans, self.seated, self.view, nodes) if self.plans else None
+        return steered(found, nodes, place, self.groups.total(want.group)) if place else found
+
+    def spec(self, pod: PodRow, group: str) -> Spec:
+        """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
+        return self.specs.get(group or self.known.group_of(pod.workload), NOTHING) if self.specs else NOTHING
+
+    def _members(self, group: str) -> list[str]:
+        """The uids of a named group's, assumed ones too."""
+        found = []
+        for node in self.groups.nodes(group):
+            occupancy = self._views[node].occupancy
+            found += [occupancy.seats[key].pod for key in occupancy.directory.by_group.get(group, ())]
+        return found
 
     def view(self, node: str) -> NodeView | None:
         return self._views.get(node)

@@ -3,9 +3,10 @@
   1. What traffic taught of this very pod, or else of its workload: a new replica is expected to talk with every replica
      of its workload's peers alike.
   2. Where no such peer is anywhere yet: the members of its group, all alike. A group that was found from traffic is
-     told to the enforcer pod by pod, since it knows only the groups that pods name.
+     told to the enforcer pod by pod, since it knows only the groups that pods name; and so is one whose object gives
+     workloads priorities, by which all weights are multiplied.
 
-`planned` stays empty: a node's plan is its enforcer's own.
+`planned` is `steering`'s to say.
 """
 
 from __future__ import annotations
@@ -17,12 +18,28 @@ from extender.cluster.kinship import Groups, kins_on, room
 from extender.cluster.known import Known
 from extender.cluster.predict import Wanted
 from extender.cluster.seated import Seated
+from extender.cluster.spec import NOTHING, Spec
 from placement.decide import Kin
 
 
-def kins(nodes: Iterable[str], want: Wanted, known: Known, groups: Groups, seated: Seated) -> list[Kin]:
-    """As each node's enforcer should weigh them, with those on other nodes as `elsewhere`."""
+def kins(
+    nodes: Iterable[str],
+    want: Wanted,
+    known: Known,
+    groups: Groups,
+    seated: Seated,
+    *,
+    spec: Spec = NOTHING,
+    members: Iterable[str] = (),
+) -> list[Kin]:
+    """As each node's enforcer should weigh them, with those on other nodes as `elsewhere`.
+
+    spec: what the pod's group asks for. members: the uids of a named group's, where it gives priorities.
+    """
     weights = _of_pod(want, known, seated) or _of_workload(want, known, seated) or _of_found_group(want, known, seated)
+    if spec.priorities:
+        alike = {uid: 1.0 for uid in members if uid != want.pod.uid and seated.node(uid) is not None}
+        weights = spec.weighed(weights or alike, seated)
     if not weights:
         return kins_on(nodes, want, groups)
     here: dict[str, dict[str, float]] = defaultdict(dict)

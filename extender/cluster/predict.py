@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from extender.cluster.pods import PodRow
@@ -9,8 +10,9 @@ from placement.cpuset import NumaSet
 from placement.decide import Decision, Kin, Request, decide
 from placement.errors import AlreadyHeld
 from placement.occupancy import Holding, Occupancy, Seat
-from placement.optin import Cpus, OptIn, Policy, Scope, parse
+from placement.optin import NOTHING, Cpus, OptIn, Policy, Scope, parse
 from placement.topology import Machine
+from placement.wishes import Defaults
 
 STRICT = frozenset({Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE})
 """The policies by which a node may be refused."""
@@ -76,13 +78,19 @@ class Prediction:
         return NumaSet(mask)
 
 
-def wanted(pod: PodRow) -> Wanted | None:
-    """None when no container of the pod has opted in; BadQuantity when a demand can't be read."""
-    asked = ((one, parse(pod.namespace, pod.annotations, one.name)[0]) for one in pod.containers)
+def opt_ins(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> dict[str, OptIn]:
+    """What each container that has opted in asks for, by its name. defaults: as `parse` takes them."""
+    asked = {one.name: parse(pod.namespace, pod.annotations, one.name, defaults)[0] for one in pod.containers}
+    return {name: opt_in for name, opt_in in asked.items() if opt_in is not None}
+
+
+def wanted(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> Wanted | None:
+    """None when no container of the pod is to be placed; BadQuantity when a demand can't be read."""
+    asked = opt_ins(pod, defaults)
     requests = tuple(
-        Request(pod.uid, f"{pod.uid}/{one.name}", one.name, opt_in, one.demand, pod.demand)
-        for one, opt_in in asked
-        if opt_in is not None and opt_in.policy is not Policy.NONE
+        Request(pod.uid, f"{pod.uid}/{one.name}", one.name, asked[one.name], one.demand, pod.demand)
+        for one in pod.containers
+        if one.name in asked and asked[one.name].policy is not Policy.NONE
     )
     return Wanted(pod, requests, frozenset(one.name for one in pod.lasting)) if requests else None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from extender.cluster.board import Sight
 from extender.cluster.groups import Member, group_row
+from extender.cluster.planner import Plans
 from extender.cluster.state import Picture
 
 Live = Callable[[Sight], bool]
@@ -21,6 +22,19 @@ def nodes(picture: Picture, live: Live) -> list[dict[str, Any]]:
 
 def groups(picture: Picture) -> list[dict[str, Any]]:
     return [group_row(group, found, picture.names) for group, found in members(picture).items()]
+
+
+def plans(kept: Plans) -> list[dict[str, Any]]:
+    """The seats that are kept for workloads somebody of whose group is still to come; replicas: in all."""
+    return [
+        {
+            "workload": name,
+            "seats": [
+                {"node": place.node, "numa_node": place.numa_node, "replicas": replicas} for place, replicas in seats
+            ],
+        }
+        for name, seats in sorted(kept.items())
+    ]
 
 
 def members(picture: Picture) -> dict[str, list[Member]]:

@@ -2,7 +2,8 @@
 
 The simple and by far most common case is a pod that shares CPUs, is aligned as one, and finds a single NUMA node that
 holds it. There a node's score is its best NUMA node's, by the same terms and in the same order as placement.room ranks
-them. Whatever is special (own CPUs, hugepages, pressure, a demand for several NUMA nodes) is asked of decide().
+them. Whatever is special (own CPUs, hugepages, pressure, a demand for several NUMA nodes, a planned seat) is asked of
+decide().
 
 All NUMA nodes of all machines lie in one flat array, so that machines of any shape are weighed together.
 """
@@ -48,7 +49,10 @@ def weigh(views: Sequence[NodeView], want: Wanted, kins: Sequence[Kin]) -> list[
     many = [
         at
         for at, (view, kin) in enumerate(zip(views, kins, strict=True))
-        if view.table is not None and uid not in view.pods and (kin.room_milli or not want.opt_in.size)
+        if view.table is not None
+        and uid not in view.pods
+        and not kin.planned
+        and (kin.room_milli or not want.opt_in.size)
     ]
     found: list[Weighed | None] = [None] * len(views)
     if many:
@@ -132,7 +136,7 @@ def _kin(views: Sequence[NodeView], tables: Sequence[Floats], want: Wanted, kins
     group, request, start = want.group, want.requests[0], 0
     for view, rows, kin in zip(views, tables, kins, strict=True):
         stop = start + len(rows)
-        if kin.weights or kin.planned or group in view.group_seats:
+        if kin.weights or group in view.group_seats:
             pull = pulls(view.machine, peers_of(view.occupancy, request, kin), kin)
             share[start:stop] = [pull[int(one)] for one in rows[:, 0]]
         start = stop

@@ -27,6 +27,10 @@ class Seated:
     def node(self, uid: str) -> str | None:
         return self._nodes.get(uid)
 
+    def workload(self, uid: str) -> str:
+        """Empty while not known."""
+        return self._workloads.get(uid, "")
+
     def workloads(self) -> dict[str, str]:
         """By pod uid, of all that were named."""
         return dict(self._workloads)

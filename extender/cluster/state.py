@@ -12,20 +12,25 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
+import structlog
+
 from extender.cluster.board import Board, Sight
 from extender.cluster.explain import explained
 from extender.cluster.history import History, Offer, Row
 from extender.cluster.known import Known
+from extender.cluster.planner import Planner, Plans
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
-from extender.cluster.predict import Prediction, Wanted, predict, wanted
+from extender.cluster.predict import Prediction, Wanted, opt_ins, predict, wanted
 from extender.cluster.quality import age_factor, integer_scores
 from extender.cluster.scoring import weigh
+from extender.cluster.spec import Specs
 from extender.cluster.strict import Refusal, refusal
 from extender.cluster.view import Assumption, NodeView, Refused, Report
 from placement.cpuset import NumaSet
 from placement.decide import Kin
 from placement.errors import PlacementError
-from placement.optin import opted_in
+from placement.optin import OptIn, opted_in
+from placement.wishes import Defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +41,22 @@ class Settings:
     hold: float = 30.0
 
 
+NO_KIN = Kin()
+
+
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a node's enforcer is told of a pod that was bound to it. numa_nodes empty: only the facts."""
+    """What a node's enforcer is told of a pod that was bound to it. numa_nodes empty: only the facts.
+
+    said: what containers, by name, ask for with what their group's object says, where that is not what they say.
+    """
 
     node: str
-    want: Wanted
-    kin: Kin
-    numa_nodes: NumaSet
-    generation: int
+    pod: PodRow
+    said: Mapping[str, OptIn]
+    kin: Kin = NO_KIN
+    numa_nodes: NumaSet = NumaSet()
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,8 @@ class Picture:
     expired: int
 
 
+_log = structlog.get_logger("cluster")
+
 REFUSED = 200
 """Pods refused everywhere that are remembered to be woken; kube-scheduler tries any other again after some minutes."""
 
@@ -74,6 +88,7 @@ class Cluster:
         self._lock = Lock()
         self._board = Board()
         self._history = History()
+        self._planner = Planner()
         self._pods: dict[str, PodRow] = {}
         self._expired = 0
         self._refused: dict[str, Wanted] = {}
@@ -130,9 +145,55 @@ class Cluster:
         return self._board.known
 
     def learned(self, known: Known) -> None:
-        """From now on it is this by which kin are weighed."""
+        """From now on it is this by which kin are weighed, and where the groups' members to come are planned. On one
+        thread.
+        """
         with self._lock:
-            self._board.known = known
+            now = self.clock()
+            sights = [sight for node in self._board if (sight := self._board.sight(node, now)) is not None]
+            workloads, specs = self._board.seated.workloads(), self._board.specs
+        views = [sight.view for sight in sights if self.live(sight)]
+        plans: Plans = {}
+        try:
+            plans = self._planner.plans(known, views, workloads, specs, now)
+        except Exception:  # noqa: BLE001 - without a plan newcomers follow their kin, by what is known now
+            _log.exception("not planned")
+        with self._lock:
+            self._board.known, self._board.plans = known, plans
+
+    @property
+    def plans(self) -> Plans:
+        return self._board.plans
+
+    # What the operator asks of groups.
+
+    def asked_for(self, specs: Specs) -> tuple[PodRow, ...]:
+        """From now on it is this. The pods that were refused everywhere and now ask for something else: they are
+        waiting for a word.
+        """
+        with self._lock:
+            self._board.specs = specs
+            waiting = list(self._refused.values())
+        changed = [want.pod for want in waiting if self.wanted(want.pod) != want]
+        with self._lock:
+            return tuple(pod for pod in changed if self._refused.pop(pod.uid, None) is not None)
+
+    def wanted(self, pod: PodRow) -> Wanted | None:
+        """None for a pod that has not opted in: nearly all are, and they are answered at once.
+
+        BadQuantity when a demand can't be read.
+        """
+        return wanted(pod, self._defaults(pod)) if opted_in(pod.annotations) else None
+
+    def _said(self, pod: PodRow) -> dict[str, OptIn]:
+        """As a promise has it."""
+        if not self._board.specs:
+            return {}
+        own = opt_ins(pod)
+        return {name: one for name, one in opt_ins(pod, self._defaults(pod)).items() if one != own[name]}
+
+    def _defaults(self, pod: PodRow) -> Callable[[str], Defaults]:
+        return lambda group: self._board.spec(pod, group).defaults
 
     # What kube-scheduler asks.
 
@@ -197,7 +258,7 @@ class Cluster:
     def _fresh(self, sight: Sight) -> bool:
         return self.live(sight) and age_factor(sight.age, self.settings.report_timeout) == 1.0
 
-    def _seen_without(self, uid: str, want: Wanted, names: Iterable[str]) -> tuple[list[Sight | None], list[Kin]]:
+    def _seen_without(self, uid: str, want: Wanted, names: Sequence[str]) -> tuple[list[Sight | None], list[Kin]]:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""
         now = self.clock()
         self._expired += self._board.expire(now)
@@ -251,26 +312,30 @@ class Cluster:
     def _promise(self, row: PodRow) -> Promise | None:
         """Holds the pod's place on its node: the one it was scored for, if that was the node, else decided now."""
         try:
-            want = wanted(row)
+            want = self.wanted(row)
         except PlacementError:
             return None
         view = self._board.view(row.node)
-        if want is None or (view is not None and row.uid in view.pods):
+        if view is not None and row.uid in view.pods:
             return None
+        said = self._said(row)
+        if want is None:
+            return Promise(row.node, row, said) if said else None
         held = self._board.held(row.uid)
         self._board.release(row.uid)
         (kin,) = self._board.kins((row.node,), want)
         view = self._board.view(row.node)
+        facts = Promise(row.node, row, said, kin, generation=view.generation if view else 0)
         if view is None:
-            return Promise(row.node, want, kin, NumaSet(), 0)
+            return facts
         if held is not None and held.node == row.node:
             self._board.hold(replace(held, bound=True, until=self.clock() + self.settings.hold))
-            return Promise(row.node, want, kin, held.numa_nodes, view.generation)
+            return replace(facts, numa_nodes=held.numa_nodes)
         prediction = predict(view.machine, view.occupancy, want, kin)
         if not prediction.fits:
-            return Promise(row.node, want, kin, NumaSet(), view.generation)
+            return facts
         self._hold(prediction, row.uid, row.node, bound=True)
-        return Promise(row.node, want, kin, prediction.numa_nodes, view.generation)
+        return replace(facts, numa_nodes=prediction.numa_nodes)
 
     def _hold(self, prediction: Prediction, uid: str, node: str, *, bound: bool) -> None:
         until = self.clock() + self.settings.hold

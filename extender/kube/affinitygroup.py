@@ -1,8 +1,8 @@
 """AffinityGroup (numakin.io/v1alpha1): what became of a group, for `kubectl get affinitygroups`, and what was learned
 of it, for the next extender.
 
-The status is ours; the spec is the user's, and never touched. A group that nobody wrote an object for gets one without
-a spec.
+The status is ours; the spec is the operator's, and never touched. A group that nobody wrote an object for gets one
+without a spec.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-import msgspec
-
 from extender.kube.publish import Desired
-from extender.kube.rows import Metadata
-from extender.kube.stream import ListMetadata, Page, Resource
 
 API_VERSION = "numakin.io/v1alpha1"
-_ROOT = f"/apis/{API_VERSION}"
+ROOT = f"/apis/{API_VERSION}"
 
 MOST_MEMBERS = 500
 MOST_EDGES = 100
 """Shown of each, in one object; etcd takes 1.5 MiB."""
 MOST_HOMES = 3
 """Shown in the column; the rest is counted."""
+LONGEST_MESSAGE = 1024
+
+GROUP_KEY = "numakin.io/group"
+"""Annotation with the group's name, where that can't be an object's."""
+ACCEPTED = "Accepted"
+"""The type of the condition that tells whether all of the spec counts."""
 
 LONGEST_NAME = 63
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -59,7 +61,8 @@ class GroupStatus:
     """What is told of a group. locality: 0..1, None while nothing is known.
 
     edges: what was learned, for people; learned: the same and more for the next extender (`cluster/learned.py`). Both
-    None while that is not known (yet), which leaves at the API server what is there.
+    None while that is not known (yet), which leaves at the API server what is there. accepted: None where there is no
+    spec. uid: of the object that is there.
     """
 
     namespace: str
@@ -68,29 +71,17 @@ class GroupStatus:
     locality: float | None = None
     edges: tuple[EdgeStatus, ...] | None = None
     learned: str | None = None
+    accepted: Accepted | None = None
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRow:
-    """What an object says: the user's wishes, and what an extender before us learned. priority 0, policy and size
-    empty: not said.
-    """
+class Accepted:
+    """Whether all of the spec counts. problems: what does not. generation: of the spec. since: RFC 3339, in seconds."""
 
-    namespace: str
-    name: str
-    policy: str = ""
-    priority: int = 0
-    size: int = 0
-    learned: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupChanges:
-    """As PodChanges; gone: NAMESPACE/NAME of objects."""
-
-    rows: tuple[GroupRow, ...] = ()
-    gone: tuple[str, ...] = ()
-    whole: bool = False
+    problems: tuple[str, ...]
+    generation: int
+    since: str
 
 
 def object_name(group: str) -> str:
@@ -109,29 +100,14 @@ def affinity_group(group: GroupStatus) -> Desired:
     body = {
         "apiVersion": API_VERSION,
         "kind": "AffinityGroup",
-        "metadata": {"name": name, "annotations": {"numakin.io/group": group.name}},
+        "metadata": {"name": name, "annotations": {GROUP_KEY: group.name}},
     }
-    path = f"{_ROOT}/namespaces/{group.namespace}/affinitygroups/{name}"
-    return Desired(path, body, _status(group), _learned(group))
+    return Desired(path_of(group.namespace, group.name), body, _status(group), _learned(group), group.uid)
 
 
-def affinity_groups() -> Resource[GroupRow, GroupChanges]:
-    """All groups' objects, to list and watch."""
-    lists, one = msgspec.json.Decoder(_Groups), msgspec.json.Decoder(_Group)
-
-    def page(body: bytes) -> Page[GroupRow]:
-        found = lists.decode(body)
-        return Page([_row(group) for group in found.items], found.metadata.resource_version, found.metadata.continue_)
-
-    return Resource(
-        path=f"{_ROOT}/affinitygroups",
-        query={},
-        page=page,
-        row=lambda raw: _row(one.decode(raw)),
-        key=lambda row: f"{row.namespace}/{object_name(row.name)}",
-        gone_key=lambda metadata: f"{metadata.namespace}/{metadata.name}",
-        changes=GroupChanges,
-    )
+def path_of(namespace: str, group: str) -> str:
+    """Of the object."""
+    return f"{ROOT}/namespaces/{namespace}/affinitygroups/{object_name(group)}"
 
 
 def homes(members: Iterable[MemberStatus]) -> str:
@@ -144,12 +120,31 @@ def homes(members: Iterable[MemberStatus]) -> str:
 
 def _status(group: GroupStatus) -> dict[str, Any]:
     members = sorted(group.members, key=lambda one: one.pod)
+    conditions = {"conditions": [_condition(group.accepted)]} if group.accepted else {}
     return {
         "memberCount": len(members),
         "members": [_member(one) for one in members[:MOST_MEMBERS]],
         "homes": homes(members),
         "locality": "" if group.locality is None else f"{round(100 * group.locality)} %",
+        **conditions,
     }
+
+
+def _condition(accepted: Accepted) -> dict[str, Any]:
+    text = "; ".join(accepted.problems)
+    return {
+        "type": ACCEPTED,
+        "status": truth(accepted.problems),
+        "reason": "PartlyIgnored" if accepted.problems else "AllInForce",
+        "message": text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "...",
+        "observedGeneration": accepted.generation,
+        "lastTransitionTime": accepted.since,
+    }
+
+
+def truth(problems: tuple[str, ...]) -> str:
+    """The condition's status."""
+    return "False" if problems else "True"
 
 
 def _learned(group: GroupStatus) -> dict[str, Any] | None:
@@ -169,36 +164,3 @@ def _member(one: MemberStatus) -> dict[str, str]:
 def _edge(one: EdgeStatus) -> dict[str, Any]:
     rates = {"bytesPerSecond": one.bytes_per_second, "messagesPerSecond": one.messages_per_second}
     return {"source": one.source, "target": one.target, **rates}
-
-
-class _Status(msgspec.Struct):
-    learned: str = ""
-
-
-class _Spec(msgspec.Struct):
-    policy: str = ""
-    priority: int = 0
-    size: int = 0
-
-
-class _Group(msgspec.Struct):
-    metadata: Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-class _Groups(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[_Group]
-
-
-def _row(group: _Group) -> GroupRow:
-    metadata, spec = group.metadata, group.spec
-    return GroupRow(
-        namespace=metadata.namespace,
-        name=(metadata.annotations or {}).get("numakin.io/group", metadata.name),
-        policy=spec.policy,
-        priority=spec.priority,
-        size=spec.size,
-        learned=group.status.learned,
-    )

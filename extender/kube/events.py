@@ -1,4 +1,4 @@
-"""Events on pods: what was decided for them, and which of their annotations is wrong.
+"""Events on pods: what was decided for them, and which of their annotations is wrong; and on groups' objects.
 
 An Event that was told before is not told anew but counted (`kubectl describe` shows "x12 over 3m"); and a pod that has
 too many gets no more for a while, as client-go's recorder has it: 25 at once, then one in five minutes. Telling goes on
@@ -37,11 +37,13 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The pod that an Event is about."""
+    """The object that an Event is about."""
 
     namespace: str
     name: str
     uid: str
+    kind: str = "Pod"
+    api_version: str = "v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,8 @@ def rendered(event: Event, told: Told, host: str) -> dict[str, Any]:
         "kind": "Event",
         "metadata": {"name": told.name, "namespace": about.namespace},
         "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Pod",
+            "apiVersion": about.api_version,
+            "kind": about.kind,
             "namespace": about.namespace,
             "name": about.name,
             "uid": about.uid,
@@ -174,7 +176,7 @@ class Events:
                 self.dropped += 1
                 self._book.forget(event)
                 # Mostly a pod or namespace that is going: not worth more than this.
-                _log.debug("event not told", reason=event.reason, pod=event.about.name, error=str(bad))
+                _log.debug("event not told", reason=event.reason, about=event.about.name, error=str(bad))
 
     def _tell(self, event: Event, told: Told) -> None:
         path = f"/api/v1/namespaces/{event.about.namespace}/events"

@@ -1,5 +1,5 @@
 """Keeps objects at the API server as they should be, by server-side apply: what differs from what was last applied is
-applied, and nothing else.
+applied, and nothing else. What should be no more is deleted, as it was seen or not at all.
 
 Another owner's fields are respected: an apply is never forced, and an object on which another manager owns what we
 would write is left to it. A kind that the cluster does not have is asked for again after a while. One replica
@@ -46,13 +46,15 @@ class Desired:
     """An object as it should be. path: of the object. status: applied to its status subresource, after `body`.
 
     learned: a part of the status that outlives whoever knows it: it is applied by a manager of its own, so that a
-    status that comes without it does not take it away.
+    status that comes without it does not take it away. uid: of the object that is there, as far as that is known: one
+    that somebody deleted is applied anew.
     """
 
     path: str
     body: Mapping[str, Any]
     status: Mapping[str, Any] | None = None
     learned: Mapping[str, Any] | None = None
+    uid: str = ""
 
     @property
     def kind(self) -> str:
@@ -60,8 +62,17 @@ class Desired:
 
     @property
     def digest(self) -> bytes:
-        text = json.dumps([self.body, self.status, self.learned], sort_keys=True)
+        text = json.dumps([self.body, self.status, self.learned, self.uid], sort_keys=True)
         return blake2b(text.encode(), digest_size=16).digest()
+
+
+@dataclass(frozen=True)
+class Unwanted:
+    """An object that should be no more, unless it is another one by now (uid), or was changed (revision)."""
+
+    path: str
+    uid: str
+    revision: str
 
 
 @dataclass
@@ -72,19 +83,20 @@ class Ledger:
     aside: dict[str, float] = field(default_factory=dict)
     absent: dict[str, float] = field(default_factory=dict)
 
-    def due(self, desired: Iterable[Desired], now: float) -> list[Desired]:
-        """What to apply now, at most PER_ROUND; what is no longer desired is forgotten."""
+    def due(self, desired: Iterable[Desired | Unwanted], now: float) -> list[Desired | Unwanted]:
+        """What to apply or delete now, at most PER_ROUND; what is no longer desired is forgotten."""
         wanted = {one.path: one for one in desired}
         self.applied = {path: digest for path, digest in self.applied.items() if path in wanted}
         self.aside = {path: until for path, until in self.aside.items() if path in wanted}
         due = [
             one
             for one in wanted.values()
-            if self.aside.get(one.path, 0) <= now
-            and self.absent.get(one.kind, 0) <= now
-            and self.applied.get(one.path) != one.digest
+            if self.aside.get(one.path, 0) <= now and (isinstance(one, Unwanted) or self._differs(one, now))
         ]
         return due[:PER_ROUND]
+
+    def _differs(self, one: Desired, now: float) -> bool:
+        return self.absent.get(one.kind, 0) <= now and self.applied.get(one.path) != one.digest
 
 
 class Publisher:
@@ -93,7 +105,7 @@ class Publisher:
     def __init__(
         self,
         api: Api,
-        source: Callable[[], Iterable[Desired]],
+        source: Callable[[], Iterable[Desired | Unwanted]],
         writes: Callable[[], bool] = lambda: True,
         *,
         every_s: float = EVERY_S,
@@ -142,10 +154,13 @@ class Publisher:
             self._ledger = Ledger()
             return
         for one in self._ledger.due(self._source(), time.monotonic()):
-            if time.monotonic() > self._until or self._ledger.absent.get(one.kind, 0) > time.monotonic():
-                continue
+            if time.monotonic() > self._until:
+                return
             try:
-                self._apply(one)
+                if isinstance(one, Unwanted):
+                    self._delete(one)
+                elif self._ledger.absent.get(one.kind, 0) <= time.monotonic():
+                    self._apply(one)
             except ApiError as refused:
                 self._note(one, refused)
 
@@ -159,10 +174,15 @@ class Publisher:
         self._ledger.aside.pop(one.path, None)
         self.published += 1
 
-    def _note(self, one: Desired, refused: ApiError) -> None:
+    def _delete(self, one: Unwanted) -> None:
+        preconditions = {"uid": one.uid, "resourceVersion": one.revision}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+        self._api.request("DELETE", one.path, body=body)
+        self._ledger.applied.pop(one.path, None)
+
+    def _note(self, one: Desired | Unwanted, refused: ApiError) -> None:
         now = time.monotonic()
-        if refused.code == 404 and (refused.reason != "NotFound" or _UNSERVED in str(refused)):
-            # Not a namespace that is gone, which is answered with NotFound and its name.
+        if isinstance(one, Desired) and refused.code == 404 and _unserved(refused):
             self._ledger.absent[one.kind] = now + ABSENT_S
             _log.info("kind not served: not published", kind=one.kind)
             return
@@ -170,3 +190,8 @@ class Publisher:
         self._ledger.aside[one.path] = now + (max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S)
         told = "left to its other owner" if refused.code == 409 else "not published"
         _log.warning(told, path=one.path, error=str(refused))
+
+
+def _unserved(refused: ApiError) -> bool:
+    """The kind, that is: a namespace that is gone is answered with NotFound and its name."""
+    return refused.reason != "NotFound" or _UNSERVED in str(refused)

@@ -14,13 +14,11 @@ from werkzeug.exceptions import HTTPException
 
 from extender.cluster import graphview, readout
 from extender.cluster.pods import PodRow
-from extender.cluster.predict import Wanted, wanted
 from extender.cluster.state import Cluster
 from extender.cluster.strict import Refusal
 from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
 from placement.errors import PlacementError
-from placement.optin import opted_in
 
 _log = structlog.get_logger("scheduler")
 
@@ -61,7 +59,7 @@ class Verbs:
 
     def filter(self, body: bytes) -> bytes:
         asked = wire.arguments(body)
-        want = _wanted(asked.pod)
+        want = self._cluster.wanted(asked.pod)
         if want is None:
             return wire.filter_answer(asked, wire.Refusals())
         refused = self._cluster.refusals(want, asked.names) if self._refuse and want.strict else {}
@@ -86,7 +84,7 @@ class Verbs:
 
     def preempt(self, body: bytes) -> bytes:
         asked = wire.preempt_arguments(body)
-        want = _wanted(asked.pod)
+        want = self._cluster.wanted(asked.pod)
         if want is None or not (self._refuse and want.strict):
             return wire.preempt_answer(asked.victims)
         kept = self._cluster.helpful(want, {node: one.pods for node, one in asked.victims.items()})
@@ -95,7 +93,7 @@ class Verbs:
 
     def prioritize(self, body: bytes) -> bytes:
         asked = wire.arguments(body)
-        want = _wanted(asked.pod)
+        want = self._cluster.wanted(asked.pod)
         if want is None:
             return wire.prioritize_answer(asked.names, [0] * len(asked.names))
         offer = self._cluster.score(want, asked.names)
@@ -109,11 +107,6 @@ class Verbs:
             best={row.node: row.score for row in best},
         )  # fmt: skip
         return wire.prioritize_answer(asked.names, scores)
-
-
-def _wanted(pod: PodRow) -> Wanted | None:
-    """None for a pod that has not opted in: nearly all are, and they are answered at once."""
-    return wanted(pod) if opted_in(pod.annotations) else None
 
 
 def _named(pod: PodRow) -> str:
@@ -156,6 +149,10 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
     @app.get("/api/v1/groups")
     def groups() -> Response:
         return _json({"groups": readout.groups(cluster.picture())})
+
+    @app.get("/api/v1/plans")
+    def plans() -> Response:
+        return _json({"workloads": readout.plans(cluster.plans)})
 
     @app.get("/api/v1/graph")
     def graph() -> Response:

@@ -328,6 +328,23 @@ class TestPromises:
         assert world.agent.occupancy.seats["uid-a"].demand.cpu_milli == 500
         assert "estimated" not in {one.what for one in world.last.reasons}
 
+    @pytest.mark.parametrize(
+        ("own", "told", "cpus", "size"),
+        [
+            ({}, {"policy": "none"}, "0-15", 0),
+            ({}, {"policy": "restricted", "size": 6}, "0-3,8-11", 6),
+            ({"size": "3"}, {"policy": "best-effort", "size": 3}, "0-3,8-11", 3),
+            ({"size": "3"}, {"policy": "of tomorrow"}, "0-3,8-11", 3),
+        ],
+    )
+    def test_what_the_groups_object_says_is_obeyed(self, world: World, own, told, cpus, size) -> None:
+        promise = pb.Expect(pod="uid-a")
+        promise.containers.add(name="app", demand=pb.Demand(cpu_milli=500), **told)
+        world.agent.expect(promise)
+        world.create(member("a", **own), container("a"))
+        assert world.cpus("a") == cpus
+        assert world.agent.occupancy.seats["uid-a"].size == size
+
     def test_without_them_the_reasons_say_that_numbers_are_estimates(self, world: World) -> None:
         world.create(member("a"), container("a"))
         assert "estimated" in {one.what for one in world.last.reasons}

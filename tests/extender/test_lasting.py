@@ -6,7 +6,7 @@ import pytest
 
 from extender.cluster.known import Known
 from extender.cluster.learned import Learned, read, written
-from extender.kube.affinitygroup import GroupChanges, GroupRow
+from extender.kube.grouprows import GroupChanges, GroupRow
 from extender.lasting import REWRITE_S, Lasting, notable
 from placement.traffic import Costs, Graph, Key, Rate
 

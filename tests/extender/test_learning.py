@@ -119,6 +119,8 @@ def test_the_first_replacement_of_what_was_scaled_to_nothing_lands_with_its_kin(
     until("the graph is known", lambda: len(edges(extender)) == 2)
     server.delete("v1", "pods", "redis-1", namespace="default", grace_s=0)
     until("it is gone", lambda: replicas(extender)["redis"] == 0)
+    kept = {one["workload"]: one["seats"] for one in extender.get("/api/v1/plans")["workloads"]}
+    assert kept["default/Deployment/redis"] == [{"node": "n1", "numa_node": 1, "replicas": 1}]
     assert extender.scores(asked(created(server, "redis-2")))["n1"] == 10
 
 

@@ -239,8 +239,8 @@ def test_the_affinity_groups_columns_lead_somewhere():
     whole = schema.of_object(kind.schema)
     for column in definition["spec"]["versions"][0]["additionalPrinterColumns"]:
         below: Any = whole
-        for step in column["jsonPath"].split(".")[1:]:
-            below = schema.child(below, step)
+        for step in re.sub(r"\[.*\]", ".[]", column["jsonPath"]).split(".")[1:]:
+            below = below["items"] if step == "[]" else schema.child(below, step)
             assert below is not None, column
 
 

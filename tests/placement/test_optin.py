@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.optin import Cpus, Memory, Move, OptIn, Policy, Scope, opted_in, parse
+from placement.wishes import Defaults
 
 KEYS = (
     "the keys group.numakin.io, policy.numakin.io, scope.numakin.io, cpus.numakin.io, memory.numakin.io, "
@@ -109,6 +110,29 @@ def test_the_container_beats_the_pod_and_the_pod_beats_the_plain_key():
     assert parse("shop", annotations, "db")[0].cpus is Cpus.EXCLUSIVE_CORES
     assert parse("shop", annotations, "other")[0].cpus is Cpus.EXCLUSIVE
     assert parse("shop", annotations)[0].cpus is Cpus.EXCLUSIVE
+
+
+STRICT = Defaults(Policy.RESTRICTED, size=9)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "policy", "size"),
+    [
+        ({}, Policy.RESTRICTED, 9),
+        ({"policy.numakin.io": "best-effort"}, Policy.BEST_EFFORT, 9),
+        ({"size.numakin.io/pod": "3"}, Policy.RESTRICTED, 3),
+        ({"size.numakin.io": "many"}, Policy.RESTRICTED, 9),
+    ],
+)
+def test_what_the_group_says_goes_where_the_pod_is_silent(annotations, policy, size):
+    found, _ = parse("shop", {"group.numakin.io": "web", **annotations}, "", {"shop/web": STRICT}.__getitem__)
+    assert (found.policy, found.size) == (policy, size)
+
+
+def test_a_group_says_nothing_to_those_who_are_not_its_members():
+    assert parse("shop", {"policy.numakin.io": "none"}, "", lambda _group: STRICT)[0] is None
+    auto, _ = parse("shop", {"group.numakin.io": "auto"}, "", {"": STRICT}.__getitem__)
+    assert auto.size == 9
 
 
 def test_one_container_alone_may_opt_in():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from extender.cluster.predict import predict
 from extender.cluster.scoring import weigh
+from placement.cpuset import NumaSet
 from placement.decide import Kin
 from tests.extender.cluster.machines import views, want
 
@@ -29,6 +30,7 @@ KINS = st.builds(
     weights=st.dictionaries(st.sampled_from(["n0-0", "n1-1", "n2-2"]), st.sampled_from([0.5, 3.0]), max_size=2),
     elsewhere=st.sampled_from([0.0, 1.0, 7.5]),
     room_milli=st.sampled_from([0, 1, 2000]),
+    planned=st.sampled_from(["", "", "0", "1"]).map(NumaSet.parse),
 )
 
 

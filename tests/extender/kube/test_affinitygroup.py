@@ -5,17 +5,24 @@ import re
 
 import pytest
 
+from extender.cluster.spec import Spec
 from extender.kube.affinitygroup import (
+    Accepted,
     EdgeStatus,
-    GroupRow,
     GroupStatus,
     MemberStatus,
     affinity_group,
-    affinity_groups,
     homes,
     object_name,
 )
+from extender.kube.grouprows import GroupRow, affinity_groups
 from extender.kube.rows import Metadata
+from placement.wishes import Defaults, Policy
+
+
+def read(body: dict) -> GroupRow:
+    return affinity_groups().row(json.dumps(body).encode())
+
 
 EDGE = EdgeStatus("shop/Deployment/cart", "shop/StatefulSet/db", 1000, 20)
 
@@ -53,20 +60,69 @@ def test_what_was_learned_comes_back_as_it_was_written():
     written = affinity_group(GroupStatus("shop", "Cart", edges=(EDGE,), learned="what was learned"))
     body = {**written.body, "status": {**written.status, **written.learned}}
     body["metadata"] = {**body["metadata"], "namespace": "shop"}
-    row = affinity_groups().row(json.dumps(body).encode())
-    assert row == GroupRow("shop", "Cart", learned="what was learned")
+    assert read(body) == GroupRow("shop", "Cart", learned="what was learned")
 
 
-def test_a_users_wishes_are_read():
-    body = {
-        "metadata": {"name": "cart", "namespace": "shop"},
-        "spec": {"policy": "restricted", "priority": 5, "size": 8},
-    }
-    assert affinity_groups().row(json.dumps(body).encode()) == GroupRow("shop", "cart", "restricted", 5, 8)
+def test_an_operators_wishes_are_read():
+    spec = {"policy": "restricted", "size": 8, "priorities": [{"workload": "Deployment/db", "priority": 5}]}
+    row = read({"metadata": {"name": "cart", "namespace": "shop", "generation": 3}, "spec": spec})
+    wishes = Spec(Defaults(Policy.RESTRICTED, 8), {"shop/Deployment/db": 5})
+    assert row == GroupRow("shop", "cart", wishes, generation=3)
 
 
 def test_an_object_without_anything_is_read_too():
-    assert affinity_groups().row(b'{"metadata":{"name":"cart","namespace":"shop"}}') == GroupRow("shop", "cart")
+    assert read({"metadata": {"name": "cart", "namespace": "shop"}}) == GroupRow("shop", "cart")
+
+
+def test_an_object_is_of_the_group_of_its_name_unless_that_can_be_no_objects_name():
+    told = {object_name("Cart"): "Cart", "cart": "Cart", "other": "cart"}
+    names = {
+        name: read({"metadata": {"name": name, "namespace": "shop", "annotations": {"numakin.io/group": group}}}).name
+        for name, group in told.items()
+    }
+    assert names == {object_name("Cart"): "Cart", "cart": "cart", "other": "other"}
+
+
+@pytest.mark.parametrize(
+    ("managers", "ours"),
+    [(["numakin"], True), (["numakin", "numakin-learned"], True), (["numakin", "kubectl-edit"], False), ([], False)],
+)
+def test_an_object_is_ours_while_nobody_else_has_written_to_it(managers, ours):
+    fields = [{"manager": one, "operation": "Apply"} for one in managers]
+    assert read({"metadata": {"name": "cart", "namespace": "shop", "managedFields": fields}}).ours is ours
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "problems", "then"),
+    [
+        ("", "", (), "now"),
+        ("True", "then", (), "then"),
+        ("True", "then", ("bad",), "now"),
+        ("False", "then", ("bad",), "then"),
+    ],
+)
+def test_a_condition_keeps_the_time_of_its_last_transition(before, since, problems, then):
+    row = GroupRow("shop", "cart", Spec(), problems, generation=3, accepted=before, since=since)
+    assert row.judged("now") == Accepted(problems, 3, then)
+
+
+def test_without_a_spec_there_is_nothing_to_accept():
+    assert GroupRow("shop", "cart").judged("now") is None
+    assert "conditions" not in affinity_group(GroupStatus("shop", "cart")).status
+
+
+def test_a_condition_tells_what_is_ignored():
+    accepted = Accepted(("spec.size: 0 is not allowed", "spec.policy: x"), 3, "2026-11-21T10:00:00Z")
+    assert affinity_group(GroupStatus("shop", "cart", accepted=accepted)).status["conditions"] == [
+        {
+            "type": "Accepted",
+            "status": "False",
+            "reason": "PartlyIgnored",
+            "message": "spec.size: 0 is not allowed; spec.policy: x",
+            "observedGeneration": 3,
+            "lastTransitionTime": "2026-11-21T10:00:00Z",
+        }
+    ]
 
 
 def test_the_key_of_a_row_is_that_of_its_deletion():

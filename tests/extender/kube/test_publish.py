@@ -1,13 +1,14 @@
 """Objects are kept as they should be: applied when they differ, never by force, and nothing is repeated."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from extender.kube import publish
 from extender.kube.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
-from extender.kube.api import Api, Unreachable
-from extender.kube.publish import Desired, Publisher
+from extender.kube.api import MERGE_PATCH, Api, Unreachable
+from extender.kube.publish import Desired, Publisher, Unwanted
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut
 from tests.manifests.rendered import files, one
@@ -86,12 +87,50 @@ def test_what_was_learned_outlives_a_status_that_does_not_know_it(server, api, w
 
 
 def test_a_users_spec_is_left_alone(server, wanted):
-    body = {"metadata": {"name": "cart"}, "spec": {"policy": "restricted", "priority": 5}}
+    spec = {"policy": "restricted", "priorities": [{"workload": "Deployment/db", "priority": 5}]}
+    body = {"metadata": {"name": "cart"}, "spec": spec}
     server.create(GROUPS, "affinitygroups", body, "default")
     wanted.round(CART)
     found = server.get(GROUPS, "affinitygroups", "cart", "default")
-    assert found["spec"] == {"policy": "restricted", "priority": 5}
+    assert found["spec"] == spec
     assert found["status"]["memberCount"] == 1
+
+
+def unwanted(server: ApiServer) -> Unwanted:
+    made = server.get(GROUPS, "affinitygroups", "cart", "default")["metadata"]
+    return Unwanted(affinity_group(CART).path, made["uid"], made["resourceVersion"])
+
+
+def gone(server: ApiServer) -> bool:
+    return server.store.get(server.answers.kind(GROUPS, "affinitygroups"), ("default", "cart")) is None
+
+
+def test_what_should_be_no_more_is_deleted_and_made_anew_when_it_should(server, wanted):
+    wanted.round(CART)
+    wanted.objects = [unwanted(server)]
+    wanted.publisher.round()
+    assert gone(server)
+    assert wanted.round(CART) == 1
+    assert status(server)["memberCount"] == 1
+
+
+def test_what_somebody_changed_meanwhile_is_not_deleted(server, api, wanted):
+    wanted.round(CART)
+    wanted.objects = [unwanted(server)]
+    path, spec = affinity_group(CART).path, {"spec": {"size": 8}}
+    api.request("PATCH", path, body=spec, content_type=MERGE_PATCH)
+    wanted.publisher.round()
+    assert not gone(server)
+    asked = server.count("delete", "affinitygroups")
+    wanted.publisher.round()
+    assert server.count("delete", "affinitygroups") == asked
+
+
+def test_an_object_that_somebody_deleted_is_made_anew(server, wanted):
+    wanted.round(replace(CART, uid="the first"))
+    server.delete(GROUPS, "affinitygroups", "cart", namespace="default")
+    assert wanted.round(replace(CART, uid="")) == 1
+    assert not gone(server)
 
 
 def test_a_new_publisher_finds_all_right_and_changes_nothing(server, api, wanted):

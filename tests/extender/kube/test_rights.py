@@ -5,13 +5,14 @@ import threading
 
 import pytest
 
-from extender.kube.affinitygroup import GroupStatus, affinity_group, affinity_groups
+from extender.kube.affinitygroup import GroupStatus, affinity_group
 from extender.kube.api import Api, ApiError
 from extender.kube.config import connect
 from extender.kube.events import About, Event, Events
+from extender.kube.grouprows import affinity_groups
 from extender.kube.lease import Election, Terms
 from extender.kube.nrt import topology
-from extender.kube.publish import Publisher
+from extender.kube.publish import Publisher, Unwanted
 from extender.kube.stream import nodes, pods
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import Watcher
@@ -55,6 +56,20 @@ def test_it_may_publish(extender):
     assert publisher.published == 2
 
 
+def test_it_may_take_back_an_object_of_its_own(extender, server):
+    path = "/apis/numakin.io/v1alpha1/namespaces/shop/affinitygroups/cart"
+    source: list = [affinity_group(GroupStatus("shop", "cart"))]
+    publisher = Publisher(extender, lambda: source)
+    publisher.round()
+    made = server.get("numakin.io/v1alpha1", "affinitygroups", "cart", "shop")["metadata"]
+    source[:] = [Unwanted(path, made["uid"], made["resourceVersion"])]
+    publisher.round()
+    with pytest.raises(ApiError, match="404"):
+        extender.apply(
+            f"{path}/status", {**affinity_group(GroupStatus("shop", "cart")).body, "status": {}}, manager="x"
+        )
+
+
 def test_it_may_lead(extender):
     led = threading.Event()
     election = Election(
@@ -88,7 +103,7 @@ FORBIDDEN = (
     ("PATCH", "/api/v1/nodes/n1"),
     ("GET", "/apis/coordination.k8s.io/v1/namespaces/shop/leases/numakin-extender"),
     ("GET", "/apis/coordination.k8s.io/v1/namespaces/numakin/leases/other"),
-    ("DELETE", "/apis/numakin.io/v1alpha1/namespaces/shop/affinitygroups/cart"),
+    ("DELETE", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/n1"),
     ("POST", "/api/v1/namespaces/numakin/serviceaccounts/numakin-enforcer/token"),
 )
 

@@ -1,0 +1,75 @@
+"""Draws a newcomer to the seat that its group's plan keeps for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from extender.cluster.planner import Plans
+from extender.cluster.planning import Place
+from extender.cluster.predict import Wanted
+from extender.cluster.seated import Seated
+from extender.cluster.view import NodeView
+from placement.cpuset import NumaSet
+from placement.decide import Kin
+
+ELSEWHERE = 10.0
+"""What a seat that is kept on another node weighs against all peers together: so much that the node with the seat is
+ahead by more points than kube-scheduler's own plugins give for spreading.
+"""
+
+
+def vacant(
+    want: Wanted, plans: Plans, seated: Seated, view: Callable[[str], NodeView | None], nodes: Collection[str]
+) -> Place | None:
+    """The best planned seat of the pod's workload on these nodes that nobody has and that it fits on."""
+    places = plans.get(want.pod.workload, ())
+    if not places or not want.alone_decides:
+        return None
+    taken, offered = _taken(want, seated, view), frozenset(nodes)
+    for place, count in places:
+        there = view(place.node) if place.node in offered else None
+        if there is not None and taken[place] < count and _fits(want, there, place.numa_node):
+            return place
+    return None
+
+
+def steered(kins: Sequence[Kin], nodes: Sequence[str], place: Place, members: int) -> list[Kin]:
+    """members: of the pod's group, wherever they are."""
+    at = nodes.index(place.node)
+    total = sum(kins[at].weights.values()) + kins[at].elsewhere
+    outweighed: dict[int, Kin] = {}
+
+    def other(kin: Kin) -> Kin:
+        if kin.weights:
+            return replace(kin, elsewhere=kin.elsewhere + ELSEWHERE * total)
+        # Nearly all nodes have no kin: they share one value.
+        elsewhere = kin.elsewhere + ELSEWHERE * max(total, members, 1.0)
+        return outweighed.setdefault(id(kin), replace(kin, elsewhere=elsewhere))
+
+    found = [other(kin) for kin in kins]
+    found[at] = replace(kins[at], planned=NumaSet.of((place.numa_node,)))
+    return found
+
+
+def _taken(want: Wanted, seated: Seated, view: Callable[[str], NodeView | None]) -> Counter[Place]:
+    """Where the other replicas of the pod's workload are."""
+    found: Counter[Place] = Counter()
+    for uid, node in seated.of(want.pod.workload).items():
+        there = view(node)
+        seat = there.occupancy.seats.get(uid) if there is not None and uid != want.pod.uid else None
+        if seat is not None and len(seat.numa_nodes) == 1:
+            found[Place(node, seat.numa_nodes.lowest)] += 1
+    return found
+
+
+def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
+    """Where the machine is special, decide() will tell."""
+    if view.table is None:
+        return True
+    demand = want.requests[0].seat_demand
+    found = (row for row in view.table.tolist() if row[0] == numa_node)
+    return any(
+        free >= demand.cpu_milli and min(account, real) >= demand.memory for _, free, _, _, account, real, _ in found
+    )

@@ -1,0 +1,199 @@
+"""An operator's AffinityGroup object, from the API server to the enforcer's decision: the real programs between
+stand-ins of all their neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from standins.apiserver import ApiServer
+from standins.machines import MACHINES, write_sysfs
+from standins.runtime.runtime import Runtime
+from tests.extender.running import DEADLINE, Extender, machine, running, seat, until, whole_report
+from tests.manifests.rendered import files, one
+
+GROUPS = "numakin.io/v1alpha1"
+DEFINITION = one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io")
+MEMBER = {"group.numakin.io": "shop"}
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer() as one:
+        one.define(DEFINITION)
+        for node in ("n1", "n2"):
+            one.create_node(node)
+        yield one
+
+
+@pytest.fixture
+def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
+    options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default", "--refuse")
+    with running(tmp_path, "--kube", *options) as one:
+        assert server.wait_for(lambda: server.watches() == 3)
+        yield one
+
+
+def written(server: ApiServer, **spec: Any) -> dict[str, Any]:
+    """The operator's object, once the extender has said what it makes of it: its condition."""
+    server.create(GROUPS, "affinitygroups", {"metadata": {"name": "shop"}, "spec": spec}, "default")
+    return until("the spec is judged", lambda: next(iter(status(server).get("conditions", ())), None))
+
+
+def stored(server: ApiServer) -> dict[str, Any]:
+    """The object, empty while there is none."""
+    found = server.store.get(server.answers.kind(GROUPS, "affinitygroups"), ("default", "shop"))
+    return found.object if found else {}
+
+
+def status(server: ApiServer) -> dict[str, Any]:
+    return stored(server).get("status", {})
+
+
+def pod(server: ApiServer, name: str, cpu: str = "500m", **annotations: str) -> dict[str, Any]:
+    """A new member, of the StatefulSet that its name says."""
+    keys = MEMBER | {f"{key}.numakin.io": value for key, value in annotations.items()}
+    workload = name.rpartition("-")[0]
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": workload, "uid": workload}
+    main = {"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    return server.create_pod(name, annotations=keys, containers=[main], owner=owner)
+
+
+def question(pod: dict[str, Any]) -> bytes:
+    return json.dumps({"Pod": pod, "NodeNames": ["n1", "n2"]}).encode()
+
+
+def events(server: ApiServer) -> list[dict[str, Any]]:
+    kind = server.answers.kind("v1", "events")
+    every = [one.object for _, one in server.store.snapshot(kind, server.store.revision) or ()]
+    return [one for one in every if one["involvedObject"]["kind"] == "AffinityGroup"]
+
+
+def test_policy_and_size_are_those_of_the_object_where_the_pod_is_silent(extender: Extender, server: ApiServer):
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    extender.enforcer("n2").report(machine())
+    assert written(server, policy="single-numa-node", size=5)["status"] == "True"
+    assert extender.post("filter", question(pod(server, "web-0", cpu="9")))["NodeNames"] == []
+    assert len(extender.post("filter", question(pod(server, "web-1", cpu="9", policy="best-effort")))["NodeNames"]) == 2
+    server.bind(pod(server, "web-2")["metadata"]["name"], "n1")
+    expect = enforcer.next().expect
+    assert [(one.policy, one.size) for one in expect.containers] == [("single-numa-node", 5)]
+    assert expect.room_milli == 4 * 500
+
+
+def test_a_workload_with_priority_draws_newcomers_from_a_greater_number(extender: Extender, server: ApiServer):
+    homes = {"db-0": "n1", "web-0": "n2", "web-1": "n2"}
+    uids = {name: pod(server, name)["metadata"]["uid"] for name in homes}
+    for name, node in homes.items():
+        server.bind(name, node)
+        server.set_phase(name, "Running")
+    for node in ("n1", "n2"):
+        extender.enforcer(node).report(machine(), *(seat(uids[name], "1") for name in homes if homes[name] == node))
+    asked = question(pod(server, "api-0"))
+    scores = extender.scores(asked)
+    assert scores["n2"] > scores["n1"]
+    written(server, priorities=[{"workload": "StatefulSet/db", "priority": 10}])
+    scores = extender.scores(asked)
+    assert scores["n1"] > scores["n2"]
+    server.delete(GROUPS, "affinitygroups", "shop", namespace="default")
+    until("it is as before", lambda: (found := extender.scores(asked)) and found["n2"] > found["n1"])
+    until("the group has an object again", lambda: status(server).get("memberCount"))
+    assert "spec" not in stored(server)
+
+
+def test_what_can_not_be_taken_is_told_and_costs_only_itself(extender: Extender, server: ApiServer):
+    """The definition refuses such a spec; the object may be older than that."""
+    loose = deepcopy(DEFINITION)
+    loose["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {
+        "type": "object", "x-kubernetes-preserve-unknown-fields": True
+    }  # fmt: skip
+    server.define(loose)
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    condition = written(server, policy="strict", size=5)
+    problem = "spec.policy: 'strict' is not allowed; allowed: best-effort, restricted, single-numa-node, none"
+    assert (condition["type"], condition["status"], condition["message"]) == ("Accepted", "False", problem)
+    (event,) = until("the Event is told", lambda: events(server))
+    assert (event["type"], event["reason"], event["message"]) == ("Warning", "NumaSpecIgnored", problem)
+    assert event["involvedObject"]["uid"] == stored(server)["metadata"]["uid"]
+    server.bind(pod(server, "web-0")["metadata"]["name"], "n1")
+    assert [(one.policy, one.size) for one in enforcer.next().expect.containers] == [("best-effort", 5)]
+    server.patch(GROUPS, "affinitygroups", "shop", {"spec": {"policy": "restricted"}}, namespace="default")
+    until("it is mended", lambda: status(server)["conditions"][0]["status"] == "True")
+
+
+def test_the_status_comes_and_goes_and_the_spec_stays(extender: Extender, server: ApiServer):
+    spec = {"size": 3, "priorities": [{"workload": "StatefulSet/db", "priority": 2}]}
+    written(server, **spec)
+    uid = pod(server, "web-0")["metadata"]["uid"]
+    server.bind("web-0", "n1")
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine(), seat(uid, "1"))
+    until("its member is told", lambda: status(server).get("homes") == "n1/1")
+    server.delete("v1", "pods", "web-0", namespace="default", grace_s=0)
+    enforcer.send(report=whole_report(2))
+    until("it has none", lambda: status(server)["memberCount"] == 0)
+    found = stored(server)
+    assert found["spec"] == spec
+    owners = {one["manager"] for one in found["metadata"]["managedFields"] if "f:spec" in one["fieldsV1"]}
+    assert not owners & {"numakin", "numakin-learned"}
+
+
+class Node:
+    """A real enforcer on a machine of its own, and its container runtime."""
+
+    def __init__(self, folder: Path, extender: str) -> None:
+        self._log = folder / "enforcer.log"
+        self.runtime = Runtime(folder / "nri.sock")
+        self.runtime.start()
+        write_sysfs(MACHINES["xeon-8380"], folder / "sys")
+        command = [
+            *(sys.executable, "-m", "enforcer.main", "run", "--node-name", "n1", "--metrics-listen", ""),
+            *("--nri-socket", str(folder / "nri.sock"), "--run-dir", str(folder / "run")),
+            *("--sysfs", str(folder / "sys"), "--extender", extender, "--log-level", "debug"),
+        ]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, stderr=log)
+        self.runtime.wait_for_plugin(DEADLINE)
+
+    def start(self, pod: dict[str, Any]) -> str:
+        """The cpuset that its container gets, once the enforcer has heard what to expect."""
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        until("the enforcer expects it", lambda: f"pod=default/{name}" in self._log.read_text())
+        sandbox = self.runtime.run_pod(name, "default", uid, pod["metadata"]["annotations"])
+        return self.runtime.run_container(sandbox, "main", cpu_request=0.5).cpus
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait(DEADLINE)
+        self.runtime.stop()
+
+
+@pytest.fixture
+def node(extender: Extender) -> Iterator[Node]:
+    # Not tmp_path, since a unix socket's path is short.
+    with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
+        made = Node(Path(folder), extender.grpc_address)
+        yield made
+        made.close()
+
+
+def test_the_enforcer_decides_by_the_object_too(extender: Extender, server: ApiServer, node: Node):
+    until("the enforcer has reported", lambda: extender.get("/api/v1/nodes")["nodes"])
+    written(server, policy="none")
+    left_open = pod(server, "web-0")
+    server.bind("web-0", "n1")
+    assert node.start(left_open) == ""
+    own = pod(server, "web-1", policy="best-effort")
+    server.bind("web-1", "n1")
+    assert node.start(own) == str(MACHINES["xeon-8380"].machine.node(0).cpus)
