@@ -275,13 +275,21 @@ def _title(workload: str, taken: set[str]) -> str:
 def _described(
     traffic: _Traffic, labels: Mapping[str, str], named: Mapping[str, str], before: Mapping[str, str]
 ) -> Partition:
-    """Without those that exchange too little with their group."""
+    """Without those that exchange too little with their group, nor those that then do."""
     everybody = {**labels, **named}
-    found = {}
-    for one, group in labels.items():
-        inside = {peer: weight for peer, weight in traffic.peers[one].items() if everybody[peer] == group}
-        share = sum(inside.values()) / (traffic.strength[one] or 1.0)
-        if share >= (LEAST / 2 if before.get(one) == group else LEAST):
-            heaviest = sorted(inside, key=lambda peer: (-inside[peer], peer))
-            found[one] = Membership(group, share, tuple(heaviest[:NAMED]), len(inside))
-    return Partition(found, traffic.modularity(everybody))
+    modularity = traffic.modularity(everybody)
+    while True:
+        found = {one: _membership(traffic, one, everybody) for one in labels if one in everybody}
+        least = {one: LEAST / 2 if before.get(one) == found[one].group else LEAST for one in found}
+        strangers = [one for one in found if found[one].share < least[one]]
+        if not strangers:
+            return Partition(found, modularity)
+        for one in strangers:
+            del everybody[one]
+
+
+def _membership(traffic: _Traffic, one: str, groups: Mapping[str, str]) -> Membership:
+    inside = {peer: weight for peer, weight in traffic.peers[one].items() if groups.get(peer) == groups[one]}
+    share = sum(inside.values()) / (traffic.strength[one] or 1.0)
+    heaviest = sorted(inside, key=lambda peer: (-inside[peer], peer))
+    return Membership(groups[one], share, tuple(heaviest[:NAMED]), len(inside))

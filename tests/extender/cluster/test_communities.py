@@ -195,3 +195,11 @@ def test_every_member_has_a_share_and_a_partner_in_its_group(weights):
         groups = {wl("a"): "shop/orders"} | {name: member.group for name, member in made.members.items()}
         assert one.partners
         assert all(groups[peer] == one.group for peer in one.partners)
+
+
+def test_who_talks_mostly_with_a_stranger_of_the_group_is_none_of_it_either():
+    """d is called a's by little, talks mostly with b, and is all that c has."""
+    weights = {(wl("a"), wl("b")): 25.0, (wl("a"), wl("d")): 1.0, (wl("b"), wl("d")): 9.0, (wl("c"), wl("d")): 1.0}
+    made = partition(weights, NAMES, {wl("a"): "shop/orders"})
+    for one in made.members.values():
+        assert all(peer == wl("a") or peer in made.members for peer in one.partners)
