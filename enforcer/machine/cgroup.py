@@ -101,12 +101,16 @@ class CgroupTree:
             raise
 
     def open_cpuset(self, cgroups_path: str, *, cpus: bool = True, mems: bool = True) -> None:
-        """Gives back all that the parent has; what is False is left as it is. Raises as `set_cpuset`."""
-        folder = self._settable(cgroups_path)
-        if mems:
-            self._write_line(folder / MEMS, self._everything(folder, MEMS, NumaSet))
-        if cpus:
-            self._write_line(folder / CPUS, self._everything(folder, CPUS, CpuSet))
+        """Gives back all that the parent has; what is False is left as it is. Raises as `set_cpuset`.
+
+        By name: neither version takes an empty list while there are tasks (ENOSPC).
+        """
+        above = self._settable(cgroups_path).parent
+        self.set_cpuset(
+            cgroups_path,
+            self._effective(above, CPUS, CpuSet) if cpus else CpuSet(),
+            self._effective(above, MEMS, NumaSet) if mems else NumaSet(),
+        )
 
     def memory_migrates(self, cgroups_path: str) -> bool:
         """Whether new mems move the pages that are there: always on version 2, by `memory_migrate` on version 1."""
@@ -151,10 +155,6 @@ class CgroupTree:
             raise CgroupRefused(
                 f"{folder / file}: {ids - allowed} of {ids} is not in {allowed}, all that its parent has"
             )
-
-    def _everything(self, folder: Path, file: str, kind: type[IdSet]) -> str:
-        """Version 2 has a word for it; version 1 takes no empty list while there are tasks."""
-        return "" if self.version() == 2 else str(Tree(folder.parent).parsed(file, kind.parse) or "")
 
     def _settable(self, cgroups_path: str) -> Path:
         folder = self.folder(cgroups_path)

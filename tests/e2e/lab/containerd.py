@@ -124,7 +124,6 @@ class RealContainerd:
             until(lambda: all(one.exists() for one in self._sockets), "containerd's sockets")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.log_end()}") from None
-        self.kubelet.version()
         until(self.kubelet.initialized, "containerd's CRI to be initialized")
         if first:
             tar = self.folder / "image.tar"

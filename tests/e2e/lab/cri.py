@@ -53,9 +53,9 @@ class Kubelet:
         return str(answer.runtime_version)
 
     def initialized(self) -> bool:
-        """Whether more is answered than the version."""
+        """Whether it answers; waits until it is there. A runtime may take calls and refuse all of them at first."""
         try:
-            self._runtime.ListPodSandbox(cri.ListPodSandboxRequest(), timeout=CALL_S)
+            self._runtime.ListPodSandbox(cri.ListPodSandboxRequest(), timeout=CALL_S, wait_for_ready=True)
         except grpc.RpcError as error:
             if "not initialized" in error.details():
                 return False

@@ -75,9 +75,9 @@ class TestVersion2:
         folder = _with_cpuset(unified)
         unified.set_cpuset(CONTAINER, CpuSet.parse("2"), NumaSet.parse("1"))
         unified.open_cpuset(CONTAINER, mems=False)
-        assert [(folder / file).read_text() for file in ("cpuset.cpus", "cpuset.mems")] == ["\n", "1\n"]
+        assert [(folder / file).read_text() for file in ("cpuset.cpus", "cpuset.mems")] == ["0-7\n", "1\n"]
         unified.open_cpuset(CONTAINER)
-        assert (folder / "cpuset.mems").read_text() == "\n"
+        assert (folder / "cpuset.mems").read_text() == "0-1\n"
 
     def test_without_the_controller_a_pin_is_refused_by_name(self, unified):
         with pytest.raises(CgroupRefused, match=r"cpuset\.cpus: the cpuset controller is not on for this cgroup"):
