@@ -40,8 +40,9 @@ def relocations(
     movable: Collection[str],
     budget: int,
     pays: float = PAYS,
-) -> tuple[Relocation, ...]:
-    """At most `budget` of them, in the order in which to make them; two that change places follow each other.
+) -> tuple[tuple[Relocation, ...], ...]:
+    """Steps in the order in which to make them, with at most `budget` members in all: one member's way each, or the two
+    of members that change places.
 
     members: the workload of each seat key. workloads: those of the members, by what one replica asks for; more replicas
     than there are count for nothing here. movable: keys of the seats that may be moved.
@@ -55,12 +56,13 @@ def relocations(
         # More sits there than there is room for: nothing can be told of what a move would do.
         return ()
     seats = _Seats(machine, present, there, movable)
-    found: list[Relocation] = []
-    while len(found) < budget:
-        step = _best(state, budget - len(found))
+    found: list[tuple[Relocation, ...]] = []
+    while budget > 0:
+        step = _best(state, budget)
         if step is None or step.gain < pays * step.moved * state.scale:
             break
-        found += _made(machine, state, seats, step)
+        found.append(_made(machine, state, seats, step))
+        budget -= step.moved
     return tuple(found)
 
 
@@ -109,7 +111,7 @@ def _best(state: State, budget: int) -> _Step | None:
     return max(steps, key=lambda one: (one.gain / one.moved, -one.kind, -one.source), default=None)
 
 
-def _made(machine: Machine, state: State, seats: _Seats, step: _Step) -> list[Relocation]:
+def _made(machine: Machine, state: State, seats: _Seats, step: _Step) -> tuple[Relocation, ...]:
     nodes = [NumaSet.of((node,)) for node in machine.cpu_nodes]
     gain = step.gain / state.scale
     ways = [(step.kind, step.source, step.target)]
@@ -119,4 +121,4 @@ def _made(machine: Machine, state: State, seats: _Seats, step: _Step) -> list[Re
     for kind, source, target in ways:
         state.move(kind, source, target)
         found.append(Relocation(seats.moved(kind, source, target), nodes[source], nodes[target], gain))
-    return found
+    return tuple(found)

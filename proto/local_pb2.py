@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from proto import report_pb2 as proto_dot_report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11proto/local.proto\x12\rnumakin.local\x1a\x12proto/report.proto\"\xe9\x01\n\x08\x46romHook\x12%\n\x05start\x18\x01 \x01(\x0b\x32\x14.numakin.local.StartH\x00\x12$\n\x06report\x18\x02 \x01(\x0b\x32\x12.numakin.v1.ReportH\x00\x12/\n\ncontainers\x18\x03 \x01(\x0b\x32\x19.numakin.local.ContainersH\x00\x12\'\n\x06status\x18\x04 \x01(\x0b\x32\x15.numakin.local.StatusH\x00\x12+\n\x08\x61ppeared\x18\x05 \x01(\x0b\x32\x17.numakin.local.AppearedH\x00\x42\t\n\x07message\"\xd4\x01\n\x06ToHook\x12!\n\x03who\x18\x01 \x01(\x0b\x32\x12.numakin.local.WhoH\x00\x12$\n\x06\x65xpect\x18\x02 \x01(\x0b\x32\x12.numakin.v1.ExpectH\x00\x12&\n\x03kin\x18\x03 \x01(\x0b\x32\x17.numakin.local.KinTableH\x00\x12#\n\x04plan\x18\x04 \x01(\x0b\x32\x13.numakin.local.PlanH\x00\x12)\n\x07\x64\x65vices\x18\x07 \x01(\x0b\x32\x16.numakin.local.DevicesH\x00\x42\t\n\x07message\"\x13\n\x03Who\x12\x0c\n\x04role\x18\x01 \x01(\t\"m\n\x05Start\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07session\x18\x03 \x01(\t\x12$\n\x07machine\x18\x04 \x01(\x0b\x32\x13.numakin.v1.Machine\x12\x0e\n\x06\x63onfig\x18\x05 \x01(\t\"\\\n\nContainers\x12\r\n\x05whole\x18\x01 \x01(\x08\x12\x31\n\ncontainers\x18\x02 \x03(\x0b\x32\x1d.numakin.local.LocalContainer\x12\x0c\n\x04gone\x18\x03 \x03(\t\"\xe4\x01\n\x0eLocalContainer\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03pod\x18\x03 \x01(\t\x12\x10\n\x08pod_name\x18\x04 \x01(\t\x12\x11\n\tnamespace\x18\x05 \x01(\t\x12\x0b\n\x03pid\x18\x06 \x01(\r\x12\x14\n\x0c\x63groups_path\x18\x07 \x01(\t\x12\x14\n\x0chost_network\x18\x08 \x01(\x08\x12\r\n\x05netns\x18\t \x01(\t\x12\x0b\n\x03ips\x18\n \x03(\t\x12\x10\n\x08opted_in\x18\x0b \x01(\x08\x12\r\n\x05group\x18\x0c \x01(\t\x12\x10\n\x08workload\x18\r \x01(\t\"\x94\x01\n\x08KinTable\x12)\n\x04rows\x18\x01 \x03(\x0b\x32\x1b.numakin.local.KinTable.Row\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x1aI\n\x03Row\x12\x0b\n\x03pod\x18\x01 \x01(\t\x12\"\n\x03kin\x18\x02 \x03(\x0b\x32\x15.numakin.v1.KinWeight\x12\x11\n\telsewhere\x18\x03 \x01(\x01\"\xb1\x02\n\x04Plan\x12/\n\tworkloads\x18\x01 \x03(\x0b\x32\x1c.numakin.local.Plan.Workload\x1a)\n\x05Seats\x12\x11\n\tnuma_node\x18\x01 \x01(\r\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x1a\xcc\x01\n\x08Workload\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x05seats\x18\x02 \x03(\x0b\x32\x19.numakin.local.Plan.Seats\x12\x36\n\x05pulls\x18\x03 \x03(\x0b\x32\'.numakin.local.Plan.Workload.PullsEntry\x12\"\n\x06\x64\x65mand\x18\x04 \x01(\x0b\x32\x12.numakin.v1.Demand\x1a,\n\nPullsEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"+\n\x08\x41ppeared\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x81\x01\n\x07\x44\x65vices\x12(\n\x04rows\x18\x01 \x03(\x0b\x32\x1a.numakin.local.Devices.Row\x1aL\n\x03Row\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03pod\x18\x02 \x01(\t\x12\x11\n\tcontainer\x18\x03 \x01(\t\x12\x12\n\nnuma_nodes\x18\x04 \x03(\t\"\x16\n\x06Status\x12\x0c\n\x04json\x18\x01 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11proto/local.proto\x12\rnumakin.local\x1a\x12proto/report.proto\"\xe9\x01\n\x08\x46romHook\x12%\n\x05start\x18\x01 \x01(\x0b\x32\x14.numakin.local.StartH\x00\x12$\n\x06report\x18\x02 \x01(\x0b\x32\x12.numakin.v1.ReportH\x00\x12/\n\ncontainers\x18\x03 \x01(\x0b\x32\x19.numakin.local.ContainersH\x00\x12\'\n\x06status\x18\x04 \x01(\x0b\x32\x15.numakin.local.StatusH\x00\x12+\n\x08\x61ppeared\x18\x05 \x01(\x0b\x32\x17.numakin.local.AppearedH\x00\x42\t\n\x07message\"\xfb\x01\n\x06ToHook\x12!\n\x03who\x18\x01 \x01(\x0b\x32\x12.numakin.local.WhoH\x00\x12$\n\x06\x65xpect\x18\x02 \x01(\x0b\x32\x12.numakin.v1.ExpectH\x00\x12&\n\x03kin\x18\x03 \x01(\x0b\x32\x17.numakin.local.KinTableH\x00\x12#\n\x04plan\x18\x04 \x01(\x0b\x32\x13.numakin.local.PlanH\x00\x12%\n\x05moves\x18\x06 \x01(\x0b\x32\x14.numakin.local.MovesH\x00\x12)\n\x07\x64\x65vices\x18\x07 \x01(\x0b\x32\x16.numakin.local.DevicesH\x00\x42\t\n\x07message\"\x13\n\x03Who\x12\x0c\n\x04role\x18\x01 \x01(\t\"m\n\x05Start\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07session\x18\x03 \x01(\t\x12$\n\x07machine\x18\x04 \x01(\x0b\x32\x13.numakin.v1.Machine\x12\x0e\n\x06\x63onfig\x18\x05 \x01(\t\"\\\n\nContainers\x12\r\n\x05whole\x18\x01 \x01(\x08\x12\x31\n\ncontainers\x18\x02 \x03(\x0b\x32\x1d.numakin.local.LocalContainer\x12\x0c\n\x04gone\x18\x03 \x03(\t\"\xf2\x01\n\x0eLocalContainer\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03pod\x18\x03 \x01(\t\x12\x10\n\x08pod_name\x18\x04 \x01(\t\x12\x11\n\tnamespace\x18\x05 \x01(\t\x12\x0b\n\x03pid\x18\x06 \x01(\r\x12\x14\n\x0c\x63groups_path\x18\x07 \x01(\t\x12\x14\n\x0chost_network\x18\x08 \x01(\x08\x12\r\n\x05netns\x18\t \x01(\t\x12\x0b\n\x03ips\x18\n \x03(\t\x12\x10\n\x08opted_in\x18\x0b \x01(\x08\x12\r\n\x05group\x18\x0c \x01(\t\x12\x10\n\x08workload\x18\r \x01(\t\x12\x0c\n\x04move\x18\x0e \x01(\t\"\x94\x01\n\x08KinTable\x12)\n\x04rows\x18\x01 \x03(\x0b\x32\x1b.numakin.local.KinTable.Row\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x1aI\n\x03Row\x12\x0b\n\x03pod\x18\x01 \x01(\t\x12\"\n\x03kin\x18\x02 \x03(\x0b\x32\x15.numakin.v1.KinWeight\x12\x11\n\telsewhere\x18\x03 \x01(\x01\"\xb1\x02\n\x04Plan\x12/\n\tworkloads\x18\x01 \x03(\x0b\x32\x1c.numakin.local.Plan.Workload\x1a)\n\x05Seats\x12\x11\n\tnuma_node\x18\x01 \x01(\r\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x1a\xcc\x01\n\x08Workload\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x05seats\x18\x02 \x03(\x0b\x32\x19.numakin.local.Plan.Seats\x12\x36\n\x05pulls\x18\x03 \x03(\x0b\x32\'.numakin.local.Plan.Workload.PullsEntry\x12\"\n\x06\x64\x65mand\x18\x04 \x01(\x0b\x32\x12.numakin.v1.Demand\x1a,\n\nPullsEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"+\n\x08\x41ppeared\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x81\x01\n\x07\x44\x65vices\x12(\n\x04rows\x18\x01 \x03(\x0b\x32\x1a.numakin.local.Devices.Row\x1aL\n\x03Row\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03pod\x18\x02 \x01(\t\x12\x11\n\tcontainer\x18\x03 \x01(\t\x12\x12\n\nnuma_nodes\x18\x04 \x03(\t\"\xa4\x01\n\x05Moves\x12(\n\x05steps\x18\x01 \x03(\x0b\x32\x19.numakin.local.Moves.Step\x1a<\n\x04Step\x12&\n\x04ways\x18\x01 \x03(\x0b\x32\x18.numakin.local.Moves.Way\x12\x0c\n\x04gain\x18\x02 \x01(\x01\x1a\x33\n\x03Way\x12\x0c\n\x04seat\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\"\x16\n\x06Status\x12\x0c\n\x04json\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,33 +37,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FROMHOOK']._serialized_start=57
   _globals['_FROMHOOK']._serialized_end=290
   _globals['_TOHOOK']._serialized_start=293
-  _globals['_TOHOOK']._serialized_end=505
-  _globals['_WHO']._serialized_start=507
-  _globals['_WHO']._serialized_end=526
-  _globals['_START']._serialized_start=528
-  _globals['_START']._serialized_end=637
-  _globals['_CONTAINERS']._serialized_start=639
-  _globals['_CONTAINERS']._serialized_end=731
-  _globals['_LOCALCONTAINER']._serialized_start=734
-  _globals['_LOCALCONTAINER']._serialized_end=962
-  _globals['_KINTABLE']._serialized_start=965
-  _globals['_KINTABLE']._serialized_end=1113
-  _globals['_KINTABLE_ROW']._serialized_start=1040
-  _globals['_KINTABLE_ROW']._serialized_end=1113
-  _globals['_PLAN']._serialized_start=1116
-  _globals['_PLAN']._serialized_end=1421
-  _globals['_PLAN_SEATS']._serialized_start=1173
-  _globals['_PLAN_SEATS']._serialized_end=1214
-  _globals['_PLAN_WORKLOAD']._serialized_start=1217
-  _globals['_PLAN_WORKLOAD']._serialized_end=1421
-  _globals['_PLAN_WORKLOAD_PULLSENTRY']._serialized_start=1377
-  _globals['_PLAN_WORKLOAD_PULLSENTRY']._serialized_end=1421
-  _globals['_APPEARED']._serialized_start=1423
-  _globals['_APPEARED']._serialized_end=1466
-  _globals['_DEVICES']._serialized_start=1469
-  _globals['_DEVICES']._serialized_end=1598
-  _globals['_DEVICES_ROW']._serialized_start=1522
-  _globals['_DEVICES_ROW']._serialized_end=1598
-  _globals['_STATUS']._serialized_start=1600
-  _globals['_STATUS']._serialized_end=1622
+  _globals['_TOHOOK']._serialized_end=544
+  _globals['_WHO']._serialized_start=546
+  _globals['_WHO']._serialized_end=565
+  _globals['_START']._serialized_start=567
+  _globals['_START']._serialized_end=676
+  _globals['_CONTAINERS']._serialized_start=678
+  _globals['_CONTAINERS']._serialized_end=770
+  _globals['_LOCALCONTAINER']._serialized_start=773
+  _globals['_LOCALCONTAINER']._serialized_end=1015
+  _globals['_KINTABLE']._serialized_start=1018
+  _globals['_KINTABLE']._serialized_end=1166
+  _globals['_KINTABLE_ROW']._serialized_start=1093
+  _globals['_KINTABLE_ROW']._serialized_end=1166
+  _globals['_PLAN']._serialized_start=1169
+  _globals['_PLAN']._serialized_end=1474
+  _globals['_PLAN_SEATS']._serialized_start=1226
+  _globals['_PLAN_SEATS']._serialized_end=1267
+  _globals['_PLAN_WORKLOAD']._serialized_start=1270
+  _globals['_PLAN_WORKLOAD']._serialized_end=1474
+  _globals['_PLAN_WORKLOAD_PULLSENTRY']._serialized_start=1430
+  _globals['_PLAN_WORKLOAD_PULLSENTRY']._serialized_end=1474
+  _globals['_APPEARED']._serialized_start=1476
+  _globals['_APPEARED']._serialized_end=1519
+  _globals['_DEVICES']._serialized_start=1522
+  _globals['_DEVICES']._serialized_end=1651
+  _globals['_DEVICES_ROW']._serialized_start=1575
+  _globals['_DEVICES_ROW']._serialized_end=1651
+  _globals['_MOVES']._serialized_start=1654
+  _globals['_MOVES']._serialized_end=1818
+  _globals['_MOVES_STEP']._serialized_start=1705
+  _globals['_MOVES_STEP']._serialized_end=1765
+  _globals['_MOVES_WAY']._serialized_start=1767
+  _globals['_MOVES_WAY']._serialized_end=1818
+  _globals['_STATUS']._serialized_start=1820
+  _globals['_STATUS']._serialized_end=1842
 # @@protoc_insertion_point(module_scope)

@@ -22,18 +22,20 @@ class FromHook(_message.Message):
     def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., appeared: _Optional[_Union[Appeared, _Mapping]] = ...) -> None: ...
 
 class ToHook(_message.Message):
-    __slots__ = ("who", "expect", "kin", "plan", "devices")
+    __slots__ = ("who", "expect", "kin", "plan", "moves", "devices")
     WHO_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
     KIN_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
+    MOVES_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     who: Who
     expect: _report_pb2.Expect
     kin: KinTable
     plan: Plan
+    moves: Moves
     devices: Devices
-    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ...) -> None: ...
+    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ...) -> None: ...
 
 class Who(_message.Message):
     __slots__ = ("role",)
@@ -66,7 +68,7 @@ class Containers(_message.Message):
     def __init__(self, whole: _Optional[bool] = ..., containers: _Optional[_Iterable[_Union[LocalContainer, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LocalContainer(_message.Message):
-    __slots__ = ("id", "name", "pod", "pod_name", "namespace", "pid", "cgroups_path", "host_network", "netns", "ips", "opted_in", "group", "workload")
+    __slots__ = ("id", "name", "pod", "pod_name", "namespace", "pid", "cgroups_path", "host_network", "netns", "ips", "opted_in", "group", "workload", "move")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +82,7 @@ class LocalContainer(_message.Message):
     OPTED_IN_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    MOVE_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     pod: str
@@ -93,7 +96,8 @@ class LocalContainer(_message.Message):
     opted_in: bool
     group: str
     workload: str
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., netns: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ..., workload: _Optional[str] = ...) -> None: ...
+    move: str
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., netns: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ..., workload: _Optional[str] = ..., move: _Optional[str] = ...) -> None: ...
 
 class KinTable(_message.Message):
     __slots__ = ("rows", "generation")
@@ -167,6 +171,28 @@ class Devices(_message.Message):
     ROWS_FIELD_NUMBER: _ClassVar[int]
     rows: _containers.RepeatedCompositeFieldContainer[Devices.Row]
     def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ...) -> None: ...
+
+class Moves(_message.Message):
+    __slots__ = ("steps",)
+    class Step(_message.Message):
+        __slots__ = ("ways", "gain")
+        WAYS_FIELD_NUMBER: _ClassVar[int]
+        GAIN_FIELD_NUMBER: _ClassVar[int]
+        ways: _containers.RepeatedCompositeFieldContainer[Moves.Way]
+        gain: float
+        def __init__(self, ways: _Optional[_Iterable[_Union[Moves.Way, _Mapping]]] = ..., gain: _Optional[float] = ...) -> None: ...
+    class Way(_message.Message):
+        __slots__ = ("seat", "source", "target")
+        SEAT_FIELD_NUMBER: _ClassVar[int]
+        SOURCE_FIELD_NUMBER: _ClassVar[int]
+        TARGET_FIELD_NUMBER: _ClassVar[int]
+        seat: str
+        source: str
+        target: str
+        def __init__(self, seat: _Optional[str] = ..., source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedCompositeFieldContainer[Moves.Step]
+    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ...) -> None: ...
 
 class Status(_message.Message):
     __slots__ = ("json",)

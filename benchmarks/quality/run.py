@@ -147,8 +147,9 @@ def _moved(what: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
         budget=round(MOVES * len(end.members)),
     )
     occupancy = end.occupancy
-    for one in steps:
+    ways = [way for step in steps for way in step]
+    for one in ways:
         seat = occupancy.seats[one.seat]
         occupancy = occupancy.seated(replace(seat, numa_nodes=one.target, parts=()))
     worst = max(end.oversubscribed, measure.oversubscription(what, occupancy))
-    return _outcome(MOVED, what, replace(end, occupancy=occupancy, oversubscribed=worst), len(steps))
+    return _outcome(MOVED, what, replace(end, occupancy=occupancy, oversubscribed=worst), len(ways))
