@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from enforcer.log import Log
 from enforcer.pods import Claim
@@ -11,6 +12,7 @@ from placement.cpuset import NumaSet
 from placement.decide import Decision, Reason
 from placement.optin import Problem
 from proto import convert
+from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 
@@ -64,27 +66,22 @@ class Accounts:
         self.counts["pinned" if decision.cpus else "left open"] += 1
         self.counts[pb.Outcome.Name(outcome).lower()] += 1
 
-        def say() -> None:
-            log.info(
-                "container pinned" if decision.cpus else "container left open",
-                **names(pod, container),
-                numa_nodes=decision.numa_nodes,
-                cpus=decision.cpus,
-                mems=decision.mems,
-                why=decision.sentence,
-            )
-            record = _record(pod, container, event)
-            record.numa_nodes, record.cpus, record.mems = (
-                str(decision.numa_nodes),
-                str(decision.cpus),
-                str(decision.mems),
-            )
-            record.score, record.generation = decision.score, at
-            record.outcome, record.promised = outcome, str(promised)
-            record.reasons.extend(map(convert.reason_to, decision.reasons))
-            self._keep(record)
+        self._unsaid.append(
+            lambda: self._say_placed(pod, container, decision, event=event, at=at, promised=promised, outcome=outcome)
+        )
 
-        self._unsaid.append(say)
+    def moved(self, one: local.LocalContainer, decision: Decision, source: NumaSet, gain: float, *, at: int) -> None:
+        """source: where it was. gain: share of the node's traffic that its step brings home."""
+        pod = nri.PodSandbox(uid=one.pod, namespace=one.namespace, name=one.pod_name)
+        why = Reason("moved", f"{gain:.1%}", f"of the traffic here comes home, from NUMA node {source}")
+        told = replace(decision, reasons=(why, *decision.reasons))
+        self.counts["moved"] += 1
+        container = nri.Container(id=one.id, name=one.name)
+        self._unsaid.append(lambda: self._say_placed(pod, container, told, event="move", at=at))
+
+    def not_moved(self, why: Reason) -> None:
+        self.counts["move declined"] += 1
+        log.info("a move was declined", why=why)
 
     def stood_aside(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
         self.counts["stood aside"] += 1
@@ -122,6 +119,27 @@ class Accounts:
     def complained(self, pod: nri.PodSandbox, problem: Problem) -> None:
         self.counts["bad annotation"] += 1
         log.warning("annotation not taken", pod=f"{pod.namespace}/{pod.name}", problem=problem)
+
+    def _say_placed(
+        self,
+        pod: nri.PodSandbox,
+        container: nri.Container,
+        decision: Decision,
+        *,
+        event: str,
+        at: int,
+        promised: NumaSet = NumaSet(),
+        outcome: pb.Outcome = pb.UNPROMISED,
+    ) -> None:
+        done = "moved" if event == "move" else "pinned" if decision.cpus else "left open"
+        told = {"numa_nodes": decision.numa_nodes, "cpus": decision.cpus, "mems": decision.mems}
+        log.info(f"container {done}", **names(pod, container), **told, why=decision.sentence)
+        record = _record(pod, container, event)
+        record.numa_nodes, record.cpus, record.mems = map(str, told.values())
+        record.score, record.generation = decision.score, at
+        record.outcome, record.promised = outcome, str(promised)
+        record.reasons.extend(map(convert.reason_to, decision.reasons))
+        self._keep(record)
 
     def _later(self, record: pb.DecisionRecord) -> None:
         """In its turn, after what is still unsaid."""

@@ -15,6 +15,7 @@ from enforcer.equipment import Equipment
 from enforcer.learned import Learned
 from enforcer.live import notable
 from enforcer.log import Log
+from enforcer.moving import Moving
 from enforcer.promises import Promises
 from enforcer.residents import Residents
 from placement import pools
@@ -54,19 +55,22 @@ class Node:
 
 
 class Agent:
-    """Answers the runtime's events. Public state: `occupancy`, its `residents`, `accounts` of what was decided, and
-    what was `learned` from traffic.
+    """Answers the runtime's events. Public state: `occupancy`, its `residents`, `accounts` of what was decided,
+    what was `learned` from traffic, and the `requests` of those that are ours, by container.
     """
 
     def __init__(self, node: Node, promises: Promises) -> None:
         self._node, self._promises = node, promises
+        self.machine = node.machine
         self.learned = Learned()
         self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
         self.residents = Residents()
         self.accounts = Accounts()
         self.equipment = Equipment()
+        self.requests: dict[str, Request] = {}
+        self.moving = Moving(self)
         self._free: Mapping[int, int] = {}
-        self._released = False
+        self.released = False
         self.memory_policies = False
         """Whether the runtime can set a memory policy (NRI 0.12 and later)."""
         self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
@@ -80,7 +84,7 @@ class Agent:
         """Takes what runs as it is; answers with updates for members that are not pinned yet."""
         by_id = {pod.id: pod for pod in sandboxes}
         uids = {pod.uid for pod in sandboxes}
-        before, self.residents = self.occupancy, Residents()
+        before, self.residents, self.requests = self.occupancy, Residents(), {}
         kept = {key: seat for key, seat in before.seats.items() if seat.pod in uids and seat.opted_in}
         self.occupancy = replace(before, seats=kept, holdings={}, generation=before.generation + 1)
         self._refresh_memory()
@@ -96,7 +100,7 @@ class Agent:
             if decision.cpus:
                 updates.append(pods.update(one.id, decision.cpus, decision.mems or self._node.machine.mems))
         updates += [
-            change for change in self._settle() if change.container_id not in {one.container_id for one in updates}
+            change for change in self.settle() if change.container_id not in {one.container_id for one in updates}
         ]
         log.info(
             "synchronized", pods=len(sandboxes), containers=len(live), pinned_now=len(waiting), updates=len(updates)
@@ -111,7 +115,7 @@ class Agent:
         request, problems = self._request(pod, container)
         for problem in problems:
             self.accounts.complained(pod, problem)
-        if request is None or self._released:
+        if request is None or self.released:
             self._note_foreign(pod, container)
             return None, []
         claim = pods.claim_of(container)
@@ -120,12 +124,13 @@ class Agent:
             return None, []
         self._refresh_memory()
         decision = self._commit(pod, container, request, "create")
+        updates = self._updates(decision.updates) + self.moving.waiting()
         if not decision.cpus and not decision.mems:
-            return None, self._updates(decision.updates)
+            return None, updates
         adjust = pods.adjustment(decision.cpus, decision.mems)
         if decision.memory_policy is not None and self.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
-        return adjust, self._updates(decision.updates)
+        return adjust, updates
 
     def update_container(
         self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
@@ -137,7 +142,7 @@ class Agent:
         asked = pods.cpuset_of(resources.cpu.cpus, resources.cpu.mems)
         if resources.cpu.cpus and (asked is None or asked[0] != holding.cpus):
             self._stand_aside(pod, container, pods.Claim(resources.cpu.cpus, resources.cpu.mems))
-            return self._settle()
+            return self.settle()
         resized = nri.Container()
         resized.CopyFrom(container)
         resized.linux.resources.MergeFrom(resources)
@@ -168,25 +173,26 @@ class Agent:
     def taken_over(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> list[nri.ContainerUpdate]:
         """Somebody else has written the cpuset that the container has now: we stand aside for it."""
         self._stand_aside(pod, container, claim)
-        return self._settle()
+        return self.settle()
 
     def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> list[nri.ContainerUpdate]:
         """The kernel did not take the container's cpuset: it is left alone."""
         now = self._node.cpuset_now(container.linux.cgroups_path) or (CpuSet(), NumaSet())
         self._let_go(pod, container, pods.Claim(str(now[0]), str(now[1])))
         self.accounts.refused(pod, container, why)
-        return self._settle()
+        return self.settle()
 
     def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Its CPUs are free at once; its pod's seat stays for an in-place restart."""
         self.residents.gone(container.id)
+        self.requests.pop(container.id, None)
         self.accounts.forget(container.id)
         before = self.occupancy
         self.occupancy = self.occupancy.without_holding(container.id).without_seat(container.id)
         if self.occupancy is before:
             return []
         log.debug("container stopped", **names(pod, container))
-        return self._settle()
+        return self.settle() + self.moving.waiting()
 
     def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """For a runtime that never said Stop."""
@@ -224,7 +230,7 @@ class Agent:
 
         An empty set would mean "as it is" to the runtime, so the full one is named.
         """
-        self._released = True
+        self.released = True
         machine = self._node.machine
         ours = (one for one in self.occupancy.holdings.values() if one.seat != one.container)
         pinned = [one for one in ours if one.cpus or one.mems]
@@ -261,6 +267,7 @@ class Agent:
         opt_in = self._promises.opt_in(pod.uid, container.name, request.opt_in)
         if near or opt_in is not request.opt_in:
             request = replace(request, opt_in=opt_in, devices=near)
+        self.requests[container.id] = request
         return request, problems
 
     def _commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
@@ -332,12 +339,13 @@ class Agent:
 
     def _let_go(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """Somebody else's from here on."""
+        self.requests.pop(container.id, None)
         self.occupancy = self.occupancy.without_holding(container.id)
         if not any(one.pod == pod.uid for one in self.occupancy.holdings.values()):
             self.occupancy = self.occupancy.without_seat(pod.uid)
         self._note_foreign(pod, container, claim)
 
-    def _settle(self) -> list[nri.ContainerUpdate]:
+    def settle(self) -> list[nri.ContainerUpdate]:
         """Whose CPUs are not their pool's any more, after exclusive ones came or went."""
         return self._updates(pools.due(self._node.machine, self.occupancy))
 

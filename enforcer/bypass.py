@@ -51,6 +51,7 @@ class Bypass:
         self.wiring = Wiring(loop)
         self.wiring.set_up(config)
         self.wiring.carry_out = self._carry_out
+        self.wiring.at_any_time = True
         self._agent = self.wiring.agent
         tree = CgroupTree.discover(Path(config.procfs))
         self._migrates = tree.version() == 2

@@ -85,6 +85,7 @@ class Hook:
                 return
         # Runtimes tell NRI's own version since 0.12, which brought memory policies.
         self.agent.memory_policies = bool(runtime.nri_version)
+        self.wiring.at_any_time = runtime.takes_updates_any_time
 
     def _stand_by(self, error: Exception) -> None:
         """Answers every event with "no adjustment"."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from enforcer import pods
-from placement.optin import opted_in
+from placement.optin import opted_in, parse
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 
@@ -34,6 +34,7 @@ class Residents:
 
 
 def _worded(pod: nri.PodSandbox, container: nri.Container) -> local.LocalContainer:
+    opt_in, _ = parse(pod.namespace, pod.annotations, container.name)
     network = next((one.path for one in container.linux.namespaces if one.type == "network"), "")
     return local.LocalContainer(
         id=container.id,
@@ -48,4 +49,5 @@ def _worded(pod: nri.PodSandbox, container: nri.Container) -> local.LocalContain
         ips=list(pod.ips),
         opted_in=opted_in(pod.annotations),
         workload=pods.workload(pod),
+        move=opt_in.move if opt_in is not None else "",
     )

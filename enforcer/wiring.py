@@ -7,7 +7,7 @@ from __future__ import annotations
 import gc
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from enforcer.outbox import Outbox
 from enforcer.promises import Promises
 from enforcer.version import VERSION
 from placement.errors import PlacementError
+from placement.occupancy import Occupancy
 from placement.optin import opted_in
 from placement.topology import Machine
 from proto import convert
@@ -45,7 +46,8 @@ FAULTS = (ConfigError, MachineError, PlacementError, OSError)
 class Wiring:
     """Wires an agent to the loop, the control socket and the observer.
 
-    carry_out: gives the runtime, or the cgroups, changes that none of its events asked for.
+    carry_out: gives the runtime, or the cgroups, changes that none of its events asked for. at_any_time: whether that
+    is safe whatever the runtime is doing.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -56,6 +58,7 @@ class Wiring:
         self._control: Control | None = None
         self._publishing = False
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
+        self.at_any_time = False
 
     def set_up(self, config: Config) -> None:
         """Reads the machine and opens the control socket. FAULTS when either can't be."""
@@ -153,6 +156,26 @@ class Wiring:
             self.agent.learned.planned(message.plan)
         elif kind == "devices":
             self.agent.equipment.learn(message.devices)
+        elif kind == "moves":
+            self._move(message.moves.steps)
+
+    def _move(self, steps: Sequence[local.Moves.Step]) -> None:
+        """At once where that is safe, else with the next answer about a member."""
+        if not self.at_any_time:
+            self.agent.moving.later(steps)
+            return
+        for step in steps:
+            before = self.agent.occupancy
+            updates = self.agent.moving.make(step)
+            self._push(updates, partial(self._moved, updates, before))
+        self.publish_soon()
+
+    def _moved(self, updates: Updates, before: Occupancy, answer: UpdateAnswer) -> None:
+        failed = updates if answer.error else answer.failed
+        if failed:
+            logger.warning("the runtime did not move containers", error=answer.error)
+        self.agent.moving.take_back([one.container_id for one in failed], before)
+        self.publish_soon()
 
     def _greet(self, connection: Connection, role: str) -> None:
         if role == "release":
@@ -181,13 +204,17 @@ class Wiring:
             failed = [one.container_id for one in answer.failed]
             self._answer(connection, {"released": len(updates), "failed": failed, "error": answer.error})
 
+        self._push(updates, carried_out)
+
+    def _push(self, updates: Updates, on_answer: OnAnswer) -> None:
+        """on_answer: called with nothing amiss where there is nothing to do or nobody to do it."""
         if not updates or self.carry_out is None:
-            carried_out(UpdateAnswer())
+            on_answer(UpdateAnswer())
             return
         try:
-            self.carry_out(updates, carried_out)
+            self.carry_out(updates, on_answer)
         except UsageError as error:
-            carried_out(UpdateAnswer(error=str(error)))
+            on_answer(UpdateAnswer(error=str(error)))
 
     def _answer(self, connection: Connection, answer: dict[str, object]) -> None:
         connection.send(local.FromHook(status=local.Status(json=json.dumps(answer))))

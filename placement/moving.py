@@ -1,5 +1,5 @@
-"""A running member's move: decide() is asked as if the member came anew and its new NUMA nodes were promised to it. So
-a move goes nowhere that a newcomer could not, and what does not hold is declined with decide()'s own reasons.
+"""A running member's move: decide() is asked as if the member came anew and its new NUMA nodes were its planned seat. So
+a move goes nowhere that a newcomer could not, and what does not hold is declined with decide()'s own reason.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def moved(machine: Machine, occupancy: Occupancy, movers: Sequence[Mover]) -> Mo
     now = _without(occupancy, [request for _, request in asking])
     decisions = []
     for mover, request in asking:
-        decision = decide(machine, now, request, replace(mover.kin, expected=mover.target))
+        decision = decide(machine, now, request, replace(mover.kin, expected=NumaSet(), planned=mover.target))
         if decision.numa_nodes != mover.target or not decision.cpus:
-            broken = (why.effect for why in decision.reasons if why.what == "promise")
+            broken = (why.effect for why in decision.reasons if why.what == "plan")
             return Reason("move", f"NUMA node {mover.target}", next(broken, "does not hold"))
         decision = _with_memory(machine, occupancy.holdings[request.container], request, decision)
         now = decision.applied(now, request)

@@ -39,6 +39,7 @@ KNOWN_SINCE_0_10 = mask_of(Event)
 
 # The first versions of NRI and of the runtimes that carry NRI 0.10. Runtimes tell NRI's own version since 0.12 only.
 NRI_0_10 = (0, 10, 0)
+NRI_0_12_1 = (0, 12, 1)
 RUNTIMES_WITH_NRI_0_10 = {"containerd": (2, 2, 0), "cri-o": (1, 34, 0)}
 
 # "v2.2.0", "1.7.24~ds1", "2.1.9+unknown"; a release candidate ("2.2.0-rc.1") comes before its release.
@@ -54,6 +55,13 @@ class Runtime:
     nri_version: str = ""
     registration_timeout_s: float = 5.0
     request_timeout_s: float = 2.0
+
+    @property
+    def takes_updates_any_time(self) -> bool:
+        """Whether UpdateContainers is safe at any moment: before NRI 0.12.1 the runtime holds a lock while it carries
+        one out, and may wait for ever for a CRI call that waits for that lock (containerd#13733).
+        """
+        return at_least(self.nri_version, NRI_0_12_1)
 
     @property
     def valid_events(self) -> int:

@@ -45,5 +45,6 @@ VERSIONS = {
         Version("0.8.0", "v2.1.9"),
         Version("0.10.0", "v2.2.0", ALL_EVENTS),
         Version("0.12.0", "v2.3.0", ALL_EVENTS, tells_nri_version=True, own_calls=frozenset(EVENTS)),
+        Version("0.12.1", "v2.3.3", ALL_EVENTS, tells_nri_version=True, own_calls=frozenset(EVENTS)),
     )
 }

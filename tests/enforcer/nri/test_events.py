@@ -36,6 +36,13 @@ def test_a_subscription_never_has_a_bit_that_the_runtime_may_not_know(name, vers
     assert subscription(ALL, runtime.valid_events) == events
 
 
+@pytest.mark.parametrize(
+    ("nri_version", "safe"), [("", False), ("v0.12.0", False), ("v0.12.1", True), ("0.13.0", True), ("(devel)", False)]
+)
+def test_updates_out_of_turn_are_for_runtimes_that_do_not_lock_up_over_them(nri_version, safe):
+    assert Runtime("containerd", "2.3.0", nri_version).takes_updates_any_time is safe
+
+
 @pytest.mark.parametrize("event", Event, ids=lambda event: event.name.lower())
 def test_an_event_is_asked_for_when_there_is_a_handler_for_it(event):
     handlers = Handlers(**{event.name.lower(): lambda *_: None})

@@ -1,0 +1,166 @@
+"""Running members that move: what the agent makes of the observer's steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from enforcer.learned import kin_table
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+from tests.enforcer.test_agent import GIB, World, container, member, pod, world
+
+__all__ = ["world"]
+
+ON = {"0": "0-3,8-11", "1": "4-7,12-15"}
+
+
+def step(*ways: tuple[str, str, str], gain: float = 0.25) -> local.Moves.Step:
+    return local.Moves.Step(
+        gain=gain,
+        ways=[local.Moves.Way(seat=f"uid-{pod}", source=source, target=target) for pod, source, target in ways],
+    )
+
+
+def run(world: World, name: str, home: str, **more) -> None:
+    """A member of its own group, promised to a NUMA node."""
+    cpus = more.pop("cpus_asked", 1)
+    world.create(member(name, group=name, **more), container(name, cpus))
+    if world.mems(name) != home:
+        world.apply(world.agent.moving.make(step((name, world.mems(name), home))))
+
+
+@pytest.fixture
+def apart(world: World) -> World:
+    """a on NUMA node 0, b on 1, strangers as yet."""
+    run(world, "a", "0")
+    run(world, "b", "1")
+    assert (world.cpus("a"), world.cpus("b")) == (ON["0"], ON["1"])
+    return world
+
+
+def test_a_member_moves_to_its_kin_and_its_pages_stay(apart: World) -> None:
+    apart.apply(apart.agent.moving.make(step(("a", "0", "1"))))
+    assert apart.cpus("a") == ON["1"]
+    assert apart.mems("a") == "0-1"
+
+
+def test_its_pages_follow_where_it_allows_that(world: World) -> None:
+    run(world, "a", "0", move="cpus-and-memory")
+    world.apply(world.agent.moving.make(step(("a", "0", "1"))))
+    assert (world.cpus("a"), world.mems("a")) == (ON["1"], "1")
+
+
+def test_two_change_places_at_once(world: World) -> None:
+    run(world, "a", "0", cpus_asked=7)
+    run(world, "b", "1", cpus_asked=7)
+    world.apply(world.agent.moving.make(step(("a", "0", "1"), ("b", "1", "0"))))
+    assert (world.cpus("a"), world.cpus("b")) == (ON["1"], ON["0"])
+
+
+def test_people_are_told_why(apart: World) -> None:
+    apart.agent.learned.weighed(kin_table({"uid-a": {"uid-b": 1.0}}))
+    apart.agent.moving.make(step(("a", "0", "1")))
+    assert apart.last.event == "move"
+    assert (apart.last.pod_name, apart.last.container_name, apart.last.numa_nodes) == ("a", "app", "1")
+    said = [f"{one.what} {one.number}: {one.effect}" for one in apart.last.reasons]
+    assert said[0] == "moved 25.0%: of the traffic here comes home, from NUMA node 0"
+    assert "planned : NUMA node 1" in said
+    assert apart.agent.accounts.counts["moved"] == 1
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        step(("a", "1", "0")),
+        step(("gone", "0", "1")),
+        step(("a", "0", "1"), ("b", "0", "1")),
+    ],
+    ids=["it is elsewhere", "it is gone", "one of two is elsewhere"],
+)
+def test_a_step_that_is_too_old_moves_nobody(apart: World, stale: local.Moves.Step) -> None:
+    before = apart.agent.occupancy
+    assert apart.agent.moving.make(stale) == []
+    assert apart.agent.occupancy is before
+    assert apart.agent.accounts.counts["move declined"] == 1
+
+
+def test_a_member_that_does_not_fit_there_stays(world: World) -> None:
+    run(world, "a", "0", cpus_asked=7)
+    run(world, "b", "1", cpus_asked=7)
+    assert world.agent.moving.make(step(("a", "0", "1"))) == []
+    assert world.cpus("a") == ON["0"]
+
+
+def test_who_said_never_stays(world: World) -> None:
+    run(world, "a", "0", move="never")
+    assert world.agent.moving.make(step(("a", "0", "1"))) == []
+
+
+def test_a_pod_with_a_container_that_is_somebody_elses_stays(apart: World) -> None:
+    claimed = container("a2")
+    claimed.linux.resources.cpu.cpus = "0-1"
+    claimed.name = "other"
+    apart.agent.create_container(member("a", group="a"), claimed)
+    apart.agent.update_container(member("a", group="a"), container("a"), claimed.linux.resources)
+    assert apart.agent.moving.make(step(("a", "0", "1"))) == []
+
+
+def test_own_cpus_come_from_the_new_numa_node_and_its_pool_shrinks(world: World) -> None:
+    run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+    run(world, "b", "1")
+    world.apply(world.agent.moving.make(step(("a", "0", "1"))))
+    own = world.agent.occupancy.holdings["a"].exclusive
+    assert str(own) == world.cpus("a")
+    assert world.agent.occupancy.holdings["b"].cpus == world.machine.node(1).cpus - own
+    assert world.cpus("b") == str(world.machine.node(1).cpus - own)
+
+
+def test_what_the_runtime_did_not_move_is_where_it_was(apart: World) -> None:
+    before = apart.agent.occupancy
+    apart.agent.moving.make(step(("a", "0", "1")))
+    apart.agent.moving.take_back(["a"], before)
+    assert apart.agent.occupancy.holdings["a"] == before.holdings["a"]
+    assert apart.agent.occupancy.seats["uid-a"] == before.seats["uid-a"]
+
+
+class TestOnAnOlderRuntime:
+    """Which may lock up over an update out of turn: moves ride in the answers about members."""
+
+    def test_a_step_goes_with_the_next_newcomer(self, apart: World) -> None:
+        apart.agent.moving.later([step(("a", "0", "1"))])
+        _, updates = apart.agent.create_container(member("c", group="c"), container("c"))
+        assert [one.container_id for one in updates] == ["a"]
+        _, later = apart.agent.create_container(member("d", group="d"), container("d"))
+        assert later == []
+
+    def test_a_step_goes_with_the_end_of_a_member(self, apart: World) -> None:
+        apart.agent.moving.later([step(("a", "0", "1"))])
+        assert [one.container_id for one in apart.agent.stop_container(member("b"), container("b"))] == ["a"]
+
+    def test_nobody_else_is_made_to_carry_it(self, apart: World) -> None:
+        apart.agent.moving.later([step(("a", "0", "1"))])
+        assert apart.agent.create_container(pod("plain"), container("plain")) == (None, [])
+
+    def test_newer_steps_replace_those_that_wait(self, apart: World) -> None:
+        apart.agent.moving.later([step(("a", "0", "1"))])
+        apart.agent.moving.later([])
+        assert apart.agent.stop_container(member("b"), container("b")) == []
+
+    def test_the_newcomers_pin_does_not_depend_on_it(self, apart: World) -> None:
+        apart.agent.moving.later([step(("a", "0", "not a list"))])
+        adjust, updates = apart.agent.create_container(member("c", group="c"), container("c"))
+        assert isinstance(adjust, nri.ContainerAdjustment)
+        assert updates == []
+
+
+def test_after_a_release_nobody_moves(apart: World) -> None:
+    apart.agent.release()
+    assert apart.agent.moving.make(step(("a", "0", "1"))) == []
+
+
+def test_a_moved_member_is_found_where_it_is_after_a_restart(apart: World) -> None:
+    apart.apply(apart.agent.moving.make(step(("a", "0", "1"))))
+    moved = container("a", memory=GIB)
+    moved.annotations["pinned.numakin.io"] = "cpus=0-3,8-11 mems=0"
+    apart.started().synchronize([member("a", group="a")], [moved])
+    assert str(apart.agent.occupancy.seats["uid-a"].numa_nodes) == "1"
