@@ -55,6 +55,7 @@ class Config:
     observe: str = "auto"
     duty_cycle: float = 0.1
     window_s: float = 10.0
+    move_budget: float = 2
     replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
@@ -126,7 +127,7 @@ def _converted(field: str, value: Any, where: str) -> Any:
     return value
 
 
-NUMBERS = frozenset({"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s"})
+NUMBERS = frozenset({"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s", "move_budget"})
 
 MOST_REPLICAS = 5
 """Replicas of the extender that are streamed to: two keep the scheduler served, each more costs every node a stream."""
@@ -169,6 +170,7 @@ _CHECKS = (
     ("observe", lambda text: text in ("auto", "off"), "auto, off"),
     ("duty_cycle", lambda number: 0 < number <= 1, "a share of time, over 0 and at most 1"),
     ("window_s", lambda number: 1 <= number <= 600, "1 to 600 seconds"),
+    ("move_budget", lambda number: 0 <= number <= 100 and number == int(number), "a whole number from 0 to 100"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),
 )

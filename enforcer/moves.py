@@ -29,16 +29,14 @@ class Moves:
     def due(
         self,
         occupancy: Occupancy,
-        members: Mapping[str, str],
         workloads: Sequence[Workload],
         weights: Weights,
         wishes: Mapping[str, Move],
     ) -> local.Moves:
-        """The best steps now; to be called once a window. members: the workload of each seat key. wishes: by pod uid;
-        a pod that is not there does not move.
-        """
+        """The best steps now; to be called once a window. wishes: by pod uid; a pod that is not there does not move."""
         self._window += 1
-        seats = {key: seat for key, seat in occupancy.seats.items() if key in members}
+        seats = {key: seat for key, seat in occupancy.seats.items() if seat.workload}
+        members = {key: seat.workload for key, seat in seats.items()}
         self._since = {key: self._arrival(key, seat.numa_nodes) for key, seat in seats.items()}
         rested = {key for key, (_, window) in self._since.items() if self._window - window >= REST}
         movable = {key for key in rested if wishes.get(seats[key].pod, Move.NEVER) is not Move.NEVER}

@@ -170,7 +170,9 @@ class Observer:
             self._devices = DeviceWatch(config.podresources_socket, self._equipped, failures.inc)
             self._spawn(self._devices.run)
         if config.observe == "auto" or config.replay:
-            outlets = Outlets(self._learned, self._planned, self._seen, occupancy=lambda: self.mirror.occupancy)
+            outlets = Outlets(
+                self._learned, self._planned, self._movable, self._seen, occupancy=lambda: self.mirror.occupancy
+            )
             self.watching = Watching(config, convert.machine_from(start.machine), outlets)
             self._spawn(self.watching.run)
 
@@ -202,6 +204,9 @@ class Observer:
 
     def _planned(self, plan: local.Plan) -> None:
         self._link.send(local.ToHook(plan=plan))
+
+    def _movable(self, moves: local.Moves) -> None:
+        self._link.send(local.ToHook(moves=moves))
 
     def _seen(self, traffic: pb.Traffic) -> None:
         if self._replicas is not None:

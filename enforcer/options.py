@@ -35,6 +35,7 @@ HELP = {
     "observe": "auto: watch who talks to whom; off: do not",
     "duty_cycle": "share of time that the probes are on",
     "window_s": "seconds of traffic that are looked at together",
+    "move_budget": "running members that are moved to their kin in one window at most; 0: none is ever moved",
     "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "debug, info, warning or error",
     "log_format": "text or json",

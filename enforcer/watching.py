@@ -1,5 +1,5 @@
-"""The observer's thread that watches traffic: windows in, the graph kept, kin for the hook and flows for the extender
-out.
+"""The observer's thread that watches traffic: windows in, the graph kept; kin and moves for the hook and flows for the
+extender out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from enforcer import kinship, learned, windows
 from enforcer.config import Config
 from enforcer.log import Log
+from enforcer.moves import Moves, wishes_of
 from enforcer.observe.duty import DutyCycle
 from enforcer.planner import Planner, Situation
 from enforcer.windows import Live, Window
@@ -56,6 +57,7 @@ class Outlets:
 
     kin: Callable[[local.KinTable], None]
     plan: Callable[[local.Plan], None]
+    moves: Callable[[local.Moves], None]
     traffic: Callable[[pb.Traffic], None]
     occupancy: Callable[[], Occupancy]
 
@@ -73,6 +75,7 @@ class Watching:
         self._tally = Tally(half_life=HALF_LIVES * config.window_s)
         self._deltas = Deltas()
         self._planner = Planner(machine, lambda plan: outlets.plan(learned.plan_to(plan)))
+        self._moves = Moves(machine, int(config.move_budget))
         self._kept: deque[tuple[int, Window]] = deque(maxlen=KEPT_WINDOWS)
         self.view = View()
 
@@ -158,7 +161,9 @@ class Watching:
     def _plan(self, between: Weights) -> None:
         occupancy = self._outlets.occupancy()
         self._roster = self._roster.over_a_window(occupancy)
-        self._planner.consider(Situation(occupancy, self._roster.expected(between), between))
+        expected = self._roster.expected(between)
+        self._planner.consider(Situation(occupancy, expected, between))
+        self._outlets.moves(self._moves.due(occupancy, expected, between, wishes_of(self._containers.values())))
 
     def _tell(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)

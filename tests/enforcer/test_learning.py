@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,41 @@ def test_a_new_replica_is_placed_with_those_that_its_siblings_talk_to(enforcer: 
     assert cpus(runtime, run(runtime, "db", "2")) == cpus(runtime, web)
 
 
+class TestRunningMembers:
+    """Two that talk and were started apart."""
+
+    @pytest.fixture
+    def version(self, request: pytest.FixtureRequest) -> str:
+        return request.param
+
+    @pytest.fixture
+    def runtime(self, enforcer: Enforcer, recording: Path, version: str) -> Iterator[Runtime]:
+        with Runtime(enforcer.socket, nri_version=version) as made:
+            enforcer.start("--replay", str(recording), "--window-s", "1", "--log-level", "warning")
+            made.wait_for_plugin(PATIENCE_S)
+            yield made
+
+    @pytest.mark.parametrize("version", ["0.12.1"], indirect=True)
+    def test_they_are_brought_together(self, enforcer: Enforcer, runtime: Runtime) -> None:
+        web, db = run(runtime, "web"), run(runtime, "db")
+        assert cpus(runtime, web) != cpus(runtime, db)
+        until(lambda: cpus(runtime, web) == cpus(runtime, db), "one of them is moved")
+        until(lambda: enforcer.status()["counts"].get("moved") == 1, "people can see it")
+
+    @pytest.mark.parametrize("version", ["0.8.0"], indirect=True)
+    def test_on_a_runtime_that_may_lock_up_they_are_when_the_next_member_comes(
+        self, enforcer: Enforcer, runtime: Runtime
+    ) -> None:
+        web, db, number = run(runtime, "web"), run(runtime, "db"), count()
+
+        def together() -> bool:
+            runtime.remove_pod(run(runtime, "other", str(next(number))).pod)
+            return cpus(runtime, web) == cpus(runtime, db)
+
+        until(together, "one of them is moved")
+        assert enforcer.status()["counts"]["moved"] == 1
+
+
 def traffic(enforcer: Enforcer) -> dict:
     status, text = enforcer.get("/api/v1/traffic")
     return json.loads(text) if status == 200 else {"edges": []}
@@ -108,7 +144,7 @@ def test_a_broken_recording_is_refused_with_its_line(tmp_path: Path, line: str) 
 
 
 def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(enforcer: Enforcer) -> None:
-    watching = Watching(Config(), MACHINES["xeon-8380"].machine, Outlets(*[lambda _: None] * 3, Occupancy))
+    watching = Watching(Config(), MACHINES["xeon-8380"].machine, Outlets(*[lambda _: None] * 4, Occupancy))
     watching.view = View("inet_diag", (("cgroup_skb", "cgroup v2 is not mounted"),))
 
     class Health:

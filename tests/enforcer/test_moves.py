@@ -15,14 +15,14 @@ from tests.placement.asking import demand
 
 WEIGHTS = {("cart", "db"): 10.0}
 WORKLOADS = [Workload("cart", demand(1), 1), Workload("db", demand(1), 1)]
-MEMBERS = {"c": "cart", "d": "db"}
-ANY = dict.fromkeys(MEMBERS, Move.CPUS)
+NAMES = {"c": "cart", "d": "db"}
+ANY = dict.fromkeys(NAMES, Move.CPUS)
 
 
 def at(**homes: str) -> Occupancy:
     occupancy = Occupancy()
     for pod, home in homes.items():
-        occupancy = occupancy.seated(Seat(pod, pod, "", NumaSet.parse(home), demand(1)))
+        occupancy = occupancy.seated(Seat(pod, pod, "", NumaSet.parse(home), demand(1), workload=NAMES[pod]))
     return occupancy
 
 
@@ -32,7 +32,7 @@ def ways(moves: local.Moves) -> list[list[tuple[str, str, str]]]:
 
 def after(windows: int, moves: Moves, occupancy: Occupancy, wishes=ANY) -> local.Moves:
     for _ in range(windows):
-        last = moves.due(occupancy, MEMBERS, WORKLOADS, WEIGHTS, wishes)
+        last = moves.due(occupancy, WORKLOADS, WEIGHTS, wishes)
     return last
 
 

@@ -22,7 +22,7 @@ def uid(number: int) -> str:
 
 def test_a_busy_node_tells_a_few_kilobytes_a_window_and_loses_nothing() -> None:
     told: list[pb.Traffic] = []
-    watching = Watching(Config(), ONE_NODE, Outlets(lambda _: None, lambda _: None, told.append, Occupancy))
+    watching = Watching(Config(), ONE_NODE, Outlets(*[lambda _: None] * 3, told.append, Occupancy))
     pods = [uid(number) for number in range(60)]
     containers = [local.LocalContainer(id=pod, pod=pod, workload=f"ns/Pod/{pod}", opted_in=True) for pod in pods]
     watching.hear(local.Containers(whole=True, containers=containers))
