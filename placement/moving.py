@@ -1,5 +1,6 @@
-"""A running member's move: decide() is asked as if the member came anew and its new NUMA nodes were its planned seat. So
-a move goes nowhere that a newcomer could not, and what does not hold is declined with decide()'s own reason.
+"""A running member's move: decide() is asked as if the member came anew and its new NUMA nodes were its planned seat.
+
+So a move goes nowhere that a newcomer could not, and what does not hold is declined with decide()'s own reason.
 """
 
 from __future__ import annotations
