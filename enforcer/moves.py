@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
+from enforcer.planner import Situation
 from placement.cpuset import NumaSet
-from placement.known import Weights, Workload
 from placement.occupancy import Occupancy
-from placement.rebalance import relocations
+from placement.rebalance import Relocation, relocations
 from placement.topology import Machine
 from placement.wishes import Move
 from proto import local_pb2 as local
@@ -18,45 +18,47 @@ which the traffic of a newcomer settles and what a move did to everybody's is se
 """
 
 
-class Moves:
-    """Remembers how long each seat has been where it is. budget: members moved in one window at most."""
+class Rested:
+    """Remembers how long each seat has been where it is."""
 
-    def __init__(self, machine: Machine, budget: int) -> None:
-        self._machine, self._budget = machine, budget
+    def __init__(self) -> None:
         self._window = 0
         self._since: dict[str, tuple[NumaSet, int]] = {}
 
-    def due(
-        self,
-        occupancy: Occupancy,
-        workloads: Sequence[Workload],
-        weights: Weights,
-        wishes: Mapping[str, Move],
-    ) -> local.Moves:
-        """The best steps now; to be called once a window. wishes: by pod uid; a pod that is not there does not move."""
+    def movable(self, occupancy: Occupancy, wishes: Mapping[str, Move]) -> frozenset[str]:
+        """Keys of the seats that may move now; to be asked once a window. wishes: by pod uid; a pod that is not there
+        does not move.
+        """
         self._window += 1
         seats = {key: seat for key, seat in occupancy.seats.items() if seat.workload}
-        members = {key: seat.workload for key, seat in seats.items()}
         self._since = {key: self._arrival(key, seat.numa_nodes) for key, seat in seats.items()}
-        rested = {key for key, (_, window) in self._since.items() if self._window - window >= REST}
-        movable = {key for key in rested if wishes.get(seats[key].pod, Move.NEVER) is not Move.NEVER}
-        steps = relocations(self._machine, occupancy, members, workloads, weights, movable=movable, budget=self._budget)
-        return local.Moves(
-            steps=[
-                local.Moves.Step(
-                    gain=step[0].gain,
-                    ways=[
-                        local.Moves.Way(seat=one.seat, source=str(one.source), target=str(one.target)) for one in step
-                    ],
-                )
-                for step in steps
-            ]
-        )
+        rested = [key for key, (_, window) in self._since.items() if self._window - window >= REST]
+        return frozenset(key for key in rested if wishes.get(seats[key].pod, Move.NEVER) is not Move.NEVER)
 
     def _arrival(self, key: str, numa_nodes: NumaSet) -> tuple[NumaSet, int]:
         """Where a seat is, and since which window."""
         before = self._since.get(key)
         return before if before is not None and before[0] == numa_nodes else (numa_nodes, self._window)
+
+
+def moves(machine: Machine, situation: Situation, budget: int) -> local.Moves:
+    """The best steps now, with at most `budget` members."""
+    occupancy = situation.occupancy
+    members = {key: seat.workload for key, seat in occupancy.seats.items() if seat.workload}
+    steps = relocations(
+        machine,
+        occupancy,
+        members,
+        situation.workloads,
+        situation.weights,
+        movable=situation.movable,
+        budget=budget if situation.movable else 0,
+    )
+    return local.Moves(steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps])
+
+
+def _way(one: Relocation) -> local.Moves.Way:
+    return local.Moves.Way(seat=one.seat, source=str(one.source), target=str(one.target))
 
 
 def wishes_of(containers: Iterable[local.LocalContainer]) -> dict[str, Move]:

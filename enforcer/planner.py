@@ -24,11 +24,12 @@ happens meanwhile is planned at once.
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a plan is made of. weights: of pairs of workloads."""
+    """What a plan is made of. weights: of pairs of workloads. movable: keys of the seats that may move."""
 
     occupancy: Occupancy
     workloads: Sequence[Workload]
     weights: Weights
+    movable: frozenset[str] = frozenset()
 
 
 def planned(machine: Machine, situation: Situation, previous: Plan | None, effort: int) -> Plan:
@@ -42,11 +43,16 @@ def planned(machine: Machine, situation: Situation, previous: Plan | None, effor
 
 class Planner:
     """Run `run` in a thread. Of the situations told meanwhile only the latest is planned for; `told` hears of each
-    plan, from that thread.
+    plan, and `then` of what it was made for, from that thread.
     """
 
-    def __init__(self, machine: Machine, told: Callable[[Plan], None]) -> None:
-        self._machine, self._told = machine, told
+    def __init__(
+        self,
+        machine: Machine,
+        told: Callable[[Plan], None],
+        then: Callable[[Situation], None] = lambda _situation: None,
+    ) -> None:
+        self._machine, self._told, self._then = machine, told, then
         self._changed = threading.Condition()
         self._waiting: Situation | None = None
         self._stopping = False
@@ -67,6 +73,7 @@ class Planner:
         try:
             while (situation := self._next()) is not None:
                 self._told(self._planned(situation))
+                self._then(situation)
         except Exception:
             log.exception("nothing is planned any more")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from enforcer import kinship, learned, windows
 from enforcer.config import Config
 from enforcer.log import Log
-from enforcer.moves import Moves, wishes_of
+from enforcer.moves import Rested, moves, wishes_of
 from enforcer.observe.duty import DutyCycle
 from enforcer.planner import Planner, Situation
 from enforcer.windows import Live, Window
@@ -53,7 +53,9 @@ class View:
 
 @dataclass(slots=True)
 class Outlets:
-    """Where the watch sends what it learned. Each is called from the watch's thread, `plan` from the planner's."""
+    """Where the watch sends what it learned. `plan` and `moves` are called from the planner's thread, the others from
+    the watch's.
+    """
 
     kin: Callable[[local.KinTable], None]
     plan: Callable[[local.Plan], None]
@@ -74,8 +76,12 @@ class Watching:
         self._roster = kinship.Roster()
         self._tally = Tally(half_life=HALF_LIVES * config.window_s)
         self._deltas = Deltas()
-        self._planner = Planner(machine, lambda plan: outlets.plan(learned.plan_to(plan)))
-        self._moves = Moves(machine, int(config.move_budget))
+        self._rested = Rested()
+        self._planner = Planner(
+            machine,
+            lambda plan: outlets.plan(learned.plan_to(plan)),
+            lambda situation: outlets.moves(moves(machine, situation, int(config.move_budget))),
+        )
         self._kept: deque[tuple[int, Window]] = deque(maxlen=KEPT_WINDOWS)
         self.view = View()
 
@@ -161,9 +167,8 @@ class Watching:
     def _plan(self, between: Weights) -> None:
         occupancy = self._outlets.occupancy()
         self._roster = self._roster.over_a_window(occupancy)
-        expected = self._roster.expected(between)
-        self._planner.consider(Situation(occupancy, expected, between))
-        self._outlets.moves(self._moves.due(occupancy, expected, between, wishes_of(self._containers.values())))
+        movable = self._rested.movable(occupancy, wishes_of(self._containers.values()))
+        self._planner.consider(Situation(occupancy, self._roster.expected(between), between, movable))
 
     def _tell(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)

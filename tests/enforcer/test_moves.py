@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from enforcer.moves import REST, Moves, wishes_of
+from enforcer.moves import REST, Rested, moves, wishes_of
+from enforcer.planner import Situation
 from placement.cpuset import NumaSet
 from placement.known import Workload
 from placement.occupancy import Occupancy, Seat
@@ -26,27 +27,25 @@ def at(**homes: str) -> Occupancy:
     return occupancy
 
 
-def ways(moves: local.Moves) -> list[list[tuple[str, str, str]]]:
-    return [[(one.seat, one.source, one.target) for one in step.ways] for step in moves.steps]
-
-
-def after(windows: int, moves: Moves, occupancy: Occupancy, wishes=ANY) -> local.Moves:
+def after(windows: int, rested: Rested, occupancy: Occupancy, wishes=ANY, budget: int = 2) -> list:
+    """The steps, each as ways (seat, from, to)."""
     for _ in range(windows):
-        last = moves.due(occupancy, WORKLOADS, WEIGHTS, wishes)
-    return last
+        movable = rested.movable(occupancy, wishes)
+    found = moves(SMALL, Situation(occupancy, WORKLOADS, WEIGHTS, movable), budget)
+    return [[(one.seat, one.source, one.target) for one in step.ways] for step in found.steps]
 
 
 def test_a_member_moves_to_its_kin_once_it_has_rested_where_it_is() -> None:
-    moves, apart = Moves(SMALL, budget=2), at(c="0", d="1")
-    assert ways(after(REST, moves, apart)) == []
-    assert ways(after(1, moves, apart)) in ([[("d", "1", "0")]], [[("c", "0", "1")]])
+    rested, apart = Rested(), at(c="0", d="1")
+    assert after(REST, rested, apart) == []
+    assert after(1, rested, apart) in ([[("d", "1", "0")]], [[("c", "0", "1")]])
 
 
 def test_it_rests_again_where_it_has_moved_to() -> None:
-    moves = Moves(SMALL, budget=2)
-    after(REST + 1, moves, at(c="0", d="0"))
-    assert ways(after(REST, moves, at(c="0", d="1"), {"d": Move.CPUS})) == []
-    assert ways(after(1, moves, at(c="0", d="1"), {"d": Move.CPUS})) == [[("d", "1", "0")]]
+    rested = Rested()
+    after(REST + 1, rested, at(c="0", d="0"))
+    assert after(REST, rested, at(c="0", d="1"), {"d": Move.CPUS}) == []
+    assert after(1, rested, at(c="0", d="1"), {"d": Move.CPUS}) == [[("d", "1", "0")]]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +57,12 @@ def test_it_rests_again_where_it_has_moved_to() -> None:
     ],
 )
 def test_who_may_not_move_or_is_not_there_stays(wishes, mover) -> None:
-    ((way,),) = ways(after(REST + 1, Moves(SMALL, budget=2), at(c="0", d="1"), wishes))
+    ((way,),) = after(REST + 1, Rested(), at(c="0", d="1"), wishes)
     assert way[0] == mover
 
 
 def test_a_budget_of_none_moves_nobody() -> None:
-    assert ways(after(REST + 1, Moves(SMALL, budget=0), at(c="0", d="1"))) == []
+    assert after(REST + 1, Rested(), at(c="0", d="1"), budget=0) == []
 
 
 def test_a_pod_allows_no_more_than_the_strictest_of_its_containers() -> None:
