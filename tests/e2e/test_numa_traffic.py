@@ -5,6 +5,7 @@ One boot runs tests/e2e/guest/auto_group.py; each test here reads what it found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,8 @@ class Found:
         self.windows: dict[int, dict[str, Any]] = {int(number): one for number, one in said["windows"].items()}
         self.talking_since: int = said["talking_since"]
         self.uids: dict[str, str] = said["uids"]
+        self.gathered: dict[str, dict[str, str]] = said["gathered"]
+        self.moved: list[str] = said["moved"]
 
     def home(self, deployment: str, replica: int = 1) -> int | None:
         """The NUMA node that all of a replica's CPUs belong to."""
@@ -89,6 +92,22 @@ def test_a_new_replica_joins_those_that_its_siblings_talk_to(found: Found, deplo
     assert found.home(deployment, 2) == home
     assert found.allowed[pod_name(deployment, 2)]["mems"] == str(home)
     assert found.home(deployment) != home
+
+
+@pairs
+def test_a_running_pair_is_moved_together_and_its_pages_stay(found: Found, pair: Pair) -> None:
+    """Who moved may have memory from where it was and from where it is."""
+    places = [found.gathered[one] for one in (pair.server, pair.client)]
+    assert places[0]["cpus"] == places[1]["cpus"]
+    assert places[0]["cpus"] in CPUS.values()
+    homes = {next(node for node, cpus in CPUS.items() if cpus == one["cpus"]) for one in places}
+    assert all({str(home) for home in homes} <= set(re.split("[,-]", one["mems"])) for one in places)
+    assert {len(re.split("[,-]", one["mems"])) for one in places} == {1, 2}
+
+
+def test_no_more_was_moved_than_that_took(found: Found) -> None:
+    assert len(found.moved) == len(PAIRS)
+    assert all("of the traffic here comes home" in why for why in found.moved)
 
 
 def test_the_doctor_says_what_is_in_force_here(found: Found) -> None:

@@ -4,8 +4,9 @@
 
 containerd, and the enforcer with its probes always on. Two servers and their clients are created, each on another NUMA
 node, and talk: one pair over pod networks, one over the node's own. When the enforcer knows who talks to whom, new
-replicas of three of them are created. Prints a JSON object a line: what `numakin-enforcer doctor` says, each pod with
-what the kernel says, and what the enforcer knew before the replicas came.
+replicas of three of them are created; and in the end the pairs themselves are moved together. Prints a JSON object a
+line: what `numakin-enforcer doctor` says, each pod with what the kernel says, what the enforcer knew before the replicas
+came, and what the kernel says of the pairs in the end.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class World:
         self.enforcer = RunningEnforcer(folder, Path(NRI_SOCKET), *options)
         self.folder = folder
         self.uids: dict[str, str] = {}
+        self.pids: dict[str, int] = {}
 
     def talk(self, pair: Pair) -> None:
         """Both ends of a pair, from the server's creation to the client's asking."""
@@ -95,6 +97,12 @@ class World:
         pod = self._pod(deployment, 2, NODE_NETWORK)
         self._run(pod, list(SLEEP), self._folder(deployment))
 
+    def passer_by(self) -> None:
+        """A member that comes and goes: a runtime of this age takes moves along with such."""
+        pod = self._pod("passer-by", 1, NODE_NETWORK)
+        self._run(pod, list(SLEEP), self._folder("passer-by"))
+        self.kubelet.end_pod(pod.id)
+
     def _pod(self, deployment: str, replica: int, network: cri.NamespaceOption) -> Any:
         name = pod_name(deployment, replica)
         pod = self.kubelet.run_pod(name, annotations=AUTO, labels={"pod-template-hash": HASH}, namespaces=network)
@@ -107,6 +115,7 @@ class World:
         milli = SERVER_MILLI if folder.name in SERVERS else CLIENT_MILLI
         resources = cri.LinuxContainerResources(cpu_shares=milli * 1024 // 1000, memory_limit_in_bytes=MEMORY_LIMIT)
         pid = self.kubelet.pid(self.kubelet.run(pod, command=command, resources=resources, mounts=mounts))
+        self.pids[name] = pid
         say({"pod": name, "allowed": asdict(kernel.allowed(pid))})
 
     def _folder(self, deployment: str) -> Path:
@@ -169,6 +178,23 @@ def learn(world: World) -> None:
         list(pool.map(world.replica, REPLICAS))
 
 
+def gather(world: World) -> None:
+    """Waits for the pairs to be moved together."""
+    ends = {one: pod_name(one, 1) for pair in PAIRS for one in (pair.server, pair.client)}
+
+    def allowed() -> dict[str, dict[str, str]]:
+        return {one: asdict(kernel.allowed(world.pids[name])) for one, name in ends.items()}
+
+    def together() -> bool:
+        world.passer_by()
+        now = allowed()
+        return all(now[pair.server]["cpus"] == now[pair.client]["cpus"] for pair in PAIRS)
+
+    until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S / 2)
+    moved = [one["why"] for one in world.enforcer.log_records("container moved")]
+    say({"gathered": allowed(), "moved": moved})
+
+
 def main() -> None:
     world = World(Path(tempfile.mkdtemp()))
     try:
@@ -177,6 +203,7 @@ def main() -> None:
             world.enforcer.start(PATIENCE_S)
             say(examined.result())
         learn(world)
+        gather(world)
     except BaseException:
         print(f"--- {world.enforcer.log}\n{world.enforcer.log_end(60)}")
         raise
