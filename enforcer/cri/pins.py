@@ -70,7 +70,8 @@ class Pins:
         try:
             self._put(pin)
         except (MachineError, OSError) as error:
-            if isinstance(error, NotThere) and self._tree.folder(pin.cgroups_path) is None:
+            gone = isinstance(error, NotThere) and self._tree.folder(pin.cgroups_path) is None
+            if gone or not runs:  # before its start the runtime may still be making the cgroup
                 return None
             self.forget(container.id)
             raise
