@@ -60,11 +60,13 @@ class Moving:
         return self._changed_since(before)
 
     def take_back(self, failed: Iterable[str], before: Occupancy) -> None:
-        """For moves that the runtime did not carry out: these containers are where they were."""
+        """For moves that the runtime did not carry out: these containers are where they were, but for those that are
+        somebody else's by now.
+        """
         agent = self._agent
         for one in failed:
-            held = before.holdings.get(one)
-            if held is None or one not in agent.occupancy.holdings:
+            held, now = before.holdings.get(one), agent.occupancy.holdings.get(one)
+            if held is None or now is None or now.foreign:
                 continue
             log.warning("container was not moved", id=one[:12], cpus=held.cpus)
             try:

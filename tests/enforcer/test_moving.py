@@ -123,6 +123,14 @@ def test_what_the_runtime_did_not_move_is_where_it_was(apart: World) -> None:
     assert apart.agent.occupancy.seats["uid-a"] == before.seats["uid-a"]
 
 
+def test_what_the_kernel_refused_is_left_alone_and_not_taken_back(apart: World) -> None:
+    before = apart.agent.occupancy
+    apart.agent.moving.make(step(("a", "0", "1")))
+    apart.agent.refused(member("a", group="a"), container("a"), "no space left")
+    apart.agent.moving.take_back(["a"], before)
+    assert apart.agent.occupancy.holdings["a"].foreign
+
+
 class TestOnAnOlderRuntime:
     """Which may lock up over an update out of turn: moves ride in the answers about members."""
 
