@@ -52,7 +52,6 @@ class Program(Taps):
             Settings(config.report_timeout, config.hold),
         )
         self.learner = Learner(self.cluster.learned)
-        self.cluster.asked = self.learner.asked
         self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
@@ -63,6 +62,7 @@ class Program(Taps):
         self._ending = False
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServer | None = None
+        self._topologies = published.Topologies()
 
     def app(self) -> Flask:
         return create_app(
@@ -80,6 +80,9 @@ class Program(Taps):
         self.rollcall = RollCall(config.enforcer_account, self._unseen, self._heard)
         self.learner.start()
         self._api = self._connected()
+        if self._api is None:
+            # Else the API server tells of each pod before kube-scheduler asks about it.
+            self.cluster.asked = self.learner.asked
         identify = None
         if self._api is not None and config.enforcer_account:
             identify = partial(self._api.node_of, account=config.enforcer_account)
@@ -154,7 +157,7 @@ class Program(Taps):
                 del rows[row.group]
                 yield row.unwanted
         yield from published.groups(picture, texts, rows)
-        yield from published.nodes(picture, self.cluster.live)
+        yield from self._topologies.objects(picture, self.cluster.live)
 
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()

@@ -7,23 +7,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from extender.cluster.board import Sight
 from extender.cluster.groups import Member, locality
 from extender.cluster.learned import Learned
 from extender.cluster.readout import Live, members
 from extender.cluster.state import Picture
+from extender.cluster.view import NodeView
 from extender.kube.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.grouprows import GroupRow
 from extender.kube.nrt import topology
 from extender.kube.publish import Desired
 from extender.lasting import Text
+from placement.occupancy import Occupancy
 
 
-def nodes(picture: Picture, live: Live) -> Iterator[Desired]:
-    """As they should be now. A node without a live enforcer keeps what was last said of it."""
-    for one in picture.sights:
-        if live(one):
-            yield _node(one)
+class Topologies:
+    """Remembers each node's object while what its enforcer reported stays the same: most of thousands do."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, tuple[Occupancy, Desired]] = {}
+
+    def objects(self, picture: Picture, live: Live) -> Iterator[Desired]:
+        """As they should be now. A node without a live enforcer keeps what was last said of it."""
+        self._nodes = {one.view.name: self._node(one.view) for one in picture.sights if live(one)}
+        return (desired for _, desired in self._nodes.values())
+
+    def _node(self, view: NodeView) -> tuple[Occupancy, Desired]:
+        before = self._nodes.get(view.name)
+        if before is not None and before[0] is view.reported:
+            return before
+        return view.reported, topology(view.name, view.machine, view.reported)
 
 
 def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, GroupRow]) -> Iterator[Desired]:
@@ -36,11 +48,6 @@ def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, Group
         status = _group(group, found.get(group, []), picture, texts.get(group))
         row = rows.get(group)
         yield affinity_group(replace(status, accepted=row.judged(now), uid=row.uid) if row else status)
-
-
-def _node(sight: Sight) -> Desired:
-    view = sight.view
-    return topology(view.name, view.machine, view.reported)
 
 
 def _group(group: str, found: list[Member], picture: Picture, text: Text | None) -> GroupStatus:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -16,12 +17,14 @@ from benchmarks.cluster.control_plane import ControlPlane
 from benchmarks.cluster.extender import MeasuredExtender, TimedClient, until
 from benchmarks.cluster.fleet import Fleet, Terms
 from benchmarks.cluster.kube import Kube
-from benchmarks.cluster.load import Replica, locality, talks, together
+from benchmarks.cluster.load import Replica, locality, talks
 from benchmarks.cluster.node import Landing, Order
 from benchmarks.cluster.observers import Calls
 from benchmarks.cluster.population import population
 from benchmarks.cluster.remote import Remote
 from benchmarks.cluster.scheduling import Room, SamplingScheduler
+from placement.cpuset import NumaSet
+from placement.kinship import homes
 from standins.scheduler.extender_client import ExtenderClient
 from standins.scheduler.scheduler import DoesNotFitError
 
@@ -206,13 +209,30 @@ class Cluster:
         """Of these replicas' calls; of all that run by default."""
         return locality(self.places if replicas is None else replicas, self.places)
 
-    def kin_share(self, replica: Replica) -> float:
-        """The share of this replica's own calls that are local, among those that run now."""
-        near = [one for one in self.places if one.namespace == replica.namespace]
-        mine = [one for one in talks(near) if replica in (one.source, one.target)]
+    def nearness(self, replica: Replica, place: tuple[str, str]) -> float:
+        """Of a replica at this place: the mean closeness to those that it calls or that call it, by calls. 1: all in
+        the same NUMA node; on one machine as the SLIT distance has it, on two 0.
+        """
+        others = [one for one in self.places if one.namespace == replica.namespace and one != replica]
+        mine = [one for one in talks([*others, replica]) if replica in (one.source, one.target)]
         total = sum(one.calls for one in mine)
-        local = sum(one.calls for one in mine if together(self.places[one.source], self.places[one.target]))
-        return local / total if total else 0.0
+        peers = ((one.target if one.source == replica else one.source, one.calls) for one in mine)
+        near = sum(calls * self._closeness(place, self.places[peer]) for peer, calls in peers)
+        return near / total if total else 0.0
+
+    def _closeness(self, one: tuple[str, str], other: tuple[str, str]) -> float:
+        """Between NUMA nodes; one that is spread over several is evenly on their CPUs."""
+        if one[0] != other[0]:
+            return 0.0
+        machine = self.specs[one[0]].machine
+        pairs = product(homes(machine, NumaSet.parse(one[1])).items(), homes(machine, NumaSet.parse(other[1])).items())
+        return sum(share * part * machine.closeness(a, b) for (a, share), (b, part) in pairs)
+
+    def with_room(self, replica: Replica) -> list[tuple[str, str]]:
+        """The places with room for it, on the nodes where others of its namespace are."""
+        nodes = sorted({node for one, (node, _) in self.places.items() if one.namespace == replica.namespace})
+        found = self.fleet.call("could_hold", nodes, replica.cpu_milli, replica.memory)
+        return [(node, str(one)) for node, numa_nodes in found.items() for one in numa_nodes]
 
     def digest(self) -> str:
         """Of all placements."""

@@ -143,6 +143,10 @@ class Fleet:
                 self._audit(stream.node)
         return list(self._over.values())
 
+    async def could_hold(self, nodes: Sequence[str], cpu_milli: int, memory: int) -> dict[str, list[int]]:
+        """By node its NUMA nodes with room for one more such container."""
+        return {name: self._streams[name].node.could_hold(cpu_milli, memory) for name in nodes}
+
     def _audit(self, node: SimulatedNode) -> None:
         for one in node.audit():
             self._over.setdefault((one.node, one.numa_nodes, one.resource), one)

@@ -146,9 +146,20 @@ class SimulatedNode:
         return {one.pod.uid: self._homes(one) for one in self.running.values()}
 
     def audit(self) -> list[Overcommitment]:
+        return overcommitments(self.spec.name, self.spec.machine, self._confined())
+
+    def could_hold(self, cpu_milli: int, memory: int) -> list[int]:
+        """The NUMA nodes that one more container could be confined to, and nothing would be over-committed."""
+        machine, rows = self.spec.machine, self._confined()
+        return [
+            one
+            for one in machine.cpu_nodes
+            if not overcommitments(self.spec.name, machine, [*rows, Confined(1 << one, cpu_milli, memory)])
+        ]
+
+    def _confined(self) -> list[Confined]:
         machine = self.spec.machine
-        rows = [Confined(machine.nodes_of(one.cpus).mask, one.cpu_milli, one.memory) for one in self.running.values()]
-        return overcommitments(self.spec.name, machine, rows)
+        return [Confined(machine.nodes_of(one.cpus).mask, one.cpu_milli, one.memory) for one in self.running.values()]
 
     def _asked(self, running: Running) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
         """The plugin's answer; as in the hook, an error of ours leaves the container as it is."""

@@ -15,6 +15,7 @@ from benchmarks.cluster.extender import within
 from benchmarks.cluster.load import Replica
 from benchmarks.cluster.node import Landing
 from benchmarks.cluster.result import Finding, promises
+from benchmarks.cluster.rolling import figures, rolled, told
 
 TALK_S = 60.0
 """Each told window of traffic covers so much time."""
@@ -29,9 +30,6 @@ LEARNED_WITHIN_S = 30.0
 
 WRITTEN_WITHIN_S = 60.0
 """How long it may take to write down what must outlive it: among thousands of objects, each in its turn."""
-
-CROWDS = {1000: 50}
-"""From so many nodes on, so many members are a crowd: own CPUs are predicted node by node."""
 
 
 def steady(cluster: Cluster) -> Finding:
@@ -55,8 +53,7 @@ def crowd(cluster: Cluster) -> Finding:
     as many as the burst are there.
     """
     room = sum(one.allocatable_milli for one in cluster.specs.values()) // (2 * max(load.CROWD_MILLI))
-    most = min((most for nodes, most in CROWDS.items() if cluster.plan.nodes >= nodes), default=cluster.plan.burst)
-    replicas = load.crowd(min(most, cluster.plan.burst, room), cluster.random)
+    replicas = load.crowd(min(cluster.plan.burst, room), cluster.random)
     return _at_once(cluster, "crowd", replicas)
 
 
@@ -89,34 +86,18 @@ def rolling_again(cluster: Cluster) -> Finding:
 
 def _rolled(cluster: Cluster, name: str) -> Finding:
     app = next(one.instance for one in cluster.pods if one.namespace == "wide")
-    running = [one for one in cluster.pods if one.instance == app]
-    revision = 1 + max(one.revision for one in running)
-    before = cluster.locality(running)
+    before = cluster.locality(one for one in cluster.pods if one.instance == app)
     begin, hidden = time.monotonic(), cluster.hidden
-    landings: list[Landing] = []
-    firsts = []
-    for service in app.app.services:
-        for index in range(service.replicas):
-            old = next(
-                one
-                for one in cluster.pods
-                if one.instance == app and one.service == service and one.revision < revision
-            )
-            new = Replica(app, service, revision, index)
-            was = cluster.kin_share(old)
-            landings += cluster.place([new])
-            cluster.end([old])
-            if index == 0:
-                firsts.append(cluster.kin_share(new) - was)
+    replaced = rolled(cluster, app)
     seconds = time.monotonic() - begin
+    landings = [one.landing for one in replaced]
     after = [one for one in cluster.pods if one.instance == app]
     finding = _finding(cluster, name, after, landings, seconds, hidden)
-    told = sum(one.kin > 0 for one in landings)
-    remark = (
-        f"locality before {before:.3f}; {sum(one > -0.01 for one in firsts)} of {len(firsts)} Deployments' first "
-        f"replacements as near their kin as the pod before; {told} of {len(landings)} promises named kin"
+    named = sum(one.kin > 0 for one in landings)
+    remark = f"locality before {before:.3f}; {told(replaced)}; {named} of {len(landings)} promises named kin"
+    return replace(
+        finding, remark=remark, figures={"before": before, "promises that named kin": named, **figures(replaced)}
     )
-    return replace(finding, remark=remark, figures={"before": before, "promises that named kin": told})
 
 
 def returning(cluster: Cluster) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from extender.cluster.planner import Plans
 from extender.cluster.pods import PodRow
 from extender.cluster.predict import Wanted
 from extender.cluster.seated import Seated
+from extender.cluster.sheet import Cut, Sheet
 from extender.cluster.spec import NOTHING, Spec, Specs
 from extender.cluster.steering import steered, vacant
 from extender.cluster.view import Assumption, NodeView, Refused, Report
@@ -27,6 +29,19 @@ class Sight:
     connected: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What a pod finds on the nodes that it may go to. kins: as each node's enforcer should weigh them.
+
+    near: by their place in the list the nodes that are not like most: with a seat of the pod itself, of its group or
+    of its kin, or planned for it.
+    """
+
+    cut: Cut
+    kins: list[Kin]
+    near: list[int]
+
+
 class Board:
     """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full."""
 
@@ -36,6 +51,7 @@ class Board:
         self.known = Known()
         self.specs: Specs = {}
         self.plans: Plans = {}
+        self._sheet = Sheet()
         self._views: dict[str, NodeView] = {}
         self._heard: dict[str, float] = {}
         self._connected: set[str] = set()
@@ -71,15 +87,23 @@ class Board:
         view = self._views.get(node)
         return None if view is None else Sight(view, now - self._heard[node], node in self._connected)
 
+    def glance(self, names: Sequence[str], want: Wanted, now: float) -> Glance:
+        kins = self.kins(names, want)
+        most = _commonest(kins)
+        seats = self.groups.nodes(want.group).keys() | {self.seated.node(want.pod.uid)}
+        near = [at for at, (name, kin) in enumerate(zip(names, kins, strict=True)) if kin is not most or name in seats]
+        return Glance(self._sheet.cut(names, now), kins, near)
+
     def connected(self, node: str, now: float) -> None:
         self._connected.add(node)
-        self._heard[node] = now
+        self.heard(node, now)
 
     def disconnected(self, node: str) -> None:
         self._connected.discard(node)
 
     def heard(self, node: str, now: float) -> None:
         self._heard[node] = now
+        self._sheet.heard(node, now)
 
     def reported(self, fresh: NodeView, report: Report, now: float) -> NodeView | Refused:
         """Applies a report to the view held of this node and session; a whole report to the given fresh one."""
@@ -90,11 +114,11 @@ class Board:
             after = fresh.heir_of(held).applied(report)
         if isinstance(after, Refused):
             return after
-        self._heard[after.name] = now
         for pod in held.assumed.keys() - after.assumed.keys() if held else ():
             del self._held[pod]
         self._held.update(after.assumed)
         self._swap(after)
+        self.heard(after.name, now)
         return after
 
     def held(self, pod: str) -> Assumption | None:
@@ -129,6 +153,7 @@ class Board:
         for node in nodes:
             view = self._views.pop(node, None)
             if view is not None:
+                self._sheet.drop(node)
                 self.groups.changed(node, view, None)
                 self.seated.changed(node, view, None)
                 for pod in view.assumed:
@@ -140,3 +165,12 @@ class Board:
         self.groups.changed(after.name, before, after)
         self.seated.changed(after.name, before, after)
         self._views[after.name] = after
+        self._sheet.put(after)
+
+
+def _commonest(kins: Sequence[Kin]) -> Kin | None:
+    """The value that most nodes share, if it is that of nodes without any kin."""
+    by_id = {id(kin): kin for kin in kins}
+    count = Counter(map(id, kins))
+    most = by_id[max(count, key=count.__getitem__)] if kins else None
+    return most if most is not None and not most.weights and not most.planned else None

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
+
+import numpy as np
 
 from extender.cluster.predict import Wanted
+from extender.cluster.sheet import Bools
+from extender.cluster.table import Floats
 from extender.cluster.view import DecisionRow, NodeView
 from placement.decide import Kin
 
@@ -30,15 +35,34 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One answer to /prioritize. at: on the cluster's clock.
+    """One answer to /prioritize. at: on the cluster's clock. names to ages: of each offered node, as `Row` has them.
 
     kin_hidden: the pod's group has members, and none of the nodes that they are on was among those to score.
     """
 
     want: Wanted
     at: float
-    rows: tuple[Row, ...]
+    names: Sequence[str]
+    views: Sequence[NodeView | None]
+    kins: Sequence[Kin]
+    scores: Sequence[int]
+    ages: Floats
     kin_hidden: bool = False
+
+    def row(self, at: int) -> Row:
+        return Row(self.names[at], self.views[at], self.kins[at], self.scores[at], float(self.ages[at]))
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Made when somebody asks: there may be thousands, and hundreds of offers are kept."""
+        return tuple(map(self.row, range(len(self.names))))
+
+    def foremost(self, live: Bools) -> Row | None:
+        """The first of the best live nodes; None when there is none."""
+        return self.row(int(np.where(live, self.scores, -1).argmax())) if live.any() else None
+
+    def best(self, count: int) -> list[Row]:
+        return [self.row(at) for at in nlargest(count, range(len(self.names)), key=self.scores.__getitem__)]
 
 
 class History:

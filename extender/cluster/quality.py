@@ -7,40 +7,25 @@ the kin's part is taken relative to the best of the offered nodes, and where non
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
 from extender.cluster.scoring import Weighed
+from extender.cluster.table import Floats
 from placement.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
 
 BEST = 10
 """kube-scheduler's MaxExtenderPriority."""
 
-FRESH = 0.25
-"""The share of the report timeout in which a report counts in full."""
 
-
-def age_factor(age: float, timeout: float) -> float:
-    """1 while fresh, then falling evenly to 0 at the timeout."""
-    fresh = timeout * FRESH
-    return min(1.0, max(0.0, (timeout - age) / (timeout - fresh)))
-
-
-def integer_scores(weighed: Sequence[Weighed], factors: Sequence[float]) -> list[int]:
+def integer_scores(weighed: Weighed, factors: Floats) -> list[int]:
     """In their order; factors: by age. Whoever is behind the best node in kin is behind it in points too."""
-    most = max((one.kin for one in weighed), default=0.0)
-    exact = [_stretched(one, most) * factor for one, factor in zip(weighed, factors, strict=True)]
-    points = [round(BEST * min(1.0, one)) for one in exact]
-    if not most:
-        return points
-    best = max(range(len(exact)), key=exact.__getitem__)
-    points[best] = max(points[best], 1)
-    behind = weighed[best].kin - 1e-9
-    return [
-        min(mine, points[best] - 1) if one.kin < behind else mine for mine, one in zip(points, weighed, strict=True)
-    ]
-
-
-def _stretched(one: Weighed, most: float) -> float:
-    if not most:
-        return one.score / (ROOM_SHARE + EMPTY_SHARE)
-    return one.score + KIN_SHARE * (one.kin / most - one.kin)
+    score, kin = weighed.score, weighed.kin
+    most = float(kin.max(initial=0.0))
+    stretched = score + KIN_SHARE * (kin / most - kin) if most else score / (ROOM_SHARE + EMPTY_SHARE)
+    exact = stretched * factors
+    points = np.rint(BEST * np.minimum(1.0, exact))
+    if most:
+        best = int(exact.argmax())
+        points[best] = max(points[best], 1.0)
+        points = np.where(kin < kin[best] - 1e-9, np.minimum(points, points[best] - 1), points)
+    return [*map(int, points.tolist())]

@@ -42,10 +42,10 @@ def members(picture: Picture) -> dict[str, list[Member]]:
     found: dict[str, list[Member]] = defaultdict(list)
     for one in picture.sights:
         reported = one.view.reported.seats
-        for key, seat in one.view.occupancy.seats.items():
-            workload = picture.workloads.get(seat.pod, "") if seat.opted_in else ""
+        for seat in one.view.members:
+            workload = picture.workloads.get(seat.pod, "")
             if group := seat.group or picture.groups.get(workload):
-                found[group].append(Member(one.view.name, seat, key not in reported))
+                found[group].append(Member(one.view.name, seat, seat.key not in reported))
     return dict(sorted(found.items()))
 
 

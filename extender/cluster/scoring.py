@@ -1,143 +1,154 @@
-"""Scores of many nodes at once: placement's objective over arrays where it is simple, decide() itself everywhere else.
-
-The simple and by far most common case is a pod that shares CPUs, is aligned as one, and finds a single NUMA node that
-holds it. There a node's score is its best NUMA node's, by the same terms and in the same order as placement.room ranks
-them. Whatever is special (own CPUs, hugepages, pressure, a demand for several NUMA nodes, a planned seat) is asked of
-decide().
-
-All NUMA nodes of all machines lie in one flat array, so that machines of any shape are weighed together.
-"""
+"""Scores of many nodes at once: over arrays where a single NUMA node will do (`single`), decide() itself elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from extender.cluster.board import Glance
 from extender.cluster.predict import Wanted, predict
+from extender.cluster.sheet import Bools
+from extender.cluster.single import Best, best, covered
 from extender.cluster.table import Floats
 from extender.cluster.view import NodeView
 from placement.decide import Kin
 from placement.kinship import peers_of, pulls
-from placement.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
-from placement.wishes import Pool
+from placement.scoring import KIN_SHARE
 
 REMEMBERED = 64
-"""Decisions remembered on one view."""
+"""Answers remembered on one view."""
 
-DIGITS = 9
-"""To which placement.room rounds before it compares."""
+NO_KIN = Kin()
+
+MOST_DECIDED = 500
+"""Nodes of one answer for which decide() is asked anew: some 0.15 s. It is needed for those that a pod would have to
+spread over NUMA nodes of; where they are more, the rest get no points this time, and are decided for the next pod.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A node's decision in numbers. score: 0 to 1, as Decision has it. kin: the kin's part of the score, 0 to 1."""
+    """Decisions in numbers, node by node. score: 0 to 1, as Decision has it. kin: the kin's part of the score, 0 to
+    1.
+    """
 
-    score: float
-    kin: float
-
-
-NOTHING = Weighed(0.0, 0.0)
-
-
-def weigh(views: Sequence[NodeView], want: Wanted, kins: Sequence[Kin]) -> list[Weighed]:
-    """Each node's, in their order; kins: as each node's enforcer would be told."""
-    if not _simple(want):
-        return [_decided(view, want, kin) for view, kin in zip(views, kins, strict=True)]
-    uid = want.pod.uid
-    many = [
-        at
-        for at, (view, kin) in enumerate(zip(views, kins, strict=True))
-        if view.table is not None
-        and uid not in view.pods
-        and not kin.planned
-        and (kin.room_milli or not want.opt_in.size)
-    ]
-    found: list[Weighed | None] = [None] * len(views)
-    if many:
-        results = _weighed([views[at] for at in many], want, [kins[at] for at in many])
-        for at, one in zip(many, results, strict=True):
-            found[at] = one
-    return [
-        one if one is not None else _decided(view, want, kin) for one, view, kin in zip(found, views, kins, strict=True)
-    ]
+    score: Floats
+    kin: Floats
 
 
-def _simple(want: Wanted) -> bool:
-    """Whether one NUMA node's free CPU and memory settle it."""
-    first = want.requests[0]
-    return (
-        want.alone_decides
-        and first.opt_in.pool is Pool.SHARED
-        and not first.opt_in.alone
-        and not first.devices
-        and not any(first.seat_demand.hugepages.values())
-    )
+def weigh(glance: Glance, want: Wanted, live: Bools) -> Weighed:
+    """Each node's, in the glance's order; 0 where it is not live."""
+    views, kins = glance.cut.views, glance.kins
+    found = _found(glance, want)
+    settled = found.sure & live
+    score, kin = np.where(settled, found.score, 0.0), np.where(settled, found.kin, 0.0)
+    left = MOST_DECIDED
+    for at in sorted(np.flatnonzero(live & ~settled).tolist(), key=lambda at: not kins[at].weights):
+        view = views[at]
+        if view is None:
+            continue
+        decided = _remembered(view, want, kins[at])
+        if decided is None and left > 0:
+            left -= 1
+            decided = _decided(view, want, kins[at])
+        if decided is not None:
+            score[at], kin[at] = decided
+    return Weighed(score, kin)
 
 
-def _decided(view: NodeView, want: Wanted, kin: Kin) -> Weighed:
-    """By decide() itself, which replicas of one workload share."""
+def holds(glance: Glance, want: Wanted) -> Bools:
+    """Where a single NUMA node holds the pod for certain; elsewhere it may still be so."""
+    return _found(glance, want).sure
+
+
+def _found(glance: Glance, want: Wanted) -> Best:
+    count = len(glance.kins)
+    if not covered(want):
+        return Best(np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.bool_))
+    rest = np.fromiter((one.room_milli for one in glance.kins), np.float64, count)
+    plain = _plain(glance, want, rest)
+    found = best(glance.cut.cells, want, _kin(glance, want, plain), rest)
+    return replace(found, sure=found.sure & plain)
+
+
+def _plain(glance: Glance, want: Wanted, rest: Floats) -> Bools:
+    """Where the arrays hold all that decide() would look at."""
+    plain: Bools = glance.cut.cells.keeps[:, 0] == 0
+    for at in glance.near:
+        view = glance.cut.views[at]
+        if view is not None:
+            kept = view.occupancy.directory.sized and view.occupancy.kept(view.machine, but=want.group)
+            plain[at] = not kept and not glance.kins[at].planned and want.pod.uid not in view.pods
+    return plain & (rest != 0) if want.opt_in.size else plain
+
+
+def _kin(glance: Glance, want: Wanted, plain: Bools) -> Floats:
+    """The kin share of each NUMA node of the plain nodes, as the cells have them. Nearly all nodes have no kin."""
+    share = np.zeros(glance.cut.cells.numa_node.shape)
+    for at in glance.near:
+        view, kin = glance.cut.views[at], glance.kins[at]
+        if view is not None and plain[at] and (kin.weights or want.group in view.group_seats):
+            rows = _shares(view, want, kin)
+            share[at, : len(rows)] = rows
+    return share
+
+
+def _shares(view: NodeView, want: Wanted, kin: Kin) -> Floats:
+    """Of each NUMA node of the view's table. What is on the node itself is remembered: newcomers find it alike."""
+    if view.table is None:
+        return np.zeros(0)
+    key = ("near", want.group, tuple(kin.weights.items()))
+    found: tuple[Floats, float] | None = view.memo.get(key)
+    if found is None:
+        peers = peers_of(view.occupancy, want.requests[0], kin)
+        pull = pulls(view.machine, peers, NO_KIN)
+        found = np.array([pull[int(one)] for one in view.table[0]]), sum(weight for _, weight in peers)
+        _remember(view, key, found)
+    near, here = found
+    return near * (here / (here + kin.elsewhere)) if here else near
+
+
+def _remember(view: NodeView, key: Hashable, found: object) -> None:
+    if len(view.memo) >= REMEMBERED:
+        view.memo.clear()
+    view.memo[key] = found
+
+
+def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float] | None:
+    """What decide() said of another replica of the same workload; None when it has to be asked."""
+    found: tuple[float, float] | None = view.memo.get(_key(view, want, kin))
+    return found
+
+
+def _decided(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
+    """Score and kin by decide() itself."""
+    found = _asked(view, want, kin)
+    if want.pod.uid not in view.pods:
+        _remember(view, _key(view, want, kin), found)
+    return found
+
+
+def _key(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
+    """Of pods that are decided alike there; a pod that the node has reported is like no other."""
     if want.pod.uid in view.pods:
-        return _asked(view, want, kin)
+        return want.pod.uid
     alone = not kin.weights and want.group not in view.group_seats
-    key = (
+    return (
         tuple((one.name, one.opt_in, one.demand, one.pod_demand) for one in want.requests),
         tuple(kin.weights.items()),
         0.0 if alone else kin.elsewhere,
         kin.planned,
         kin.room_milli,
     )
-    found: Weighed | None = view.memo.get(key)
-    if found is None:
-        if len(view.memo) >= REMEMBERED:
-            view.memo.clear()
-        found = view.memo[key] = _asked(view, want, kin)
-    return found
 
 
-def _asked(view: NodeView, want: Wanted, kin: Kin) -> Weighed:
+def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
-        return NOTHING
+        return 0.0, 0.0
     pull = pulls(view.machine, peers_of(view.occupancy, want.requests[0], kin), kin)
     sizes = {one: len(view.machine.node(one).cpus) for one in prediction.numa_nodes}
     near = sum(pull[one] * size for one, size in sizes.items()) / sum(sizes.values())
-    return Weighed(prediction.score, min(near, prediction.score / KIN_SHARE))
-
-
-def _weighed(views: Sequence[NodeView], want: Wanted, kins: Sequence[Kin]) -> list[Weighed | None]:
-    """None for a node where no single NUMA node will do. Views without a table must not be among them."""
-    tables = [view.table for view in views if view.table is not None]
-    request = want.requests[0]
-    need, memory = request.seat_demand.cpu_milli, request.seat_demand.memory
-    sizes = np.array([len(one) for one in tables])
-    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    numa_node, free, whole, used, account, real, seats = np.concatenate(tables).T
-    left = free - need
-    fits = ((left >= 0) | (need == 0)) & ((memory == 0) | ((account >= memory) & (real >= memory)))
-    kin = _kin(views, tables, want, kins)
-    rest = np.repeat(np.array([near.room_milli for near in kins], dtype=np.float64), sizes)
-    room = np.where((rest <= 0) | (left >= rest), 1.0, np.maximum(0.0, left / np.maximum(rest, 1.0)))
-    empty = np.maximum(0.0, np.minimum(left, whole - used) / whole)
-    segment = np.repeat(np.arange(len(tables)), sizes)
-    order = np.lexsort((numa_node, seats, *(-np.round(one, DIGITS) for one in (empty, room, kin)), ~fits, segment))
-    best = order[starts]
-    score = KIN_SHARE * kin[best] + ROOM_SHARE * room[best] + EMPTY_SHARE * empty[best]
-    return [
-        Weighed(one, near) if ok else None
-        for one, near, ok in zip(score.tolist(), kin[best].tolist(), fits[best].tolist(), strict=True)
-    ]
-
-
-def _kin(views: Sequence[NodeView], tables: Sequence[Floats], want: Wanted, kins: Sequence[Kin]) -> Floats:
-    """The kin share of each row of the tables."""
-    share = np.zeros(sum(map(len, tables)))
-    group, request, start = want.group, want.requests[0], 0
-    for view, rows, kin in zip(views, tables, kins, strict=True):
-        stop = start + len(rows)
-        if kin.weights or group in view.group_seats:
-            pull = pulls(view.machine, peers_of(view.occupancy, request, kin), kin)
-            share[start:stop] = [pull[int(one)] for one in rows[:, 0]]
-        start = stop
-    return share
+    return prediction.score, min(near, prediction.score / KIN_SHARE)

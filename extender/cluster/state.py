@@ -14,15 +14,16 @@ from typing import Any
 
 import structlog
 
-from extender.cluster.board import Board, Sight
+from extender.cluster.board import Board, Glance, Sight
 from extender.cluster.explain import explained
-from extender.cluster.history import History, Offer, Row
+from extender.cluster.history import History, Offer
 from extender.cluster.known import Known
 from extender.cluster.planner import Planner, Plans
 from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.cluster.predict import Prediction, Wanted, opt_ins, predict, wanted
-from extender.cluster.quality import age_factor, integer_scores
-from extender.cluster.scoring import weigh
+from extender.cluster.quality import integer_scores
+from extender.cluster.scoring import holds, weigh
+from extender.cluster.sheet import age_factor
 from extender.cluster.spec import Specs
 from extender.cluster.strict import Refusal, refusal
 from extender.cluster.view import Assumption, NodeView, Refused, Report
@@ -130,11 +131,14 @@ class Cluster:
             waiting = list(self._refused.values())
             if not waiting:
                 return ()
-            sight = self._board.sight(node, self.clock())
-            kins = [self._board.kins((node,), want)[0] for want in waiting]
-        if sight is None or not self._fresh(sight):
-            return ()
-        found = [want.pod for want, kin in zip(waiting, kins, strict=True) if not refusal(sight.view, want, kin)]
+            now = self.clock()
+            glances = [self._board.glance((node,), want, now) for want in waiting]
+        found = [
+            want.pod
+            for want, glance in zip(waiting, glances, strict=True)
+            for view in glance.cut.fresh(self.settings.report_timeout)
+            if view is not None and not refusal(view, want, glance.kins[0])
+        ]
         with self._lock:
             return tuple(pod for pod in found if self._refused.pop(pod.uid, None) is not None)
 
@@ -203,37 +207,32 @@ class Cluster:
         self.asked(want.pod)
         with self._lock:
             mine = self._board.held(uid)
-            sights, kin = self._seen_without(uid, want, names)
-        live = [at for at, sight in enumerate(sights) if sight and self.live(sight)]
-        weighed = weigh([sight.view for at in live if (sight := sights[at])], want, [kin[at] for at in live])
-        factors = [age_factor(sight.age, self.settings.report_timeout) for at in live if (sight := sights[at])]
-        scores = [0] * len(names)
-        for at, points in zip(live, integer_scores(weighed, factors), strict=True):
-            scores[at] = points
-        rows = tuple(
-            Row(name, sight.view if sight else None, near, score, sight.age if sight else 0.0)
-            for name, sight, near, score in zip(names, sights, kin, scores, strict=True)
-        )
-        hidden = kin[0].elsewhere > 0 and not any(one.kin for one in weighed) if kin else False
-        offer = Offer(want, self.clock(), rows, hidden)
-        best = max(live, key=lambda at: scores[at], default=None)
-        chosen = self._predicted(rows[best], want) if best is not None else None
+            glance = self._seen_without(uid, want, names)
+        cut, timeout = glance.cut, self.settings.report_timeout
+        live = cut.live(timeout)
+        weighed = weigh(glance, want, live)
+        scores = integer_scores(weighed, age_factor(cut.ages, timeout))
+        hidden = bool(names) and glance.kins[0].elsewhere > 0 and not weighed.kin.any()
+        offer = Offer(want, self.clock(), names, cut.views, glance.kins, scores, cut.ages, hidden)
+        best = offer.foremost(live)
+        chosen = predict(best.view.machine, best.view.occupancy, want, best.kin) if best and best.view else None
         with self._lock:
             self._history.offered(offer)
             if mine is not None and mine.bound:
                 self._board.hold(mine)
             elif best is not None and chosen is not None and chosen.fits:
-                self._hold(chosen, uid, rows[best].node, bound=False)
+                self._hold(chosen, uid, best.node, bound=False)
         return offer
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, Refusal]:
         """The offered nodes that can't align the pod, by fresh data; a node that is not known well is never refused."""
         with self._lock:
-            sights, kin = self._seen_without(want.pod.uid, want, names)
+            glance = self._seen_without(want.pod.uid, want, names)
+        views, held = glance.cut.fresh(self.settings.report_timeout), holds(glance, want).tolist()
         found = {
-            name: refusal(sight.view, want, near)
-            for name, sight, near in zip(names, sights, kin, strict=True)
-            if sight and self._fresh(sight)
+            name: refusal(view, want, near)
+            for name, view, near, fits in zip(names, views, glance.kins, held, strict=True)
+            if view is not None and not fits
         }
         refused = {name: one for name, one in found.items() if one is not None}
         with self._lock:
@@ -248,27 +247,20 @@ class Cluster:
         """The nodes on which evicting these pods (by uid) lets the pod in, or too little is known to say no."""
         names = list(victims)
         with self._lock:
-            sights, kin = self._seen_without(want.pod.uid, want, names)
+            glance = self._seen_without(want.pod.uid, want, names)
         return [
             name
-            for name, sight, near in zip(names, sights, kin, strict=True)
-            if not (sight and self._fresh(sight) and refusal(sight.view, want, near, victims[name]))
+            for name, view, near in zip(names, glance.cut.fresh(self.settings.report_timeout), glance.kins, strict=True)
+            if view is None or not refusal(view, want, near, victims[name])
         ]
 
-    def _fresh(self, sight: Sight) -> bool:
-        return self.live(sight) and age_factor(sight.age, self.settings.report_timeout) == 1.0
-
-    def _seen_without(self, uid: str, want: Wanted, names: Sequence[str]) -> tuple[list[Sight | None], list[Kin]]:
+    def _seen_without(self, uid: str, want: Wanted, names: Sequence[str]) -> Glance:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""
         now = self.clock()
         self._expired += self._board.expire(now)
         self._board.release(uid)
         self._board.seated.named(uid, want.pod.workload)
-        sights = [self._board.sight(name, now) for name in names]
-        return sights, self._board.kins(names, want)
-
-    def _predicted(self, row: Row, want: Wanted) -> Prediction | None:
-        return predict(row.view.machine, row.view.occupancy, want, row.kin) if row.view else None
+        return self._board.glance(names, want, now)
 
     def live(self, sight: Sight) -> bool:
         """Whether pods that start there now would be placed."""

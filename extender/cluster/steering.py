@@ -10,6 +10,7 @@ from extender.cluster.planner import Plans
 from extender.cluster.planning import Place
 from extender.cluster.predict import Wanted
 from extender.cluster.seated import Seated
+from extender.cluster.table import Cells
 from extender.cluster.view import NodeView
 from placement.cpuset import NumaSet
 from placement.decide import Kin
@@ -69,7 +70,8 @@ def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
     if view.table is None:
         return True
     demand = want.requests[0].seat_demand
-    found = (row for row in view.table.tolist() if row[0] == numa_node)
-    return any(
-        free >= demand.cpu_milli and min(account, real) >= demand.memory for _, free, _, _, account, real, _ in found
-    )
+    there = view.table[:, view.table[0] == numa_node]
+    if not there.size:
+        return False
+    columns = Cells(*there[:, 0])
+    return bool(columns.free >= demand.cpu_milli and min(columns.account, columns.real) >= demand.memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -132,16 +133,17 @@ class NodeView:
     @cached_property
     def group_seats(self) -> Mapping[str, int]:
         """How many seats each group has here, the assumed ones too."""
-        found: dict[str, int] = {}
-        for seat in self.occupancy.seats.values():
-            if seat.group:
-                found[seat.group] = found.get(seat.group, 0) + 1
-        return found
+        return Counter(seat.group for seat in self.members if seat.group)
 
     @cached_property
     def seated(self) -> frozenset[str]:
         """The uids of the opted-in pods that have a seat here, the assumed ones too."""
-        return frozenset(seat.pod for seat in self.occupancy.seats.values() if seat.opted_in)
+        return frozenset(seat.pod for seat in self.members)
+
+    @cached_property
+    def members(self) -> tuple[Seat, ...]:
+        """The seats of opted-in pods, the assumed ones too."""
+        return tuple(seat for seat in self.occupancy.seats.values() if seat.opted_in)
 
     @cached_property
     def pods(self) -> frozenset[str]:
@@ -176,13 +178,36 @@ class NodeView:
         return self if held is None else replace(self, assumed=held.assumed)
 
     def assuming(self, one: Assumption) -> NodeView:
-        return replace(self, assumed={**self.assumed, one.pod: one})
+        """With this too; in place of what was assumed of the same pod."""
+        before = self.without_assumed(one.pod)
+        seats = {seat.key: seat for seat in one.seats}
+        holdings = {holding.container: holding for holding in one.holdings}
+        return _assuming(before, {**before.assumed, one.pod: one}, seats, holdings)
 
     def without_assumed(self, pod: str) -> NodeView:
         """As if the pod had not been assumed here."""
-        if pod not in self.assumed:
+        gone = self.assumed.get(pod)
+        if gone is None:
             return self
-        return replace(self, assumed={key: one for key, one in self.assumed.items() if key != pod})
+        seats = {seat.key: self.reported.seats.get(seat.key) for seat in gone.seats}
+        holdings = {one.container: self.reported.holdings.get(one.container) for one in gone.holdings}
+        return _assuming(self, {key: one for key, one in self.assumed.items() if key != pod}, seats, holdings)
+
+
+def _assuming(
+    before: NodeView,
+    assumed: Mapping[str, Assumption],
+    seats: Mapping[str, Seat | None],
+    holdings: Mapping[str, Holding | None],
+) -> NodeView:
+    """With these assumptions; seats, holdings: what they change, None for what goes.
+
+    The occupancy is carried on, not made anew: in a burst one node has hundreds of assumptions.
+    """
+    after = replace(before, assumed=assumed)
+    if assumed:
+        after.__dict__["occupancy"] = before.occupancy.changed(seats=seats, holdings=holdings, checked=False)
+    return after
 
 
 def _after(before: Occupancy, report: Report) -> Occupancy:

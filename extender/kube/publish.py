@@ -14,7 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 import structlog
@@ -60,7 +62,7 @@ class Desired:
     def kind(self) -> str:
         return str(self.body["kind"])
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         text = json.dumps([self.body, self.status, self.learned, self.uid], sort_keys=True)
         return blake2b(text.encode(), digest_size=16).digest()
@@ -84,16 +86,19 @@ class Ledger:
     absent: dict[str, float] = field(default_factory=dict)
 
     def due(self, desired: Iterable[Desired | Unwanted], now: float) -> list[Desired | Unwanted]:
-        """What to apply or delete now, at most PER_ROUND; what is no longer desired is forgotten."""
+        """What to apply or delete now, at most PER_ROUND; what is no longer desired is forgotten.
+
+        The kinds take turns: what was learned of a few groups does not wait for the objects of thousands of nodes.
+        """
         wanted = {one.path: one for one in desired}
         self.applied = {path: digest for path, digest in self.applied.items() if path in wanted}
         self.aside = {path: until for path, until in self.aside.items() if path in wanted}
-        due = [
-            one
-            for one in wanted.values()
-            if self.aside.get(one.path, 0) <= now and (isinstance(one, Unwanted) or self._differs(one, now))
-        ]
-        return due[:PER_ROUND]
+        due: dict[str, list[Desired | Unwanted]] = {}
+        for one in wanted.values():
+            if self.aside.get(one.path, 0) <= now and (isinstance(one, Unwanted) or self._differs(one, now)):
+                due.setdefault(one.kind if isinstance(one, Desired) else "", []).append(one)
+        turns = chain.from_iterable(zip_longest(*due.values()))
+        return [*islice((one for one in turns if one is not None), PER_ROUND)]
 
     def _differs(self, one: Desired, now: float) -> bool:
         return self.absent.get(one.kind, 0) <= now and self.applied.get(one.path) != one.digest

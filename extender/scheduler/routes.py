@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from heapq import nlargest
 
 import msgspec
 import structlog
@@ -97,16 +96,16 @@ class Verbs:
         if want is None:
             return wire.prioritize_answer(asked.names, [0] * len(asked.names))
         offer = self._cluster.score(want, asked.names)
-        scores = [row.score for row in offer.rows]
         if offer.kin_hidden:
             self._metrics.kin_hidden.inc()
-            _log.warning("kin's nodes were not offered", pod=_named(asked.pod), group=want.group, nodes=len(scores))
-        best = nlargest(LOGGED_BEST, offer.rows, key=lambda row: row.score)
+            _log.warning(
+                "kin's nodes were not offered", pod=_named(asked.pod), group=want.group, nodes=len(asked.names)
+            )
         _log.info(
-            "scored", pod=_named(asked.pod), group=want.group, nodes=len(scores),
-            best={row.node: row.score for row in best},
+            "scored", pod=_named(asked.pod), group=want.group, nodes=len(asked.names),
+            best={row.node: row.score for row in offer.best(LOGGED_BEST)},
         )  # fmt: skip
-        return wire.prioritize_answer(asked.names, scores)
+        return wire.prioritize_answer(asked.names, offer.scores)
 
 
 def _named(pod: PodRow) -> str:

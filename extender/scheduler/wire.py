@@ -111,6 +111,11 @@ class _Node(msgspec.Struct):
     metadata: _Named
 
 
+class _HostPriority(msgspec.Struct, rename="pascal", gc=False):
+    host: str
+    score: int
+
+
 def arguments(body: bytes) -> Arguments:
     """The body of /filter and /prioritize; BadRequest when it is not one."""
     keys = _top(body)
@@ -161,7 +166,7 @@ def filter_answer(asked: Arguments, refusals: Refusals) -> bytes:
 
 def prioritize_answer(names: Iterable[str], scores: Iterable[int]) -> bytes:
     """The bare list of HostPriority; scores 0..10."""
-    return msgspec.json.encode([{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)])
+    return msgspec.json.encode([*map(_HostPriority, names, scores)])
 
 
 def preempt_answer(victims: Mapping[str, Victims]) -> bytes:

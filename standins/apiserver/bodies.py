@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,11 +26,7 @@ def applied_config(request: Request) -> dict[str, Any]:
     if not request.query.get("fieldManager"):
         message = "Required value: is required for apply patch"
         raise refusals.invalid_options("PatchOptions", message, "FieldValueRequired", message, "fieldManager")
-    try:
-        config = yaml.safe_load(request.body)
-    except yaml.YAMLError as bad:
-        why = str(bad).replace("\n", " ")
-        raise refusals.bad_request(f"error decoding YAML: error converting YAML to JSON: yaml: {why}") from bad
+    config = _json_or_yaml(request.body)
     kind = request.kind
     if (config.get("apiVersion"), config.get("kind")) != (kind.api_version, kind.kind):
         raise refusals.bad_request(f"invalid object type: {config.get('apiVersion')}, Kind={config.get('kind')}")
@@ -41,6 +39,17 @@ def applied_config(request: Request) -> dict[str, Any]:
         raise refusals.bad_request("metadata.managedFields must be nil")
     checked: dict[str, Any] = config
     return checked
+
+
+def _json_or_yaml(body: bytes) -> Any:
+    """JSON is YAML too, and what clients send; PyYAML takes a hundred times as long to read it."""
+    with suppress(ValueError):
+        return json.loads(body)
+    try:
+        return yaml.safe_load(body)
+    except yaml.YAMLError as bad:
+        why = str(bad).replace("\n", " ")
+        raise refusals.bad_request(f"error decoding YAML: error converting YAML to JSON: yaml: {why}") from bad
 
 
 def whole_object(request: Request) -> dict[str, Any]:

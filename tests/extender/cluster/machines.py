@@ -10,25 +10,38 @@ from extender.cluster.view import NodeView
 from placement.cpuset import CpuSet, NumaSet
 from placement.demand import Demand
 from placement.live import Live
-from placement.occupancy import Occupancy, Seat
+from placement.occupancy import Holding, Occupancy, Seat
 from placement.topology import Machine, NumaNode
 
 GIB = 1 << 30
 
 
 def pod(
-    uid: str = "new", *, group: str = "shop", cpu: str = "500m", memory: str = "1Gi", node: str = "", **keys: str
+    uid: str = "new",
+    *,
+    group: str = "shop",
+    cpu: str = "500m",
+    memory: str = "1Gi",
+    node: str = "",
+    beside: tuple[ContainerRow, ...] = (),
+    **keys: str,
 ) -> PodRow:
-    """keys: further annotations, `policy="restricted"` for policy.numakin.io."""
+    """beside: containers before its own. keys: further annotations, `policy="restricted"` for policy.numakin.io."""
     annotations = {"group.numakin.io": group} if group else {}
     return PodRow(
         uid=uid,
         namespace="default",
         name=uid,
         node=node,
-        annotations={**annotations, **{f"{key}.numakin.io": value for key, value in keys.items()}},
-        containers=(ContainerRow("main", {"cpu": cpu, "memory": memory}, {"memory": memory}),),
+        annotations={**annotations, **{_key(key): value for key, value in keys.items()}},
+        containers=(*beside, ContainerRow("main", {"cpu": cpu, "memory": memory}, {"memory": memory})),
     )
+
+
+def _key(name: str) -> str:
+    """`cpus_of_main` is cpus.numakin.io/container.main."""
+    key, _, container = name.partition("_of_")
+    return f"{key}.numakin.io/container.{container}" if container else f"{key}.numakin.io"
 
 
 def want(*arguments: str, **keys: str) -> Wanted:
@@ -39,9 +52,9 @@ def want(*arguments: str, **keys: str) -> Wanted:
 
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
-    """One to five NUMA nodes, some without CPUs, some without memory, any distances."""
+    """One to five NUMA nodes, some without CPUs, some without memory, any distances, cores of one or two CPUs."""
     count = draw(st.integers(1, 5))
-    cpus = draw(st.lists(st.sampled_from([0, 1, 2, 4]), min_size=count, max_size=count).filter(any))
+    cpus = draw(st.lists(st.sampled_from([0, 1, 2, 4, 6]), min_size=count, max_size=count).filter(any))
     memory = draw(st.lists(st.sampled_from([0, 1, 4, 16]), min_size=count, max_size=count))
     distances = {one: {one: 10} for one in range(count)}
     for a in range(count):
@@ -51,7 +64,10 @@ def machines(draw: st.DrawFn) -> Machine:
     for one in range(count):
         nodes.append(NumaNode(one, CpuSet.of(range(first, first + cpus[one])), memory[one] * GIB, distances[one]))
         first += cpus[one]
-    return Machine(tuple(nodes), cores=tuple(CpuSet.of((cpu,)) for cpu in range(first)))
+    size = draw(st.sampled_from([1, 2]))
+    return Machine(
+        tuple(nodes), cores=tuple(CpuSet.of(range(at, min(first, at + size))) for at in range(0, first, size))
+    )
 
 
 @st.composite
@@ -64,10 +80,22 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
         homes = NumaSet.of(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2)))
         group = draw(st.sampled_from(["default/shop", "default/other", ""]))
         demand = Demand(draw(st.sampled_from([0, 500, 1500])), draw(st.sampled_from([0, GIB])))
-        seats[key] = Seat(key, key, group, homes, demand)
+        size = draw(st.sampled_from([0, 0, 0, 1, 5]))
+        seats[key] = Seat(key, key, group, homes, demand, size=size)
+    holdings, free = {}, machine.cpus
+    for key, seat in seats.items():
+        here = machine.cpus_of(seat.numa_nodes & machine.cpu_nodes)
+        own = CpuSet.of(draw(st.sets(st.sampled_from([*here & free]), max_size=2))) if here & free else CpuSet()
+        kind = draw(st.sampled_from(["own", "pool", "none"]))
+        if kind == "own" and own:
+            free -= own
+            holdings[f"{key}/c"] = Holding(f"{key}/c", "main", key, key, own, exclusive=own)
+        elif kind == "pool" and here:
+            holdings[f"{key}/c"] = Holding(f"{key}/c", "main", key, key, here)
     chosen = st.sampled_from(ids)
     occupancy = Occupancy(
         seats=seats,
+        holdings=holdings,
         live=Live(
             free_memory=draw(st.dictionaries(chosen, st.sampled_from([0, GIB, 8 * GIB]), max_size=2)),
             used_cpu=draw(st.dictionaries(chosen, st.sampled_from([0, 900]), max_size=2)),

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.cluster.quality import age_factor, integer_scores
+from extender.cluster.quality import integer_scores
 from extender.cluster.scoring import Weighed
+from extender.cluster.sheet import age_factor
 
-WEIGHED = st.builds(lambda kin, rest: Weighed(0.7 * kin + 0.3 * rest, kin), st.floats(0, 1), st.floats(0, 1))
+RATED = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda one: (0.7 * one[0] + 0.3 * one[1], one[0]))
+"""A node's score, and its kin."""
+
+
+def points(rows, factors=1.0):
+    """rows: (score, kin) of each node."""
+    scores, kins = np.array([*rows], dtype=float).reshape(-1, 2).T
+    return integer_scores(Weighed(scores, kins), np.broadcast_to(factors, len(scores)))
 
 
 def test_a_share_of_the_kin_counts_in_full_where_nobody_has_more():
     """A group over three nodes: the one with the largest part gets all the points."""
-    spread = [Weighed(0.7 * kin + 0.3, kin) for kin in (0.5, 0.3, 0.2, 0.0)]
-    assert integer_scores(spread, [1.0] * 4) == [10, 7, 6, 3]
+    assert points((0.7 * kin + 0.3, kin) for kin in (0.5, 0.3, 0.2, 0.0)) == [10, 7, 6, 3]
 
 
 def test_without_kin_room_and_emptiness_have_the_whole_range():
-    assert integer_scores([Weighed(0.3, 0), Weighed(0.25, 0), Weighed(0.1, 0)], [1.0] * 3) == [10, 8, 3]
+    assert points([(0.3, 0), (0.25, 0), (0.1, 0)]) == [10, 8, 3]
 
 
 def test_a_little_more_kin_is_at_least_a_point_more():
-    near = [Weighed(0.7 * 0.50 + 0.28, 0.50), Weighed(0.7 * 0.49 + 0.28, 0.49)]
-    best, other = integer_scores(near, [1.0, 1.0])
+    best, other = points([(0.7 * 0.50 + 0.28, 0.50), (0.7 * 0.49 + 0.28, 0.49)])
     assert best == other + 1
 
 
 def test_equal_nodes_get_equal_points():
-    assert len(set(integer_scores([Weighed(0.5, 0.3)] * 5, [1.0] * 5))) == 1
+    assert len(set(points([(0.5, 0.3)] * 5))) == 1
 
 
-@given(st.lists(st.tuples(WEIGHED, st.floats(0, 1)), max_size=8))
+@given(st.lists(st.tuples(RATED, st.floats(0, 1)), max_size=8))
 def test_scores_are_integers_from_0_to_10(rows):
-    scores = integer_scores([one for one, _ in rows], [factor for _, factor in rows])
+    scores = points([one for one, _ in rows], [factor for _, factor in rows])
     assert all(type(one) is int and 0 <= one <= 10 for one in scores)
 
 

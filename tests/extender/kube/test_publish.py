@@ -8,7 +8,11 @@ import pytest
 from extender.kube import publish
 from extender.kube.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.api import MERGE_PATCH, Api, Unreachable
-from extender.kube.publish import Desired, Publisher, Unwanted
+from extender.kube.nrt import topology
+from extender.kube.publish import Desired, Ledger, Publisher, Unwanted
+from placement.cpuset import CpuSet
+from placement.occupancy import Occupancy
+from placement.topology import Machine, NumaNode
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut
 from tests.manifests.rendered import files, one
@@ -229,3 +233,11 @@ def test_the_fullest_status_fits_into_etcd(server, wanted):
     assert (found["edgeCount"], len(found["edges"])) == (600, 100)
     assert found["edges"][0]["bytesPerSecond"] == 599
     assert len(json.dumps(found)) < 1_000_000
+
+
+def test_a_group_does_not_wait_for_the_objects_of_thousands_of_nodes():
+    node = Machine((NumaNode(0, CpuSet.of((0,)), 1 << 30, {0: 10}),))
+    nodes = [topology(f"n{at}", node, Occupancy()) for at in range(1000)]
+    due = Ledger().due([*nodes, affinity_group(CART)], now=0.0)
+    assert len(due) == publish.PER_ROUND
+    assert [one.kind for one in due[:3]] == ["NodeResourceTopology", "AffinityGroup", "NodeResourceTopology"]
