@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from extender.cluster.table import Cells
 from extender.cluster.view import NodeView
 from placement.known import Room, Weights, Workload, problem_of
 from placement.partition import Problem, State
@@ -113,7 +114,10 @@ def roomiest(
 
 def _free(view: NodeView, kept: Mapping[Place, Room]) -> list[float]:
     """Thousandths of a CPU that nobody counts on, by NUMA node; none where pressure or the like makes it special."""
-    rows = [] if view.table is None else view.table[:, :2].tolist()
+    columns = Cells(*view.table) if view.table is not None else None
+    if columns is None or columns.keeps.any():
+        return []
+    rows = zip(columns.numa_node.tolist(), columns.free.tolist(), strict=True)
     return [max(0.0, free - kept.get(Place(view.name, int(one)), NOTHING)[0]) for one, free in rows]
 
 
