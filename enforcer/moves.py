@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from enforcer.planner import Situation
 from placement.cpuset import NumaSet
+from placement.known import Workload
 from placement.occupancy import Occupancy
 from placement.rebalance import Relocation, relocations
 from placement.topology import Machine
@@ -42,15 +43,18 @@ class Rested:
 
 
 def moves(machine: Machine, situation: Situation, budget: int) -> local.Moves:
-    """The best steps now, with at most `budget` members."""
+    """The best steps now, with at most `budget` members. Each pod counts by what it says itself, not by its workload:
+    who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
+    """
     occupancy = situation.occupancy
-    members = {key: seat.workload for key, seat in occupancy.seats.items() if seat.workload}
+    talking = {pod for pair, weight in situation.talk.items() if weight > 0 for pod in pair}
+    pods = {pod: occupancy.seats[pod] for pod in talking & occupancy.seats.keys()}
     steps = relocations(
         machine,
         occupancy,
-        members,
-        situation.workloads,
-        situation.weights,
+        {pod: pod for pod in pods},
+        [Workload(pod, seat.demand, 1) for pod, seat in pods.items()],
+        situation.talk,
         movable=situation.movable,
         budget=budget if situation.movable else 0,
     )

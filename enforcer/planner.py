@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from enforcer.log import Log
 from placement.known import Weights, Workload
@@ -24,11 +24,14 @@ happens meanwhile is planned at once.
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a plan is made of. weights: of pairs of workloads. movable: keys of the seats that may move."""
+    """What a plan is made of. weights: of pairs of workloads. talk: of pairs of pods. movable: keys of the seats that
+    may move.
+    """
 
     occupancy: Occupancy
     workloads: Sequence[Workload]
     weights: Weights
+    talk: Weights = field(default_factory=dict)
     movable: frozenset[str] = frozenset()
 
 

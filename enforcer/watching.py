@@ -148,9 +148,9 @@ class Watching:
         self._tally.add(ours, now)
         self._deltas.add(ours)
         graph = self._tally.graph(now)
-        between = graph.rolled_up(self._roster.workloads).weights()
-        self._outlets.kin(learned.kin_table(kinship.learned(graph.weights(), between, self._roster)))
-        self._plan(between)
+        talk, between = graph.weights(), graph.rolled_up(self._roster.workloads).weights()
+        self._outlets.kin(learned.kin_table(kinship.learned(talk, between, self._roster)))
+        self._plan(talk, between)
         self._tell(window, collector)
         number = self._kept[-1][0] + 1 if self._kept else 1
         self._kept.append((number, window))
@@ -164,11 +164,11 @@ class Watching:
             self.view.lost_bytes + window.lost_bytes,
         )
 
-    def _plan(self, between: Weights) -> None:
+    def _plan(self, talk: Weights, between: Weights) -> None:
         occupancy = self._outlets.occupancy()
         self._roster = self._roster.over_a_window(occupancy)
         movable = self._rested.movable(occupancy, wishes_of(self._containers.values()))
-        self._planner.consider(Situation(occupancy, self._roster.expected(between), between, movable))
+        self._planner.consider(Situation(occupancy, self._roster.expected(between), between, talk, movable))
 
     def _tell(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)
