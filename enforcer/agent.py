@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from enforcer import pods
 from enforcer.accounts import Accounts, names
+from enforcer.adoption import owner_of
 from enforcer.equipment import Equipment
 from enforcer.learned import Learned
 from enforcer.live import notable
@@ -290,28 +291,17 @@ class Agent:
         if request is None:
             self._note_foreign(pod, container)
             return None
-        machine = self._node.machine
-        now = self._node.cpuset_now(container.linux.cgroups_path)
-        cpus, mems = now if now is not None else _told_cpuset(container)
-        if not cpus or (cpus == machine.cpus and not pods.is_ours(container)) or not cpus <= machine.cpus:
-            return request
-        homes = machine.nodes_of(cpus)
-        if cpus == machine.cpus and len(homes) > 1:
-            return request
-        if (
-            not pods.is_ours(container)
-            and cpus != machine.cpus_of(homes) - self.occupancy.exclusive - self._node.reserved
-        ):
-            self._stand_aside(pod, container, pods.Claim(str(cpus), str(mems)))
+        now = self._node.cpuset_now(container.linux.cgroups_path) or pods.told_cpuset(container)
+        found = owner_of(self.machine, self.occupancy, request, container, now)
+        if isinstance(found, pods.Claim):
+            self._stand_aside(pod, container, found)
             return None
-        exclusive = cpus if request.opt_in.cpus != "shared" else CpuSet()
-        if not exclusive.isdisjoint(self.occupancy.exclusive):
+        if found is None:
             return request
-        bound = NumaSet() if mems == machine.mems and len(homes) < len(machine.cpu_nodes) else mems
-        self.occupancy = self.occupancy.seated(request.seat(homes)).held(
-            Holding(container.id, container.name, pod.uid, request.seat_key, cpus, bound, exclusive)
-        )
-        log.info("container found pinned", **names(pod, container), numa_nodes=homes, cpus=cpus, mems=mems)
+        holding = found.holding
+        self.occupancy = self.occupancy.seated(request.seat(found.homes)).held(holding)
+        where = {"numa_nodes": found.homes, "cpus": holding.cpus, "mems": holding.mems}
+        log.info("container found pinned", **names(pod, container), **where)
         return None
 
     def _note_foreign(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim | None = None) -> None:
@@ -319,7 +309,7 @@ class Agent:
         operator's rule. claim: somebody else sets its CPUs, so that not even that happens.
         """
         demand = pods.demand_of(container.linux.resources)
-        told = _claimed(claim) if claim is not None else _told_cpuset(container)[0]
+        told = claim.cpuset if claim is not None else pods.told_cpuset(container)[0]
         homes = (self._node.machine.nodes_of(told) if told else NumaSet()) or self._node.machine.cpu_nodes
         # What it really uses of memory and hugepages is missing from what is free.
         seat = Seat(container.id, pod.uid, "", homes, replace(demand, memory=0, hugepages={}))
@@ -357,13 +347,3 @@ class Agent:
                 self.occupancy = self.occupancy.held(replace(holding, cpus=cpus))
             updates.append(pods.update(container, cpus, NumaSet()))
         return updates
-
-
-def _claimed(claim: pods.Claim) -> CpuSet:
-    cpuset = pods.cpuset_of(claim.cpus, claim.mems)
-    return cpuset[0] if cpuset is not None else CpuSet()
-
-
-def _told_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
-    cpu = container.linux.resources.cpu
-    return pods.cpuset_of(cpu.cpus, cpu.mems) or (CpuSet(), NumaSet())

@@ -36,6 +36,12 @@ class Claim:
     cpus: str
     mems: str
 
+    @property
+    def cpuset(self) -> CpuSet:
+        """Its CPUs; none where they are not a list of ids."""
+        found = cpuset_of(self.cpus, self.mems)
+        return found[0] if found is not None else CpuSet()
+
 
 def request_of(
     pod: nri.PodSandbox, container: nri.Container, told: Demand | None, pod_told: Demand | None
@@ -115,6 +121,12 @@ def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
         return CpuSet.parse(cpus), NumaSet.parse(mems)
     except PlacementError:
         return None
+
+
+def told_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
+    """As the runtime tells it; empty where it tells none."""
+    cpu = container.linux.resources.cpu
+    return cpuset_of(cpu.cpus, cpu.mems) or (CpuSet(), NumaSet())
 
 
 def adjustment(cpus: CpuSet, mems: NumaSet) -> nri.ContainerAdjustment:
