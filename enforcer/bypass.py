@@ -193,7 +193,7 @@ class Bypass:
         self._missing = missing
 
     def _carry_out(self, updates: Updates, on_answer: OnAnswer) -> None:
-        """A release: written at once, whether the runtime is there or not."""
+        """A release, or moves: written at once, whether the runtime is there or not."""
         self._want(updates)
         refused = self._write_due()
         on_answer(UpdateAnswer(tuple(one for one in updates if one.container_id in refused)))
