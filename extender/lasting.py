@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from extender.cluster.known import Known
 from extender.cluster.learned import NOTHING, Learned, read, written
 from extender.kube.grouprows import GroupChanges, GroupRow
-from placement.traffic import Costs, Rate
+from placement.traffic import Costs, Key, Rate
 
 REWRITE_S = 60.0
 """Between two texts of one group: what is lost with all replicas at once when none can end in peace."""
 
 NOTABLE = 0.1
-"""A text is written anew when so much of the group's traffic differs from what was written last. Rates never stand
-still: else every object would be written each minute.
+"""A text is written anew when it lacks an edge or a member, or when so much of the group's traffic differs from what
+was written last. Rates never stand still: else every object would be written each minute.
 """
 
 KEPT = 4
@@ -31,7 +31,9 @@ KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a group's object says, or is to say. at: seconds, monotonic."""
+    """What a group's object says, or is to say. learned: what the text was made of, also what its bound cut off, which
+    is no news the next minute. at: seconds, monotonic.
+    """
 
     text: str
     learned: Learned
@@ -57,6 +59,8 @@ class Lasting:
         self._restored = 0
         self._taken: dict[str, tuple[str, ...]] = {}
         self._texts: dict[str, Text] = {}
+        # The edges of each group when it was last looked at, also of one that nobody speaks for any more.
+        self._own: dict[str, Collection[Key]] = {}
         self.current = False
         """Whether all that is at the API server was part of what is known when `texts` was last asked."""
 
@@ -71,7 +75,8 @@ class Lasting:
                 self._take_in()
 
     def texts(self, *, last: bool = False) -> Mapping[str, Text]:
-        """By group, NAMESPACE/NAME, what its object should say; a group without one is left as it is.
+        """By group, NAMESPACE/NAME, what its object should say; a group without one is left as it is. One that nobody
+        speaks for any more is given as long as its object, if it still has one, says something else.
 
         None are given before what is at the API server was read and is part of what is known. last: nobody will ask
         again, so that what is new is not kept back for its minute.
@@ -83,11 +88,27 @@ class Lasting:
             self.current = self._synced and known.restored >= self._restored
             if not self.current:
                 return {}
-            now, lasting = self._clock(), known.lasting()
-            here = {row.group for row in self._there.values()} | lasting.keys()
+            lasting = known.lasting()
+            there = {row.group: row.learned for row in self._there.values()}
+            here = there.keys() | lasting.keys()
             self._taken = {group: texts for group, texts in self._taken.items() if group in here}
-            self._texts = {group: self._text(group, one, known, now, last=last) for group, one in lasting.items()}
-            return dict(self._texts)
+            self._renew(known, lasting, last=last)
+            return {
+                group: one
+                for group, one in self._texts.items()
+                if group in lasting or one.text != there.get(group, one.text)
+            }
+
+    def _renew(self, known: Known, lasting: Mapping[str, Learned], *, last: bool) -> None:
+        now = self._clock()
+        groups = self._own.keys() | lasting.keys()
+        whole = {group: _with_resting(lasting.get(group, NOTHING), self._own.get(group, ()), known) for group in groups}
+        self._own = {group: one.edges.keys() for group, one in whole.items() if one.edges}
+        self._texts = {
+            group: self._text(group, one, known.graph.costs, now, last=last)
+            for group, one in whole.items()
+            if one.edges or group in lasting
+        }
 
     def _take_in(self) -> None:
         """Whatever is there and is not ours."""
@@ -96,26 +117,28 @@ class Lasting:
                 self._note(row.group, row.learned)
                 self._restored += 1
                 self._restore(row.group, row.learned)
-                self._texts[row.group] = Text(row.learned, read(row.learned, row.group), self._clock())
+                learned = read(row.learned, row.group)
+                self._texts[row.group] = Text(row.learned, learned, self._clock())
+                self._own[row.group] = {*self._own.get(row.group, ()), *learned.edges}
 
     def _note(self, group: str, text: str) -> None:
         self._taken[group] = (*self._taken.get(group, ()), text)[-KEPT:]
 
-    def _text(self, group: str, learned: Learned, known: Known, now: float, *, last: bool) -> Text:
+    def _text(self, group: str, whole: Learned, costs: Costs, now: float, *, last: bool) -> Text:
         before = self._texts.get(group)
-        whole = _with_resting(learned, before.learned if before else NOTHING, known)
-        costs = known.graph.costs
         due = last or before is None or not before.text or now - before.at >= REWRITE_S
         if before is not None and not (due and notable(before.learned, whole, costs)):
             return before
         text = written(whole, costs)
         self._note(group, text)
-        return Text(text, read(text, group), now)
+        return Text(text, whole, now)
 
 
 def notable(before: Learned, after: Learned, costs: Costs) -> bool:
-    """Whether so much has changed that it is worth writing."""
-    if before.members != after.members:
+    """Whether so much has changed that it is worth writing. A new edge always is, however light: it may be all that is
+    known of a workload.
+    """
+    if before.members != after.members or after.edges.keys() - before.edges.keys():
         return True
     nothing = Rate(0.0, 0.0)
     weights = [
@@ -125,13 +148,13 @@ def notable(before: Learned, after: Learned, costs: Costs) -> bool:
     return sum(abs(one - other) for one, other in weights) > NOTABLE * sum(one for one, _ in weights)
 
 
-def _with_resting(learned: Learned, before: Learned, known: Known) -> Learned:
-    """With what was written of the group before and is still remembered, though nobody who runs says that group now:
-    workloads that are scaled to nothing.
+def _with_resting(learned: Learned, before: Collection[Key], known: Known) -> Learned:
+    """With the edges that were the group's before and are still remembered, though nobody who runs says that group now:
+    of workloads that are scaled to nothing.
     """
     resting = {
         key: rate
-        for key in before.edges
+        for key in before
         if (rate := known.graph.edges.get(key)) is not None
         and not known.group_of(key.source)
         and not known.group_of(key.target)

@@ -31,8 +31,10 @@ class World:
 
     def learns(self, *edges: Key, size: float = 1000.0, said: dict[str, str] = SAID) -> None:
         """Takes in what it was given, and is seen to know these edges."""
-        graph = Graph(dict.fromkeys(edges, Rate(size, 10.0)), COSTS)
-        self.known = Known(graph, said=said, restored=len(self.given))
+        self.sees(dict.fromkeys(edges, Rate(size, 10.0)), said)
+
+    def sees(self, rates: dict[Key, Rate], said: dict[str, str] = SAID) -> None:
+        self.known = Known(Graph(rates, COSTS), said=said, restored=len(self.given))
 
     def there(self, learned: str, *, whole: bool = False) -> None:
         """What the object says at the API server."""
@@ -106,6 +108,27 @@ def test_what_hardly_changes_is_not_written_again_and_what_does_at_most_once_a_m
     assert world.written() == second
 
 
+def test_a_new_edge_is_written_within_the_minute_however_light_it_is(world):
+    world.lasting.changed(GroupChanges(whole=True))
+    world.learns(EDGE, size=1e9)
+    world.written()
+    world.sees({EDGE: Rate(1e9, 10.0), OTHER: Rate(1.0, 1.0)})
+    assert read(world.written(), "").edges.keys() == {EDGE}
+    world.now += REWRITE_S
+    assert read(world.written(), "").edges.keys() == {EDGE, OTHER}
+
+
+def test_what_a_texts_bound_cuts_off_is_no_news_each_minute(world):
+    world.lasting.changed(GroupChanges(whole=True))
+    many = [Key(CART, f"shop/Deployment/{number:0200}", "tcp") for number in range(400)]
+    world.learns(*many, size=1e6)
+    first = world.written()
+    assert 0 < len(read(first, "").edges) < len(many)
+    world.now += REWRITE_S
+    world.learns(*many, size=1.05e6)
+    assert world.written() == first
+
+
 def test_at_the_end_nothing_is_kept_back(world):
     world.lasting.changed(GroupChanges(whole=True))
     world.learns(EDGE, size=1e6)
@@ -140,6 +163,41 @@ def test_edges_between_workloads_that_rest_stay_with_their_group(world):
     assert read(world.written(), "").edges.keys() == {third, OTHER}
 
 
+def test_edges_that_rest_outlive_a_return_in_parts(world):
+    """A group is scaled to nothing, and the first of its workloads comes back."""
+    third = Key(CART, CACHE, "tcp")
+    world.lasting.changed(GroupChanges(whole=True))
+    world.learns(third, OTHER)
+    world.there(world.written())
+    world.learns(third, OTHER, said={})
+    assert world.written() is None
+    world.learns(third, OTHER, said={CART: "shop/web"})
+    assert read(world.written(), "").edges.keys() == {third, OTHER}
+
+
+def test_what_a_group_taught_in_its_last_minute_is_written_when_nobody_speaks_for_it_any_more(world):
+    world.lasting.changed(GroupChanges(whole=True))
+    world.learns(EDGE)
+    world.there(world.written())
+    world.learns(EDGE, OTHER)
+    assert read(world.written(), "").edges.keys() == {EDGE}
+    world.learns(EDGE, OTHER, said={})
+    world.now += REWRITE_S
+    text = world.written()
+    assert read(text, "").edges.keys() == {EDGE, OTHER}
+    world.there(text)
+    assert world.written() is None
+
+
+def test_a_group_that_nobody_speaks_for_gets_no_object_anew(world):
+    world.lasting.changed(GroupChanges(whole=True))
+    world.learns(EDGE)
+    assert world.written()
+    world.learns(EDGE, OTHER, said={})
+    world.now += REWRITE_S
+    assert world.written() is None
+
+
 def test_a_group_that_nobody_speaks_for_is_left_as_it_is(world):
     world.there(text(EDGE), whole=True)
     world.learns(EDGE, said={})
@@ -160,9 +218,10 @@ def test_an_object_that_is_gone_is_written_anew(world):
         (Learned(), Learned(), False),
         (Learned(), Learned((CART,)), True),
         (Learned(), Learned((), {EDGE: Rate(1, 1)}), True),
+        (Learned((), {EDGE: Rate(1e6, 1)}), Learned((), {EDGE: Rate(1e6, 1), OTHER: Rate(1, 1)}), True),
         (Learned((), {EDGE: Rate(1e6, 1)}), Learned(), True),
         (Learned((), {EDGE: Rate(1e6, 1)}), Learned((), {EDGE: Rate(1.01e6, 1)}), False),
     ],
 )
-def test_a_tenth_of_a_groups_traffic_is_worth_writing(before, after, worth_writing):
+def test_a_tenth_of_a_groups_traffic_and_each_new_edge_is_worth_writing(before, after, worth_writing):
     assert notable(before, after, COSTS) is worth_writing
