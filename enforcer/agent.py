@@ -125,10 +125,10 @@ class Agent:
             return None, []
         self._refresh_memory()
         decision = self._commit(pod, container, request, "create")
-        updates = self._updates(decision.updates) + self.moving.waiting()
+        updates = self.moving.along(self._updates(decision.updates), but=container.id)
         if not decision.cpus and not decision.mems:
             return None, updates
-        adjust = pods.adjustment(decision.cpus, decision.mems)
+        adjust = pods.adjustment(self.occupancy.holdings[container.id].cpus, decision.mems)
         if decision.memory_policy is not None and self.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
         return adjust, updates
@@ -193,7 +193,7 @@ class Agent:
         if self.occupancy is before:
             return []
         log.debug("container stopped", **names(pod, container))
-        return self.settle() + self.moving.waiting()
+        return self.moving.along(self.settle())
 
     def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """For a runtime that never said Stop."""

@@ -33,8 +33,17 @@ class Moving:
         """The next answer about a member takes these along; they replace those that still wait."""
         self._steps = steps
 
-    def waiting(self) -> list[nri.ContainerUpdate]:
-        """What waits, for an answer that must not be lost by a mistake in a move."""
+    def along(self, updates: list[nri.ContainerUpdate], but: str = "") -> list[nri.ContainerUpdate]:
+        """An answer's updates with what waits, which must not cost the answer: one for each container, since a runtime
+        takes a second one for a conflict, and none for `but`, which is being created.
+        """
+        merged: dict[str, nri.ContainerUpdate] = {}
+        for one in (*updates, *self._waiting()):
+            if one.container_id != but:
+                merged.setdefault(one.container_id, nri.ContainerUpdate()).MergeFrom(one)
+        return list(merged.values())
+
+    def _waiting(self) -> list[nri.ContainerUpdate]:
         steps, self._steps = self._steps, ()
         try:
             return [update for step in steps for update in self.make(step)]

@@ -7,6 +7,7 @@ import pytest
 from enforcer.learned import kin_table
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
 from tests.enforcer.test_agent import GIB, World, container, member, pod, world
 
 __all__ = ["world"]
@@ -144,6 +145,30 @@ class TestOnAnOlderRuntime:
     def test_a_step_goes_with_the_end_of_a_member(self, apart: World) -> None:
         apart.agent.moving.later([step(("a", "0", "1"))])
         assert [one.container_id for one in apart.agent.stop_container(member("b"), container("b"))] == ["a"]
+
+    def test_a_newcomer_is_created_without_the_cpus_that_a_mover_takes_along(self, world: World) -> None:
+        """And gets no update: it is not there yet."""
+        run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+        run(world, "b", "1")
+        world.agent.moving.later([step(("a", "0", "1"))])
+        world.promises.add(pb.Expect(pod="uid-c", numa_nodes="1"))
+        adjust, updates = world.agent.create_container(member("c", group="c"), container("c"))
+        own = world.agent.occupancy.holdings["a"].exclusive
+        assert adjust is not None
+        assert adjust.linux.resources.cpu.cpus == str(world.machine.node(1).cpus - own)
+        assert sorted(one.container_id for one in updates) == ["a", "b"]
+
+    def test_a_container_that_both_the_answer_and_a_move_change_gets_one_update(self, world: World) -> None:
+        run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+        run(world, "b", "1")
+        world.agent.moving.later([step(("a", "0", "1"))])
+        world.promises.add(pb.Expect(pod="uid-c", numa_nodes="1"))
+        _, updates = world.agent.create_container(member("c", group="c", cpus="exclusive"), container("c", 2))
+        assert sorted(one.container_id for one in updates) == ["a", "b"]
+        (last,) = (one for one in updates if one.container_id == "b")
+        assert last.linux.resources.cpu.cpus == str(world.agent.occupancy.holdings["b"].cpus)
+        taken = [world.agent.occupancy.holdings[one].exclusive for one in "ac"]
+        assert world.agent.occupancy.holdings["b"].cpus == world.machine.node(1).cpus - taken[0] - taken[1]
 
     def test_nobody_else_is_made_to_carry_it(self, apart: World) -> None:
         apart.agent.moving.later([step(("a", "0", "1"))])
