@@ -47,7 +47,7 @@ def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> 
         "spread": without.placed(machines, pods, without.spread),
     }
     show.landed(console, places)
-    show.promised(console, [cluster.explain(pod) for pod in pods])
+    show.nominated(console, [cluster.explain(pod) for pod in pods])
     show.compared(console, ways)
     if options.json:
         print(json.dumps({way: locality(found, SHOPS).numa for way, found in ways.items()}))

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 from demo.shop import TEMPLATE, Pod
 from enforcer.machine.sysfs import read_machine
-from placement.cpuset import CpuSet, NumaSet
-from placement.topology import Machine
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine
 from standins.apiserver import ApiServer
 from standins.extender import ExtenderProcess
 from standins.machines import MACHINES, write_sysfs
@@ -32,7 +32,7 @@ PATIENCE_S = 60.0
 
 
 SANDBOX_S = 0.1
-"""Between a pod's sandbox and its container: what a fast runtime takes, and more than a promise needs to arrive."""
+"""Between a pod's sandbox and its container: what a fast runtime takes, and more than a nomination needs to arrive."""
 
 OPT_IN = {"group.numakin.io": "boutique"}
 """All that a pod's user writes; the shops' namespaces make it one group for each."""
@@ -147,7 +147,7 @@ class Cluster:
         node = Node(name, read_machine(folder / "sys", name=name), runtime, folder)
         node.process = self._process(
             name,
-            "enforcer.main",
+            "enforcer",
             "run",
             *("--node-name", name, "--nri-socket", str(folder / "nri.sock"), "--run-dir", str(node.run_dir)),
             *("--sysfs", str(folder / "sys"), "--extender", extender, "--metrics-listen", "", "--observe", "off"),
@@ -163,7 +163,7 @@ class Cluster:
 
     def _all_live(self) -> bool:
         nodes = self._get("/api/v1/nodes")["nodes"]
-        return sum(1 for one in nodes if one["live"] and one["registered"]) == len(self.nodes)
+        return sum(1 for node in nodes if node["live"] and node["registered"]) == len(self.nodes)
 
     def _get(self, path: str) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://{self.extender}{path}", timeout=10) as answer:

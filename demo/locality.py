@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from demo.shop import Pod, calls
-from placement.cpuset import NumaSet
+from placement.model.cpuset import NumaSet
 
 
 @dataclass(frozen=True, slots=True)

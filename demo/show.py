@@ -20,7 +20,7 @@ def machines(console: Console, cluster: Cluster, kinds: Mapping[str, str]) -> No
     for column in ("node", "hardware", "NUMA nodes", "CPUs", "CPUs of each"):
         table.add_column(column)
     for name, node in cluster.nodes.items():
-        sizes = sorted({len(one.cpus) for one in node.machine.numa_nodes if one.cpus})
+        sizes = sorted({len(numa_node.cpus) for numa_node in node.machine.numa_nodes if numa_node.cpus})
         table.add_row(
             name,
             kinds[name],
@@ -65,13 +65,13 @@ def landed(console: Console, places: Mapping[Pod, Place]) -> None:
     console.print(table)
 
 
-def promised(console: Console, explained: Iterable[Mapping[str, Any]]) -> None:
-    """What became of the scheduler's promises, by the enforcers' own word."""
+def nominated(console: Console, explained: Iterable[Mapping[str, Any]]) -> None:
+    """What became of the scheduler's nominations, by the enforcers' own word."""
     outcomes = Counter(
-        one["promise"] for pod in explained for one in pod["happened"] if one["event"] in ("create", "promise")
+        one["nomination"] for pod in explained for one in pod["happened"] if one["event"] in ("create", "nomination")
     )
     told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    console.print(f"the NUMA nodes that the extender promised: {told}\n")
+    console.print(f"the NUMA nodes that the extender nominated: {told}\n")
 
 
 def compared(console: Console, ways: Mapping[str, Mapping[Pod, Place]]) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from demo.locality import Place
 from demo.shop import Pod
-from placement.cpuset import NumaSet
-from placement.topology import Machine
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
 from standins.scheduler.scheduler import Scheduler
 
 Chooser = Callable[[dict[int, float], int], int]
@@ -30,7 +30,7 @@ def spread(free: dict[int, float], _cpu_milli: int) -> int:
 def placed(machines: Mapping[str, Machine], pods: Sequence[Pod], choose: Chooser) -> dict[Pod, Place]:
     scheduler = Scheduler({name: 1000 * len(machine.cpus) for name, machine in machines.items()})
     free = {
-        name: {one: 1000.0 * len(machine.node(one).cpus) for one in machine.cpu_nodes}
+        name: {cpu_node: 1000.0 * len(machine.node(cpu_node).cpus) for cpu_node in machine.cpu_nodes}
         for name, machine in machines.items()
     }
     places = {}

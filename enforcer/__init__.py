@@ -1,0 +1,7 @@
+"""The node's half: pins opted-in containers at their creation, observes traffic, and moves members when the graph says
+so.
+
+Two processes: `hook` answers the container runtime (`bypass` takes its place where the runtime has no NRI), `observer`
+does all that may be slow. They share `local` (what they say to each other), `settings`, and the packages outside of
+this half; neither imports the other. `cli` is what people start.
+"""

@@ -9,27 +9,27 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Protocol
 
 import structlog
 
-from extender.cluster.pods import NodeChanges, PodChanges, PodRow
-from extender.cluster.readout import Gauge
-from extender.cluster.view import DecisionRow
 from extender.kube import stream
-from extender.kube.affinitygroup import API_VERSION, object_name
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
-from extender.kube.grouprows import GroupChanges, GroupRow, affinity_groups
-from extender.kube.lease import DEFAULT_TERMS, Election, Terms
+from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations
+from extender.kube.objects.affinitygroup import API_VERSION, object_name
+from extender.kube.objects.grouprows import GroupChanges, GroupRow, affinity_groups
 from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.tokens import BadToken, node_of
-from extender.kube.watch import Pace, Watcher
+from extender.kube.waker import Waker
+from extender.kube.watch import ListWatch, Pace
 from extender.reports.server import Denied, Unproven
-from extender.waking import Waker
-from placement.optin import opted_in, parse
+from extender.state.node_view import DecisionRow
+from extender.state.pods import NodeChanges, PodChanges, PodRow
+from extender.views.readout import Gauge
+from placement.optin.parsing import opted_in, problems
+from process.threads import Threads
 
 LEASE = "numakin-extender"
 
@@ -46,7 +46,7 @@ BAD_SPEC = "NumaSpecIgnored"
 _log = structlog.get_logger("apiserver")
 
 
-class Part(Protocol):
+class ApiServerPart(Protocol):
     """What has a thread of its own."""
 
     def start(self) -> None: ...
@@ -54,7 +54,7 @@ class Part(Protocol):
     def stop(self, timeout_s: float) -> None: ...
 
 
-class ApiServer:
+class ApiServerLink:
     """pods, nodes, groups: where changes go. published: what should be there for others. Every part has its own
     thread.
     """
@@ -68,22 +68,24 @@ class ApiServer:
         published: Callable[[], Iterable[Desired | Unwanted]],
         *,
         namespace: str,
-        terms: Terms = DEFAULT_TERMS,
+        terms: LeaseDurations = DEFAULT_TERMS,
+        threads: Threads,
     ) -> None:
         self._api = api
         self._pods, self._groups = pods, groups
         self._told: set[str] = set()
         self._told_groups: dict[str, tuple[str, ...]] = {}
         me = f"{socket.gethostname()}-{os.getpid()}"
-        self._election = Election(api, namespace, LEASE, me, terms=terms)
-        self._events = Events(api, me, lambda: self._election.leading)
-        self._pod_watch = Watcher(api, stream.pods(), self._pods_changed)
-        self._node_watch = Watcher(api, stream.nodes(), nodes)
-        self._group_watch = Watcher(api, affinity_groups(), self._groups_changed, Pace(longest_s=GROUPS_RETRY_S))
-        publisher = Publisher(api, published, lambda: self._election.leading)
-        self._waker = Waker(api)
+        self._election = Election(api, namespace, LEASE, me, terms=terms, threads=threads)
+        self._events = Events(api, me, lambda: self._election.leading, threads=threads)
+        self._pod_watch = ListWatch(api, stream.pods(), self._pods_changed, threads=threads)
+        self._node_watch = ListWatch(api, stream.nodes(), nodes, threads=threads)
+        pace = Pace(longest_s=GROUPS_RETRY_S)
+        self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
+        publisher = Publisher(api, published, lambda: self._election.leading, threads=threads)
+        self._waker = Waker(api, threads=threads)
         watches = (self._pod_watch, self._node_watch, self._group_watch)
-        self._parts: tuple[Part, ...] = (self._election, self._events, self._waker, publisher, *watches)
+        self._parts: tuple[ApiServerPart, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:
         for part in self._parts:
@@ -107,7 +109,9 @@ class ApiServer:
         placed = f"on NUMA node {row.numa_nodes}" if row.cpus else "left open"
         text = f"container {row.container} {placed}: {'; '.join(row.sentences)}"
         about = About(row.namespace, row.name, row.pod)
-        self._events.emit(Event(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus))
+        # What a container that restarts again and again is told differs by its figures alone.
+        series = f"{row.event} {row.container} {placed}"
+        self._events.emit(Event(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus, series=series))
 
     def wake(self, pods: Iterable[PodRow]) -> None:
         """Makes kube-scheduler look at these refused pods again."""
@@ -143,9 +147,8 @@ class ApiServer:
 
     def _tell_problems(self, row: PodRow) -> None:
         about = About(row.namespace, row.name, row.uid)
-        found = (parse(row.namespace, row.annotations, one.name)[1] for one in row.containers)
-        for problem in dict.fromkeys(chain.from_iterable(found)):
-            self._events.emit(Event(about, BAD_ANNOTATION, str(problem), warning=True))
+        for line in problems(row.namespace, row.annotations, [container.name for container in row.containers]).lines:
+            self._events.emit(Event(about, BAD_ANNOTATION, line, warning=True))
 
     def _groups_changed(self, changes: GroupChanges) -> None:
         self._groups(changes)
@@ -154,8 +157,8 @@ class ApiServer:
                 self._tell_ignored(row)
         rows = {row.key: row.problems for row in changes.rows if row.problems}
         before = {} if changes.whole else self._told_groups
-        mended = {row.key for row in changes.rows} | {*changes.gone}
-        self._told_groups = {key: told for key, told in before.items() if key not in mended} | rows
+        fixed = {row.key for row in changes.rows} | {*changes.gone}
+        self._told_groups = {key: told for key, told in before.items() if key not in fixed} | rows
 
     def _tell_ignored(self, row: GroupRow) -> None:
         about = About(row.namespace, object_name(row.name), row.uid, "AffinityGroup", API_VERSION)

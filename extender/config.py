@@ -12,11 +12,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, NoReturn, get_args, get_type_hints
 
 import msgspec
 
-from extender.kube.lease import Terms
+from extender.kube.lease import LeaseDurations
+from process.files import read_regular, worded
 
 PREFIX = "NUMAKIN_"
 
@@ -53,8 +54,9 @@ class Config:
     ready_file: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("listen", "grpc_listen"):
-            host_and_port(name, getattr(self, name))
+        host_and_port("listen", self.listen)
+        if host_and_port("grpc_listen", self.grpc_listen)[1] and self.grpc_listen == self.listen:
+            raise BadConfig(f"--listen and --grpc-listen are both {self.listen}: each needs a port of its own")
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
@@ -65,18 +67,24 @@ class Config:
             raise BadConfig(f"--{bad}") from bad
         if self.enforcer_account and not _ACCOUNT.fullmatch(self.enforcer_account):
             raise BadConfig(f"--enforcer-account must be NAMESPACE:NAME, not {self.enforcer_account!r}")
+        if self.namespace and not _NAMESPACE.fullmatch(self.namespace):
+            raise BadConfig(f"--namespace must be a namespace's name, not {self.namespace!r}")
+        ready = Path(self.ready_file)
+        if self.ready_file and (ready.is_dir() or not ready.parent.is_dir()):
+            raise BadConfig(f"--ready-file must be a file in a folder that is there, not {self.ready_file!r}")
         for prefix in ("tls", "grpc_tls"):
             cert, key, ca = (getattr(self, f"{prefix}_{part}") for part in ("cert", "key", "client_ca"))
             if bool(cert) != bool(key) or (ca and not cert):
                 raise BadConfig(f"{_flag(prefix)}-cert and {_flag(prefix)}-key belong together")
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> LeaseDurations:
         """How the replicas agree on the one that writes."""
-        return Terms(self.lease_duration, self.renew_deadline, self.retry_period)
+        return LeaseDurations(self.lease_duration, self.renew_deadline, self.retry_period)
 
 
 _ACCOUNT = re.compile(r"[a-z0-9.-]+:[a-z0-9.-]+")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 _RANGES = (
     ("threads", 1, 256),
@@ -135,14 +143,11 @@ The scheduler's side is scheduler-config/kube-scheduler-config.yaml.
 
 
 def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
-    """BadConfig says which option is wrong and what is allowed; argparse's own errors exit as usual."""
+    """BadConfig says which option is wrong and what is allowed."""
     flags = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
     path = flags.pop("config", None) or environment.get(f"{PREFIX}CONFIG")
     merged = {**(_file(Path(path)) if path else {}), **_environment(environment), **flags}
-    try:
-        return msgspec.convert(merged, Config, strict=False)
-    except msgspec.ValidationError as bad:
-        raise BadConfig(str(bad).replace("`$.", "`")) from bad
+    return _converted(merged, strict=False)
 
 
 def host_and_port(name: str, address: str) -> tuple[str, int]:
@@ -156,19 +161,35 @@ def host_and_port(name: str, address: str) -> tuple[str, int]:
 def _file(path: Path) -> dict[str, Any]:
     """Strict types: in a file a number is written as a number."""
     try:
-        with path.open("rb") as file:
-            found = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as bad:
-        raise BadConfig(f"{path}: {bad}") from bad
+        found = tomllib.loads(read_regular(path).decode())
+    except OSError as bad:
+        raise BadConfig(f"--config: {worded(bad)}") from bad
+    except ValueError as bad:  # TOML's errors, and those of UTF-8
+        raise BadConfig(f"--config: {path}: not TOML: {bad}") from bad
     options = {key.replace("-", "_"): value for key, value in found.items()}
     unknown = sorted(options.keys() - _HELP.keys())
     if unknown:
-        raise BadConfig(f"{path}: unknown option {unknown[0]!r}; known: {', '.join(_HELP)}")
+        raise BadConfig(f"--config: {path}: unknown option {unknown[0]!r}; known: {', '.join(_HELP)}")
     try:
-        msgspec.convert(options, Config, strict=True)
-    except msgspec.ValidationError as bad:
-        raise BadConfig(f"{path}: {str(bad).replace('`$.', '`')}") from bad
+        _converted(options, strict=True)
+    except BadConfig as bad:
+        raise BadConfig(f"--config: {path}: {bad}") from bad
     return options
+
+
+def _converted(options: Mapping[str, Any], *, strict: bool) -> Config:
+    try:
+        return msgspec.convert(options, Config, strict=strict)
+    except msgspec.ValidationError as bad:
+        wrong = re.search(r"at `\$\.(\w+)`", str(bad))
+        if wrong is None:
+            raise BadConfig(str(bad)) from bad
+        kind = get_type_hints(Config)[wrong[1]]
+        allowed = _KINDS.get(kind) or f"one of {', '.join(get_args(kind))}"
+        raise BadConfig(f"{_flag(wrong[1])} must be {allowed}, not {options[wrong[1]]!r}") from bad
+
+
+_KINDS: Mapping[object, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -179,8 +200,15 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Without the whole usage before each error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadConfig(f"{message}; see {self.prog} --help")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="numakin-extender",
         description="Scores nodes for kube-scheduler by what each node's enforcer would decide for the pod.",
         epilog=_EXAMPLES,
@@ -188,13 +216,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--config", metavar="FILE", help="options as TOML, by their names below")
     kinds = get_type_hints(Config)
-    for one in fields(Config):
-        metavar, text = _HELP[one.name]
-        if kinds[one.name] is bool:
+    for field in fields(Config):
+        metavar, text = _HELP[field.name]
+        if kinds[field.name] is bool:
             action = argparse.BooleanOptionalAction
-            parser.add_argument(_flag(one.name), action=action, default=None, help=text)
+            parser.add_argument(_flag(field.name), action=action, default=None, help=text)
             continue
-        choices = get_args(kinds[one.name]) or None
-        shown = f"{text} (default: {one.default})" if one.default != "" else text
-        parser.add_argument(_flag(one.name), metavar=None if choices else metavar, choices=choices, help=shown)
+        choices = get_args(kinds[field.name]) or None
+        shown = f"{text} (default: {field.default})" if field.default != "" else text
+        parser.add_argument(_flag(field.name), metavar=None if choices else metavar, choices=choices, help=shown)
     return parser

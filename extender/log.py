@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 import structlog
 
+from process.threads import Failure
+
 
 def configure(level: str, form: str) -> None:
     """Also takes what the standard library's loggers (gunicorn, kubernetes) have to say."""
@@ -43,3 +45,14 @@ def configure(level: str, form: str) -> None:
     # Every request of every client, at debug: nothing of it is about us.
     for name in ("urllib3", "kubernetes"):
         logging.getLogger(name).setLevel(logging.INFO)
+
+
+def thread_failed(failure: Failure) -> None:
+    """A thread's round that raised; the thread goes on."""
+    structlog.get_logger("threads").error(
+        "a thread's round failed",
+        thread=failure.thread,
+        error=str(failure.error),
+        next_try_in_s=round(failure.wait_s, 2),
+        exc_info=failure.error,
+    )

@@ -7,34 +7,44 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 from flask import Flask
 
-from extender import log, published
-from extender.apiserver import ApiServer, own_namespace
-from extender.cluster import graphview
-from extender.cluster.pods import NodeChanges, PodChanges
-from extender.cluster.readout import Gauge, gauges, members
-from extender.cluster.state import Cluster, Settings
-from extender.cluster.view import DecisionRow
+from extender import log
+from extender.apiserver import ApiServerLink, own_namespace
+from extender.cluster import Cluster, Settings
 from extender.config import BadConfig, Config, host_and_port, load
-from extender.groups import GroupObjects
+from extender.kube.api import Api
 from extender.kube.config import connect
-from extender.kube.grouprows import GroupChanges
+from extender.kube.kubeconfig import BadKubeconfig
+from extender.kube.objects import published
+from extender.kube.objects.group_objects import GroupObjects
+from extender.kube.objects.grouprows import GroupChanges
+from extender.kube.objects.saved_learning import SavedLearning
 from extender.kube.publish import Desired, Unwanted
-from extender.lasting import Lasting
-from extender.learning import Learner
-from extender.reports.session import Taps
-from extender.rollcall import RollCall
+from extender.readiness import ReadinessGate
+from extender.reports.session import SessionCallbacks
+from extender.retrying import Welcoming
 from extender.scheduler.metrics import Metrics
-from extender.scheduler.routes import create_app
-from extender.serving import Application, calm_collector
-from placement.traffic import Flow
+from extender.scheduler.routes import Readiness, create_app
+from extender.serving import Application, calm_collector, check_free
+from extender.state.node_view import DecisionRow
+from extender.state.pods import NodeChanges, PodChanges
+from extender.thread_gauges import thread_gauges
+from extender.traffic.learner import Learner
+from extender.views import traffic_view
+from extender.views.readout import Gauge, gauges, members
+from placement.traffic.graph import Flow
+from process.threads import Threads, worded
 from proto.certificates import BadCertificate, Files, Renewed
 
-LEARNER_STOP_SECONDS = 2.0
+if TYPE_CHECKING:
+    from extender.reports.server import Server
+
+STOP_SECONDS = 2.0
 
 NAMESPACE = "numakin"
 """Where the manifests put everything."""
@@ -42,7 +52,7 @@ NAMESPACE = "numakin"
 _log = structlog.get_logger("extender")
 
 
-class Program(Taps):
+class Program(SessionCallbacks):
     """One extender in one process: the cluster, the two servers, the watch."""
 
     def __init__(self, config: Config) -> None:
@@ -51,23 +61,41 @@ class Program(Taps):
         self.cluster = Cluster(
             Settings(config.report_timeout, config.hold),
         )
-        self.learner = Learner(self.cluster.learned)
-        self.lasting = Lasting(self.learner.restored, lambda: self.cluster.known)
+        self.threads = Threads(log.thread_failed)
+        self.learner = Learner(self.cluster.learned, threads=self.threads)
+        self.lasting = SavedLearning(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
-        self.metrics.gauges(lambda: graphview.gauges(self.cluster.known, self.learner.dropped_flows))
-        self.http_tls = _renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
-        self._grpc_tls = _renewed("grpc", Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca))
+        self.metrics.gauges(lambda: traffic_view.gauges(self.cluster.known, self.learner.dropped_flows))
+        self.http_tls = self._renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
+        grpc_files = Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca)
+        self._grpc_tls = self._renewed("grpc", grpc_files)
         self.metrics.gauges(self._expiries)
+        self.metrics.gauges(lambda: thread_gauges(self.threads.standings()))
+        self.metrics.gauges(self._configured)
         self._ending = False
         self._missing = "the gRPC port is not open yet"
-        self._api: ApiServer | None = None
-        self._topologies = published.Topologies()
+        self._kube = self._connected()
+        self._api: ApiServerLink | None = None
+        self._server: Server | None = None
+        self._welcoming: Welcoming | None = None
+        self._topologies = published.TopologyPublisher()
 
     def app(self) -> Flask:
-        return create_app(
-            self.cluster, self.metrics, lambda: self._missing or self.rollcall.missing(), refuse=self.config.refuse
-        )
+        return create_app(self.cluster, self.metrics, self._readiness, refuse=self.config.refuse)
+
+    def _readiness(self) -> Readiness:
+        stale = self.threads.stale()
+        essential = worded(one for one in stale if one.essential)
+        degraded = filter(None, (worded(one for one in stale if not one.essential), self._alone))
+        return Readiness(self._missing or essential or self.rollcall.missing(), "; ".join(degraded))
+
+    @property
+    def _alone(self) -> str:
+        """Said where nobody has asked for it."""
+        if self._kube is not None or not self.config.kube:
+            return ""
+        return "without an API server, pods are known from enforcers' reports alone"
 
     def begin(self, http: str) -> None:
         """In the worker: opens the gRPC port, then says where everything is."""
@@ -77,44 +105,67 @@ class Program(Taps):
         calm_collector()
         config = self.config
         # From now on: a worker that takes the place of another has heard nobody yet.
-        self.rollcall = RollCall(config.enforcer_account, self._unseen, self._heard)
+        self.rollcall = ReadinessGate(config.enforcer_account, self._unseen, self._heard)
         self.learner.start()
-        self._api = self._connected()
-        if self._api is None:
+        if self._kube is not None:
+            self._api = self._watched(self._kube)
+        else:
             # Else the API server tells of each pod before kube-scheduler asks about it.
             self.cluster.asked = self.learner.asked
         identify = None
         if self._api is not None and config.enforcer_account:
             identify = partial(self._api.node_of, account=config.enforcer_account)
-        self._server = Server(self.cluster, self, config.grpc_listen, self._grpc_tls, identify)
-        self._server.start()
+        server = Server(self.cluster, self, config.grpc_listen, self._grpc_tls, identify, threads=self.threads)
+        self._server = server
+        server.start()
         if self._api is not None:
             self.metrics.gauges(self._api.gauges)
             self._api.start()
+        if self._api is not None and config.refuse:
+            self._welcoming = Welcoming(self.cluster.welcome, self._api.wake, threads=self.threads)
+            self._welcoming.start()
         self._missing = ""
         host, _ = host_and_port("grpc_listen", config.grpc_listen)
-        addresses = {"http": http, "grpc": f"{host}:{self._server.port}", "pid": os.getpid()}
+        addresses = {"http": http, "grpc": f"{host}:{server.port}", "pid": os.getpid()}
         _log.info("ready", **addresses, kube=self._api is not None)
         if config.ready_file:
             _written(Path(config.ready_file), msgspec.json.encode(addresses))
 
-    def _connected(self) -> ApiServer | None:
-        """None without an API server: then pods are known from their enforcers' reports alone."""
-        api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
-        if api is not None:
-            namespace = self.config.namespace or own_namespace() or NAMESPACE
-            told = self.pods_changed, self.nodes_changed, self.groups_changed
-            return ApiServer(api, *told, self.published, namespace=namespace, terms=self.config.terms)
-        if self.config.enforcer_account:
-            raise BadConfig("--enforcer-account needs an API server to check tokens with")
-        return None
+    def _connected(self) -> Api | None:
+        """None without an API server: then pods are known from their enforcers' reports alone. BadConfig, BadKubeconfig
+        when that can't be meant.
+        """
+        found = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
+        if found is None and self.config.enforcer_account:
+            why = "needs an API server to check tokens with: --kubeconfig, or run as a pod"
+            raise BadConfig(f"--enforcer-account {why}")
+        if found is None and self.config.kube:
+            _log.warning(
+                "no API server is configured: neither --kubeconfig nor a service account; pods are known from their "
+                "enforcers' reports alone, and no nomination is made (--no-kube: that is meant)"
+            )
+        return found
+
+    def _watched(self, api: Api) -> ApiServerLink:
+        namespace = self.config.namespace or own_namespace() or NAMESPACE
+        told = self.pods_changed, self.nodes_changed, self.groups_changed
+        return ApiServerLink(
+            api, *told, self.published, namespace=namespace, terms=self.config.terms, threads=self.threads
+        )
+
+    def _configured(self) -> Iterator[Gauge]:
+        name, text = "numakin_extender_api_server_configured", "Whether it is known where the API server is."
+        yield name, text, "", {"": float(self._kube is not None)}
 
     def end(self) -> None:
         """What was learned is complete before it is written for the last time."""
         self._missing = "shutting down"
-        self._server.stop()
-        self.learner.stop(LEARNER_STOP_SECONDS)
+        if self._server is not None:
+            self._server.stop()
+        self.learner.stop(STOP_SECONDS)
         self._ending = True
+        if self._welcoming is not None:
+            self._welcoming.stop(STOP_SECONDS)
         if self._api is not None:
             self._api.stop()
 
@@ -122,7 +173,9 @@ class Program(Taps):
         """What the watch calls, on its own thread."""
         self.learner.pods(changes)
         self.rollcall.pods(changes)
-        self._server.promise(self.cluster.apply_pods(changes))
+        nominations = self.cluster.apply_pods(changes)
+        if self._server is not None:
+            self._server.nomination(nominations)
 
     def nodes_changed(self, changes: NodeChanges) -> None:
         self.rollcall.nodes(changes)
@@ -141,6 +194,23 @@ class Program(Taps):
 
     def _heard(self, node: str) -> bool:
         return self.cluster.view(node) is not None
+
+    def _renewed(self, port: str, files: Files) -> Renewed | None:
+        """None where the port has no TLS; BadCertificate when it can't have it."""
+        if not files.cert:
+            return None
+        not_taken = self.metrics.certificates_not_taken.labels(port)
+
+        def complain(why: str) -> None:
+            not_taken.inc()
+            _log.error("renewed certificate not taken", port=port, why=why)
+
+        found = Renewed(files, complain)
+        try:
+            found.current()
+        except BadCertificate as bad:
+            raise BadCertificate(f"TLS of the {port} port: {bad}") from bad
+        return found
 
     def _expiries(self) -> Iterator[Gauge]:
         ports = {"http": self.http_tls, "grpc": self._grpc_tls}
@@ -165,27 +235,18 @@ class Program(Taps):
             self._api.decided(row)
         _log.info(
             "decided", node=node, pod=f"{row.namespace}/{row.name}", container=row.container, event_kind=row.event,
-            numa_nodes=row.numa_nodes, promise=row.outcome,
+            numa_nodes=row.numa_nodes, nomination=row.outcome,
         )  # fmt: skip
 
     def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
         self.learner.traffic(node, flows)
 
     def changed(self, node: str) -> None:
-        if self._api is not None and self.config.refuse:
-            self._api.wake(self.cluster.welcome(node))
+        if self._welcoming is not None:
+            self._welcoming.changed(node)
 
     def counted(self, result: str) -> None:
         self.metrics.reports.labels(result).inc()
-
-
-def _renewed(port: str, files: Files) -> Renewed | None:
-    """None where the port has no TLS; BadCertificate when it can't have it."""
-    if not files.cert:
-        return None
-    found = Renewed(files, lambda why: _log.error("renewed certificate not taken", port=port, why=why))
-    found.current()
-    return found
 
 
 def _written(path: Path, content: bytes) -> None:
@@ -198,14 +259,14 @@ def _written(path: Path, content: bytes) -> None:
 def main() -> None:
     try:
         config = load(sys.argv[1:], os.environ)
-    except BadConfig as bad:
-        sys.exit(f"numakin-extender: {bad}")
-    log.configure(config.log_level, config.log_format)
-    _log.debug("options", **msgspec.to_builtins(config))
-    try:
+        log.configure(config.log_level, config.log_format)
+        _log.debug("options", **msgspec.to_builtins(config))
+        check_free("listen", config.listen)
+        check_free("grpc_listen", config.grpc_listen)
         program = Program(config)
-    except BadCertificate as bad:
-        sys.exit(f"numakin-extender: {bad}")
+    except (BadConfig, BadCertificate, BadKubeconfig) as bad:
+        print(f"numakin-extender: {bad}", file=sys.stderr)
+        sys.exit(2)
     Application(config, program.app, program.begin, program.end, program.http_tls).run()
 
 

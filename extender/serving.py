@@ -6,15 +6,20 @@ close on their way, and lost prioritize calls are lost silently; hence a keep-al
 
 from __future__ import annotations
 
+import errno
 import gc
+import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
+import structlog
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
 
-from extender.config import Config
+from extender.config import BadConfig, Config, host_and_port
 from proto.certificates import Renewed
 
 KEEPALIVE = 120
@@ -25,6 +30,31 @@ CONNECTIONS = 1_000
 
 DRAIN = 10
 """Seconds for requests under way at shutdown; kube-scheduler's own httpTimeout is 5 s unless set."""
+
+
+PORT_PATIENCE_S = 3.0
+"""How long a port may still be a predecessor's that is just ending."""
+
+_log = structlog.get_logger("extender")
+
+
+def check_free(option: str, address: str) -> None:
+    """BadConfig when this address can't be listened at; the servers' own errors are pages long."""
+    host, port = host_and_port(option, address)
+    flag = "--" + option.replace("_", "-")
+    until = time.monotonic() + PORT_PATIENCE_S
+    while True:
+        try:
+            family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            with socket.socket(family, kind, protocol) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                return tried.bind(where)
+        except socket.gaierror as bad:
+            raise BadConfig(f"{flag} {address}: {host!r} is no address of this host: {bad.strerror}") from bad
+        except OSError as bad:
+            if bad.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise BadConfig(f"{flag} {address}: {bad.strerror}; choose another, or end who has it") from bad
+        time.sleep(0.1)
 
 
 def calm_collector() -> None:
@@ -69,7 +99,7 @@ class Application(BaseApplication):  # type: ignore[misc]
             "proc_name": "numakin-extender",
             "logger_class": _Logger,
             "loglevel": self._config.log_level,
-            "post_worker_init": lambda worker: self._begin(_address(worker.sockets[0].getsockname())),
+            "post_worker_init": lambda worker: self._begun(_address(worker.sockets[0].getsockname())),
             "worker_exit": lambda _server, _worker: self._end(),
         }
         tls = self._tls
@@ -82,6 +112,20 @@ class Application(BaseApplication):  # type: ignore[misc]
 
     def load(self) -> Flask:
         return self._load()
+
+    def run(self) -> None:
+        """SystemExit: 0 when it was asked to end, 1 when it could not begin."""
+        try:
+            super().run()
+        except SystemExit as left:
+            raise SystemExit(1 if left.code else 0) from None
+
+    def _begun(self, http: str) -> None:
+        try:
+            self._begin(http)
+        except (BadConfig, OSError) as bad:
+            _log.error("can't start", why=str(bad))
+            raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from bad
 
 
 class _Logger(Logger):  # type: ignore[misc]

@@ -12,7 +12,7 @@ GROUP_LENGTH = 63 + 1 + 63
 """NAMESPACE/name."""
 
 ID_LENGTH = 512
-"""Pod uids, container ids, seat keys (a uid, a slash and a container's name)."""
+"""Pod uids, container ids, reservation keys (a uid, a slash and a container's name)."""
 
 ID_LIST_LENGTH = 32_768
 """A set of ids in the kernel's list format; alternating ids up to 8,191 stay below it."""
@@ -26,10 +26,11 @@ NUMA_NODES = 1_024
 CPU_GROUPS = 8_192
 """Cores, caches or sockets of one machine: CONFIG_NR_CPUS is not above it."""
 
-SEATS = 10_000
-"""Seats of one node. The kubelet's largest supported number of pods is 110; clusters in the wild go up to 1,000."""
+RESERVATIONS = 10_000
+"""Reservations of one node. The kubelet's largest supported number of pods is 110; clusters in the wild go up to 1,000.
+"""
 
-HOLDINGS = 20_000
+ALLOCATIONS = 20_000
 DECISIONS = 4_096
 """Of one report; an enforcer keeps up to 2,048 while there is no stream."""
 
@@ -38,10 +39,10 @@ HUGEPAGE_SIZES = 16
 FLOWS = 100_000
 
 CONTAINERS = 1_000
-"""Containers of one promised pod."""
+"""Containers of one nominated pod."""
 
 KIN = 10_000
-"""Peers that one promise may name: placement.optin.LARGEST_SIZE members."""
+"""Peers that one nomination may name: placement.optin.parsing.LARGEST_SIZE members."""
 
 MESSAGES_PER_SECOND = 50
 MESSAGE_BURST = 500

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+
+from process.files import read_regular, worded
 
 
 class BadCertificate(ValueError):
@@ -32,9 +33,9 @@ class Files:
 
     def state(self) -> State:
         try:
-            cert, key, ca = (Path(one).read_bytes() if one else b"" for one in (self.cert, self.key, self.ca))
+            cert, key, ca = (read_regular(one) if one else b"" for one in (self.cert, self.key, self.ca))
         except OSError as bad:
-            return str(bad)
+            return worded(bad)
         return cert, key, ca
 
     def __str__(self) -> str:
@@ -124,6 +125,14 @@ def _element(der: bytes) -> tuple[int, bytes, bytes]:
     return der[0], der[at : at + length], der[at + length :]
 
 
+_SSL_REASONS = {
+    "None": "no certificate and key in PEM form",
+    "KEY_VALUES_MISMATCH": "the key does not belong to the certificate",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "the CA's file holds no certificate in PEM form",
+}
+"""What OpenSSL's words mean to whoever put the files there."""
+
+
 def _loaded(files: Files, state: State) -> Loaded:
     if isinstance(state, str):
         raise BadCertificate(state)
@@ -137,7 +146,8 @@ def _loaded(files: Files, state: State) -> Loaded:
             context.verify_mode = ssl.CERT_REQUIRED
         expires = expiry(cert) if cert else 0.0
     except (OSError, ValueError) as bad:  # ssl.SSLError is an OSError
-        raise BadCertificate(f"{files}: {bad}") from bad
+        why = _SSL_REASONS.get(str(getattr(bad, "reason", "")), str(bad))
+        raise BadCertificate(f"{files}: {why}") from bad
     if files.state() != state:
         raise BadCertificate(f"{files}: changed while they were read")
     return Loaded(cert, key, ca, context, expires)

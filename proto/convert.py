@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Kin, Reason
-from placement.demand import Demand
-from placement.live import Live
-from placement.occupancy import Holding, Part, Seat
-from placement.rules import Rules
-from placement.topology import Machine, NumaNode
-from placement.wishes import OptIn, Policy, Pool
+from placement.decide.decide import Kin, Reason
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.live_usage import Live
+from placement.model.rules import Rules
+from placement.model.topology import Machine, NumaNode
+from placement.optin.options import OptIn, Policy, Pool
+from placement.state.occupancy import Allocation, Occupancy, Part, Reservation
 from proto import report_pb2 as pb
 
 DEFAULT_RULES = Rules()
@@ -27,10 +27,12 @@ def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEF
         numa_nodes=[
             pb.NumaNode(
                 id=node.id,
-                cpus=str(node.cpus),
+                cpus=str(node.all_cpus),
                 memory=node.memory,
                 distances=[node.distances[other.id] for other in machine.numa_nodes],
                 hugepages=dict(node.hugepages),
+                isolated_cpus=str(node.isolated),
+                withheld=node.withheld,
             )
             for node in machine.numa_nodes
         ],
@@ -43,6 +45,19 @@ def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEF
             max_allowable_numa_nodes=rules.max_allowable_numa_nodes,
             everyone=rules.everyone,
         ),
+    )
+
+
+def _numa_node(message: pb.NumaNode, ids: list[int]) -> NumaNode:
+    cpus, isolated = CpuSet.parse(message.cpus), CpuSet.parse(message.isolated_cpus)
+    return NumaNode(
+        id=message.id,
+        cpus=cpus - isolated,
+        memory=message.memory,
+        distances=dict(zip(ids, message.distances, strict=False)),
+        hugepages=dict(message.hugepages),
+        isolated=cpus & isolated,
+        withheld=message.withheld,
     )
 
 
@@ -62,21 +77,19 @@ def machine_from(message: pb.Machine) -> Machine:
     """PlacementError when the message is not a machine."""
     ids = [node.id for node in message.numa_nodes]
     return Machine(
-        numa_nodes=tuple(
-            NumaNode(
-                id=node.id,
-                cpus=CpuSet.parse(node.cpus),
-                memory=node.memory,
-                distances=dict(zip(ids, node.distances, strict=False)),
-                hugepages=dict(node.hugepages),
-            )
-            for node in message.numa_nodes
-        ),
+        numa_nodes=tuple(_numa_node(node, ids) for node in message.numa_nodes),
         cores=tuple(CpuSet.parse(core) for core in message.cores),
         caches=tuple(CpuSet.parse(cache) for cache in message.caches),
         sockets=tuple(CpuSet.parse(socket) for socket in message.sockets),
         name=message.name,
     )
+
+
+def empty_from(message: pb.Machine) -> Occupancy:
+    """The occupancy of a machine on which nobody is yet: all of it that reports do not bring. PlacementError when its
+    reserved CPUs are not a list.
+    """
+    return Occupancy(reserved=CpuSet.parse(message.reserved_cpus), rules=rules_from(message))
 
 
 def demand_to(demand: Demand) -> pb.Demand:
@@ -104,30 +117,30 @@ def opt_in_from(message: pb.ContainerDemand, own: OptIn) -> OptIn:
     return replace(own, policy=_POLICIES.get(message.policy, own.policy), size=message.size or own.size)
 
 
-def seat_to(seat: Seat) -> pb.Seat:
-    return pb.Seat(
-        key=seat.key,
-        pod=seat.pod,
-        group=seat.group,
-        numa_nodes=str(seat.numa_nodes),
-        demand=demand_to(seat.demand),
-        parts=[pb.Part(numa_node=one, cpu_milli=milli, memory=memory) for one, milli, memory in seat.parts],
-        pool="" if seat.pool is Pool.SHARED else seat.pool,
-        alone=seat.alone,
-        size=seat.size,
-        workload=seat.workload,
+def reservation_to(reservation: Reservation) -> pb.Reservation:
+    return pb.Reservation(
+        key=reservation.key,
+        pod=reservation.pod,
+        group=reservation.group,
+        numa_nodes=str(reservation.numa_nodes),
+        demand=demand_to(reservation.demand),
+        parts=[pb.Part(numa_node=one, cpu_milli=milli, memory=memory) for one, milli, memory in reservation.parts],
+        pool="" if reservation.pool is Pool.SHARED else reservation.pool,
+        alone=reservation.alone,
+        size=reservation.size,
+        workload=reservation.workload,
     )
 
 
-def seat_from(message: pb.Seat) -> Seat:
-    """PlacementError when the message is not a seat; a pool that is not known here is the shared one."""
-    return Seat(
+def reservation_from(message: pb.Reservation) -> Reservation:
+    """PlacementError when the message is not a reservation; a pool that is not known here is the shared one."""
+    return Reservation(
         key=message.key,
         pod=message.pod,
         group=message.group,
         numa_nodes=NumaSet.parse(message.numa_nodes),
         demand=demand_from(message.demand),
-        parts=tuple(Part(one.numa_node, one.cpu_milli, one.memory) for one in message.parts),
+        parts=tuple(Part(part.numa_node, part.cpu_milli, part.memory) for part in message.parts),
         pool=_POOLS.get(message.pool, Pool.SHARED),
         alone=message.alone,
         size=message.size,
@@ -135,36 +148,39 @@ def seat_from(message: pb.Seat) -> Seat:
     )
 
 
-def holding_to(holding: Holding) -> pb.Holding:
-    return pb.Holding(
-        container=holding.container,
-        name=holding.name,
-        pod=holding.pod,
-        seat=holding.seat,
-        cpus=str(holding.cpus),
-        mems=str(holding.mems),
-        exclusive=str(holding.exclusive),
-        foreign=holding.foreign,
+def allocation_to(allocation: Allocation) -> pb.Allocation:
+    return pb.Allocation(
+        container=allocation.container,
+        name=allocation.name,
+        pod=allocation.pod,
+        reservation=allocation.reservation,
+        cpus=str(allocation.cpus),
+        mems=str(allocation.mems),
+        exclusive=str(allocation.exclusive),
+        externally_managed=allocation.externally_managed,
     )
 
 
-def holding_from(message: pb.Holding) -> Holding:
-    return Holding(
+def allocation_from(message: pb.Allocation) -> Allocation:
+    return Allocation(
         container=message.container,
         name=message.name,
         pod=message.pod,
-        seat=message.seat,
+        reservation=message.reservation,
         cpus=CpuSet.parse(message.cpus),
         mems=NumaSet.parse(message.mems),
         exclusive=CpuSet.parse(message.exclusive),
-        foreign=message.foreign,
+        externally_managed=message.externally_managed,
     )
 
 
 def live_from(message: pb.Report) -> Live:
     return Live(
         free_memory=dict(message.free_memory),
-        free_hugepages={(one.numa_node, one.size): one.free for one in message.free_hugepages},
+        free_hugepages={
+            (free_hugepage.numa_node, free_hugepage.size): free_hugepage.free
+            for free_hugepage in message.free_hugepages
+        },
         used_cpu=dict(message.used_cpu),
         stalled=dict(message.stalled),
     )

@@ -8,34 +8,52 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class FromHook(_message.Message):
-    __slots__ = ("start", "report", "containers", "status", "appeared")
+    __slots__ = ("start", "report", "containers", "status", "appeared", "declined", "attachment", "counts")
     START_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     APPEARED_FIELD_NUMBER: _ClassVar[int]
+    DECLINED_FIELD_NUMBER: _ClassVar[int]
+    ATTACHMENT_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
     start: Start
     report: _report_pb2.Report
     containers: Containers
     status: Status
     appeared: Appeared
-    def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., appeared: _Optional[_Union[Appeared, _Mapping]] = ...) -> None: ...
+    declined: Moves
+    attachment: Attachment
+    counts: Counts
+    def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., appeared: _Optional[_Union[Appeared, _Mapping]] = ..., declined: _Optional[_Union[Moves, _Mapping]] = ..., attachment: _Optional[_Union[Attachment, _Mapping]] = ..., counts: _Optional[_Union[Counts, _Mapping]] = ...) -> None: ...
 
 class ToHook(_message.Message):
-    __slots__ = ("who", "expect", "kin", "plan", "moves", "devices")
+    __slots__ = ("who", "expect", "kin", "plan", "moves", "devices", "untold", "health", "gone")
     WHO_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
     KIN_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     MOVES_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
+    UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
     who: Who
     expect: _report_pb2.Expect
     kin: KinTable
     plan: Plan
     moves: Moves
     devices: Devices
-    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ...) -> None: ...
+    untold: Untold
+    health: Health
+    gone: _report_pb2.Gone
+    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ..., untold: _Optional[_Union[Untold, _Mapping]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., gone: _Optional[_Union[_report_pb2.Gone, _Mapping]] = ...) -> None: ...
+
+class Health(_message.Message):
+    __slots__ = ("degraded",)
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    degraded: str
+    def __init__(self, degraded: _Optional[str] = ...) -> None: ...
 
 class Who(_message.Message):
     __slots__ = ("role",)
@@ -56,6 +74,55 @@ class Start(_message.Message):
     machine: _report_pb2.Machine
     config: str
     def __init__(self, node: _Optional[str] = ..., version: _Optional[str] = ..., session: _Optional[str] = ..., machine: _Optional[_Union[_report_pb2.Machine, _Mapping]] = ..., config: _Optional[str] = ...) -> None: ...
+
+class Attachment(_message.Message):
+    __slots__ = ("confirmed_seconds_ago",)
+    CONFIRMED_SECONDS_AGO_FIELD_NUMBER: _ClassVar[int]
+    confirmed_seconds_ago: float
+    def __init__(self, confirmed_seconds_ago: _Optional[float] = ...) -> None: ...
+
+class Counts(_message.Message):
+    __slots__ = ("outcomes", "events", "handler_faults", "late_answers", "connections", "losses")
+    class OutcomesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class EventsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class HandlerFaultsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_FAULTS_FIELD_NUMBER: _ClassVar[int]
+    LATE_ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    LOSSES_FIELD_NUMBER: _ClassVar[int]
+    outcomes: _containers.ScalarMap[str, int]
+    events: _containers.ScalarMap[str, int]
+    handler_faults: _containers.ScalarMap[str, int]
+    late_answers: int
+    connections: int
+    losses: int
+    def __init__(self, outcomes: _Optional[_Mapping[str, int]] = ..., events: _Optional[_Mapping[str, int]] = ..., handler_faults: _Optional[_Mapping[str, int]] = ..., late_answers: _Optional[int] = ..., connections: _Optional[int] = ..., losses: _Optional[int] = ...) -> None: ...
+
+class Untold(_message.Message):
+    __slots__ = ("containers",)
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    containers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, containers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Containers(_message.Message):
     __slots__ = ("whole", "containers", "gone")
@@ -117,8 +184,8 @@ class KinTable(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[KinTable.Row, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class Plan(_message.Message):
-    __slots__ = ("workloads",)
-    class Seats(_message.Message):
+    __slots__ = ("workloads", "generation")
+    class Slots(_message.Message):
         __slots__ = ("numa_node", "count")
         NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
         COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -126,7 +193,7 @@ class Plan(_message.Message):
         count: int
         def __init__(self, numa_node: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
     class Workload(_message.Message):
-        __slots__ = ("name", "seats", "pulls", "demand")
+        __slots__ = ("name", "slots", "pulls", "demand")
         class PullsEntry(_message.Message):
             __slots__ = ("key", "value")
             KEY_FIELD_NUMBER: _ClassVar[int]
@@ -135,17 +202,19 @@ class Plan(_message.Message):
             value: float
             def __init__(self, key: _Optional[int] = ..., value: _Optional[float] = ...) -> None: ...
         NAME_FIELD_NUMBER: _ClassVar[int]
-        SEATS_FIELD_NUMBER: _ClassVar[int]
+        SLOTS_FIELD_NUMBER: _ClassVar[int]
         PULLS_FIELD_NUMBER: _ClassVar[int]
         DEMAND_FIELD_NUMBER: _ClassVar[int]
         name: str
-        seats: _containers.RepeatedCompositeFieldContainer[Plan.Seats]
+        slots: _containers.RepeatedCompositeFieldContainer[Plan.Slots]
         pulls: _containers.ScalarMap[int, float]
         demand: _report_pb2.Demand
-        def __init__(self, name: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Plan.Seats, _Mapping]]] = ..., pulls: _Optional[_Mapping[int, float]] = ..., demand: _Optional[_Union[_report_pb2.Demand, _Mapping]] = ...) -> None: ...
+        def __init__(self, name: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[Plan.Slots, _Mapping]]] = ..., pulls: _Optional[_Mapping[int, float]] = ..., demand: _Optional[_Union[_report_pb2.Demand, _Mapping]] = ...) -> None: ...
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
     workloads: _containers.RepeatedCompositeFieldContainer[Plan.Workload]
-    def __init__(self, workloads: _Optional[_Iterable[_Union[Plan.Workload, _Mapping]]] = ...) -> None: ...
+    generation: int
+    def __init__(self, workloads: _Optional[_Iterable[_Union[Plan.Workload, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class Appeared(_message.Message):
     __slots__ = ("namespace", "name")
@@ -173,7 +242,7 @@ class Devices(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ...) -> None: ...
 
 class Moves(_message.Message):
-    __slots__ = ("steps",)
+    __slots__ = ("steps", "generation", "traffic", "pays")
     class Step(_message.Message):
         __slots__ = ("ways", "gain")
         WAYS_FIELD_NUMBER: _ClassVar[int]
@@ -182,17 +251,23 @@ class Moves(_message.Message):
         gain: float
         def __init__(self, ways: _Optional[_Iterable[_Union[Moves.Way, _Mapping]]] = ..., gain: _Optional[float] = ...) -> None: ...
     class Way(_message.Message):
-        __slots__ = ("seat", "source", "target")
-        SEAT_FIELD_NUMBER: _ClassVar[int]
+        __slots__ = ("reservation", "source", "target")
+        RESERVATION_FIELD_NUMBER: _ClassVar[int]
         SOURCE_FIELD_NUMBER: _ClassVar[int]
         TARGET_FIELD_NUMBER: _ClassVar[int]
-        seat: str
+        reservation: str
         source: str
         target: str
-        def __init__(self, seat: _Optional[str] = ..., source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+        def __init__(self, reservation: _Optional[str] = ..., source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
     STEPS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    TRAFFIC_FIELD_NUMBER: _ClassVar[int]
+    PAYS_FIELD_NUMBER: _ClassVar[int]
     steps: _containers.RepeatedCompositeFieldContainer[Moves.Step]
-    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ...) -> None: ...
+    generation: int
+    traffic: float
+    pays: float
+    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ..., generation: _Optional[int] = ..., traffic: _Optional[float] = ..., pays: _Optional[float] = ...) -> None: ...
 
 class Status(_message.Message):
     __slots__ = ("json",)

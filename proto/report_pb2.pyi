@@ -33,14 +33,16 @@ class FromEnforcer(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., machine: _Optional[_Union[Machine, _Mapping]] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ...) -> None: ...
 
 class ToEnforcer(_message.Message):
-    __slots__ = ("welcome", "ack", "expect")
+    __slots__ = ("welcome", "ack", "expect", "gone")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ACK_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     ack: Ack
     expect: Expect
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., expect: _Optional[_Union[Expect, _Mapping]] = ...) -> None: ...
+    gone: Gone
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., expect: _Optional[_Union[Expect, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("node", "version", "session", "acked_generation", "acked_fingerprint")
@@ -97,7 +99,7 @@ class Rules(_message.Message):
     def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ...) -> None: ...
 
 class NumaNode(_message.Message):
-    __slots__ = ("id", "cpus", "memory", "distances", "hugepages")
+    __slots__ = ("id", "cpus", "memory", "distances", "hugepages", "isolated_cpus", "withheld")
     class HugepagesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -110,12 +112,16 @@ class NumaNode(_message.Message):
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     DISTANCES_FIELD_NUMBER: _ClassVar[int]
     HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
+    ISOLATED_CPUS_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
     id: int
     cpus: str
     memory: int
     distances: _containers.RepeatedScalarFieldContainer[int]
     hugepages: _containers.ScalarMap[int, int]
-    def __init__(self, id: _Optional[int] = ..., cpus: _Optional[str] = ..., memory: _Optional[int] = ..., distances: _Optional[_Iterable[int]] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
+    isolated_cpus: str
+    withheld: bool
+    def __init__(self, id: _Optional[int] = ..., cpus: _Optional[str] = ..., memory: _Optional[int] = ..., distances: _Optional[_Iterable[int]] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., isolated_cpus: _Optional[str] = ..., withheld: _Optional[bool] = ...) -> None: ...
 
 class Demand(_message.Message):
     __slots__ = ("cpu_milli", "memory", "memory_limit", "hugepages", "estimated")
@@ -138,7 +144,7 @@ class Demand(_message.Message):
     estimated: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class Seat(_message.Message):
+class Reservation(_message.Message):
     __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size", "workload")
     KEY_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
@@ -172,28 +178,28 @@ class Part(_message.Message):
     memory: int
     def __init__(self, numa_node: _Optional[int] = ..., cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ...) -> None: ...
 
-class Holding(_message.Message):
-    __slots__ = ("container", "name", "pod", "seat", "cpus", "mems", "exclusive", "foreign")
+class Allocation(_message.Message):
+    __slots__ = ("container", "name", "pod", "reservation", "cpus", "mems", "exclusive", "externally_managed")
     CONTAINER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
-    SEAT_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     MEMS_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
-    FOREIGN_FIELD_NUMBER: _ClassVar[int]
+    EXTERNALLY_MANAGED_FIELD_NUMBER: _ClassVar[int]
     container: str
     name: str
     pod: str
-    seat: str
+    reservation: str
     cpus: str
     mems: str
     exclusive: str
-    foreign: bool
-    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., seat: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., foreign: _Optional[bool] = ...) -> None: ...
+    externally_managed: bool
+    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("generation", "base_generation", "fingerprint", "seats", "gone_seats", "holdings", "gone_holdings", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "earlier")
+    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "earlier")
     class FreeMemoryEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -218,10 +224,10 @@ class Report(_message.Message):
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
-    SEATS_FIELD_NUMBER: _ClassVar[int]
-    GONE_SEATS_FIELD_NUMBER: _ClassVar[int]
-    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
-    GONE_HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    GONE_RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    GONE_ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
     FREE_MEMORY_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
@@ -232,10 +238,10 @@ class Report(_message.Message):
     generation: int
     base_generation: int
     fingerprint: int
-    seats: _containers.RepeatedCompositeFieldContainer[Seat]
-    gone_seats: _containers.RepeatedScalarFieldContainer[str]
-    holdings: _containers.RepeatedCompositeFieldContainer[Holding]
-    gone_holdings: _containers.RepeatedScalarFieldContainer[str]
+    reservations: _containers.RepeatedCompositeFieldContainer[Reservation]
+    gone_reservations: _containers.RepeatedScalarFieldContainer[str]
+    allocations: _containers.RepeatedCompositeFieldContainer[Allocation]
+    gone_allocations: _containers.RepeatedScalarFieldContainer[str]
     free_memory: _containers.ScalarMap[int, int]
     decisions: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
     registered: bool
@@ -243,7 +249,7 @@ class Report(_message.Message):
     stalled: _containers.ScalarMap[int, float]
     free_hugepages: _containers.RepeatedCompositeFieldContainer[FreePages]
     earlier: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
-    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., gone_seats: _Optional[_Iterable[str]] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., gone_holdings: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
 
 class FreePages(_message.Message):
     __slots__ = ("numa_node", "size", "free")
@@ -272,7 +278,7 @@ class Reason(_message.Message):
     def __init__(self, what: _Optional[str] = ..., number: _Optional[str] = ..., effect: _Optional[str] = ...) -> None: ...
 
 class DecisionRecord(_message.Message):
-    __slots__ = ("pod", "namespace", "pod_name", "container", "container_name", "numa_nodes", "cpus", "mems", "score", "reasons", "outcome", "promised", "generation", "event")
+    __slots__ = ("pod", "namespace", "pod_name", "container", "container_name", "numa_nodes", "cpus", "mems", "score", "reasons", "outcome", "nominated", "generation", "event")
     POD_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     POD_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -284,7 +290,7 @@ class DecisionRecord(_message.Message):
     SCORE_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
-    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    NOMINATED_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
     pod: str
@@ -298,10 +304,16 @@ class DecisionRecord(_message.Message):
     score: float
     reasons: _containers.RepeatedCompositeFieldContainer[Reason]
     outcome: Outcome
-    promised: str
+    nominated: str
     generation: int
     event: str
-    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., pod_name: _Optional[str] = ..., container: _Optional[str] = ..., container_name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., score: _Optional[float] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., promised: _Optional[str] = ..., generation: _Optional[int] = ..., event: _Optional[str] = ...) -> None: ...
+    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., pod_name: _Optional[str] = ..., container: _Optional[str] = ..., container_name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., score: _Optional[float] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., nominated: _Optional[str] = ..., generation: _Optional[int] = ..., event: _Optional[str] = ...) -> None: ...
+
+class Gone(_message.Message):
+    __slots__ = ("pods",)
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    pods: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, pods: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Expect(_message.Message):
     __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned")
@@ -332,16 +344,20 @@ class Expect(_message.Message):
     def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ...) -> None: ...
 
 class ContainerDemand(_message.Message):
-    __slots__ = ("name", "demand", "policy", "size")
+    __slots__ = ("name", "demand", "policy", "size", "init", "restartable")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEMAND_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
+    INIT_FIELD_NUMBER: _ClassVar[int]
+    RESTARTABLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     demand: Demand
     policy: str
     size: int
-    def __init__(self, name: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., policy: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
+    init: bool
+    restartable: bool
+    def __init__(self, name: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., policy: _Optional[str] = ..., size: _Optional[int] = ..., init: _Optional[bool] = ..., restartable: _Optional[bool] = ...) -> None: ...
 
 class KinWeight(_message.Message):
     __slots__ = ("pod", "weight")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placement.cpuset import CpuSet
-from placement.topology import Machine, NumaNode, uniform_distances
+from placement.model.cpuset import CpuSet
+from placement.model.topology import Machine, NumaNode, uniform_distances
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -31,18 +31,18 @@ def machine(
     table = (
         uniform_distances(numbers)
         if distances is None
-        else {one: dict(zip(numbers, row, strict=True)) for one, row in zip(numbers, distances, strict=True)}
+        else {number: dict(zip(numbers, row, strict=True)) for number, row in zip(numbers, distances, strict=True)}
     )
     return Machine(
         numa_nodes=tuple(
             NumaNode(
-                one,
+                number,
                 CpuSet.parse(cpus[at]),
                 memory_gib[at] * GIB,
-                table[one],
+                table[number],
                 hugepages[at] if hugepages else {},
             )
-            for at, one in enumerate(numbers)
+            for at, number in enumerate(numbers)
         ),
         cores=tuple(CpuSet.parse(core) for core in threads),
         caches=tuple(CpuSet.parse(cache) for cache in caches),
@@ -134,7 +134,7 @@ CXL = machine(
 )
 
 CPU_ONLY_NODE = machine(
-    "a board with DIMMs on one socket only: NUMA node 1 has CPUs and no memory",
+    "a node_table with DIMMs on one socket only: NUMA node 1 has CPUs and no memory",
     ["0-7", "8-15"],
     [64, 0],
     [[10, 21], [21, 10]],
@@ -181,7 +181,26 @@ HUGE = machine(
     hugepages=[{2 * MIB: 4 * GIB}, {2 * MIB: 4 * GIB, GIB: 8 * GIB}],
 )
 
+ISOLATED = Machine(
+    (
+        NumaNode(0, CpuSet.parse("0-4,8-9"), 8 * GIB, {0: 10, 1: 20}, isolated=CpuSet.parse("5-7")),
+        NumaNode(1, CpuSet.parse("10-19"), 8 * GIB, {0: 20, 1: 10}),
+    ),
+    cores=tuple(CpuSet.parse(f"{cpu}-{cpu + 1}") for cpu in range(0, 20, 2)),
+    name="two NUMA nodes of 10 CPUs, SMT, booted with isolcpus=5-7",
+)
+
+GPU_MEMORY = Machine(
+    (
+        NumaNode(0, CpuSet.parse("0-3"), 8 * GIB, {0: 10, 8: 40, 254: 80, 255: 80}),
+        NumaNode(8, CpuSet.parse("4-7"), 8 * GIB, {0: 40, 8: 10, 254: 80, 255: 80}),
+        NumaNode(254, CpuSet(), 32 * GIB, {0: 80, 8: 80, 254: 10, 255: 80}, withheld=True),
+        NumaNode(255, CpuSet(), 32 * GIB, {0: 80, 8: 80, 254: 80, 255: 10}, withheld=True),
+    ),
+    name="POWER9 with two GPUs, whose memory the kernel shows as NUMA nodes",
+)
+
 ALL = (
     NO_NUMA, SMALL, XEON, XEON_SNC2, EPYC_NPS1, EPYC_NPS4, KUNPENG_920, ALTRA, KNL_FLAT, CXL, CPU_ONLY_NODE, POWER9,
-    OFFLINE, SIXTEEN, THIRTY_TWO, HUGE,
+    OFFLINE, SIXTEEN, THIRTY_TWO, HUGE, ISOLATED, GPU_MEMORY,
 )  # fmt: skip

@@ -65,7 +65,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--lockstep",
         action="store_true",
-        help="bind a burst's next member only once the one before is promised: the same placements in every run",
+        help="bind a burst's next member only once the one before is nominated: the same placements in every run",
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON on stdout")
     return parser.parse_args()

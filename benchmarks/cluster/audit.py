@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from placement.topology import Machine
+from placement.model.topology import Machine
 
 
 @dataclass(frozen=True, slots=True)
 class Confined:
-    """A container and the NUMA nodes (a mask) that it can't leave. cpu_milli: thousandths of a CPU; memory: bytes.
+    """A container and the NUMA nodes (a mask) that it can't leave. cpu_milli: millicores; memory: bytes.
 
     own: the CPUs (a mask) that it has for itself.
     """
@@ -25,7 +25,7 @@ class Confined:
 
 @dataclass(frozen=True, slots=True)
 class Overcommitment:
-    """NUMA nodes (a mask) that are asked for more than they have: thousandths of a CPU, bytes, or own CPUs."""
+    """NUMA nodes (a mask) that are asked for more than they have: millicores, bytes, or exclusive CPUs."""
 
     node: str
     numa_nodes: int
@@ -42,14 +42,14 @@ def overcommitments(node: str, machine: Machine, containers: Iterable[Confined])
     """
     found = []
     rows = list(containers)
-    for numa_nodes in sorted({one.numa_nodes for one in rows}):
-        inside = [one for one in rows if one.numa_nodes & ~numa_nodes == 0]
-        members = [one for one in machine.numa_nodes if numa_nodes >> one.id & 1]
+    for numa_nodes in sorted({row.numa_nodes for row in rows}):
+        inside = [row for row in rows if row.numa_nodes & ~numa_nodes == 0]
+        members = [numa_node for numa_node in machine.numa_nodes if numa_nodes >> numa_node.id & 1]
         own = [one.own for one in inside if one.own]
         for resource, asked, room in (
-            ("own CPUs", sum(one.bit_count() for one in own), reduce(or_, own, 0).bit_count()),
-            ("cpu", sum(one.cpu_milli for one in inside), 1000 * sum(len(one.cpus) for one in members)),
-            ("memory", sum(one.memory for one in inside), sum(one.memory for one in members)),
+            ("exclusive CPUs", sum(one.bit_count() for one in own), reduce(or_, own, 0).bit_count()),
+            ("cpu", sum(one.cpu_milli for one in inside), 1000 * sum(len(member.cpus) for member in members)),
+            ("memory", sum(one.memory for one in inside), sum(member.memory for member in members)),
         ):
             if asked > room:
                 found.append(Overcommitment(node, numa_nodes, resource, asked, room))

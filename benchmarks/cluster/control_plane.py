@@ -17,7 +17,10 @@ FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 NODE_RESOURCE_TOPOLOGY: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "noderesourcetopologies.topology.node.k8s.io"},
+    "metadata": {
+        "name": "noderesourcetopologies.topology.node.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1870"},
+    },
     "spec": {
         "group": "topology.node.k8s.io",
         "scope": "Cluster",

@@ -23,8 +23,8 @@ from benchmarks.cluster.observers import Calls
 from benchmarks.cluster.population import population
 from benchmarks.cluster.remote import Remote
 from benchmarks.cluster.scheduling import Room, SamplingScheduler
-from placement.cpuset import NumaSet
-from placement.kinship import homes
+from placement.decide.kin_share import homes
+from placement.model.cpuset import NumaSet
 from standins.scheduler.extender_client import ExtenderClient
 from standins.scheduler.scheduler import DoesNotFitError
 
@@ -64,7 +64,7 @@ class Pod:
 
 
 class Cluster:
-    """A context manager. watched: whether the extender follows the API server; without, nothing is ever promised.
+    """A context manager. watched: whether the extender follows the API server; without, nothing is ever nominated.
 
     hidden: pods whose group was placed already, but on none of the nodes that kube-scheduler offered. pending: pods
     that fitted nowhere. missing: what could not be shown.
@@ -106,7 +106,7 @@ class Cluster:
         self.extender.start()
         self.watched = control_plane.call("watched", WATCH_WITHIN_S)
         if not self.watched:
-            self.missing.append("promises: the extender does not watch the API server")
+            self.missing.append("nominations: the extender does not watch the API server")
         kubelet_s = self.plan.kubelet_s if self.watched else 0.0
         terms = Terms(self.extender.grpc, kubelet_s=kubelet_s, heartbeat_s=self.plan.heartbeat_s)
         self.fleet = self._remote(Fleet, list(self.specs.values()), terms)
@@ -114,7 +114,7 @@ class Cluster:
         self.settled()
         self.client = TimedClient(ExtenderClient(self.extender.http, CLIENT_S))
         self._stack.callback(self.client.close)
-        rooms = {name: Room(one.allocatable_milli, one.memory) for name, one in self.specs.items()}
+        rooms = {name: Room(spec.allocatable_milli, spec.memory) for name, spec in self.specs.items()}
         self.scheduler = SamplingScheduler(rooms, self.client, percentage=self.plan.percentage)
 
     def _remote(self, make: Callable[..., object], *arguments: object) -> Remote:
@@ -131,11 +131,11 @@ class Cluster:
 
     def place(self, replicas: Iterable[Replica]) -> list[Landing]:
         """One after the other: the extender knows all of a pod's start before the next is scheduled."""
-        return [landing for one in replicas for landing in self.run(self.schedule([one]))]
+        return [landing for replica in replicas for landing in self.run(self.schedule([replica]))]
 
     def schedule(self, replicas: Iterable[Replica]) -> list[Pod]:
         """All are created, then one after the other is scheduled and bound. One that fits nowhere stays pending."""
-        bodies = [(one, self.kube.create_pod(one.namespace, one.body())) for one in replicas]
+        bodies = [(replica, self.kube.create_pod(replica.namespace, replica.body())) for replica in replicas]
         return [pod for one, body in bodies if (pod := self._scheduled(one, body)) is not None]
 
     def _scheduled(self, replica: Replica, body: dict[str, Any]) -> Pod | None:
@@ -152,7 +152,7 @@ class Cluster:
         pod = Pod(replica, body["metadata"]["uid"], node, address, time.monotonic())
         self.pods[replica] = pod
         if self.plan.lockstep:
-            self.fleet.call("promised", pod.node, pod.uid, pod.bound_at)
+            self.fleet.call("nominated", pod.node, pod.uid, pod.bound_at)
         return pod
 
     def run(self, pods: Sequence[Pod]) -> list[Landing]:
@@ -166,25 +166,25 @@ class Cluster:
 
     def end(self, replicas: Iterable[Replica]) -> None:
         """Deleted, and their containers stopped."""
-        pods = [self.pods.pop(one) for one in replicas]
-        self.fleet.call("stop", [(one.node, one.uid) for one in pods])
-        for one in pods:
-            self.kube.delete_pod(one.replica.namespace, one.replica.name)
-            self.scheduler.forget(one.node, one.replica.workload, _room(one.replica))
-            del self.places[one.replica]
+        pods = [self.pods.pop(replica) for replica in replicas]
+        self.fleet.call("stop", [(pod.node, pod.uid) for pod in pods])
+        for pod in pods:
+            self.kube.delete_pod(pod.replica.namespace, pod.replica.name)
+            self.scheduler.forget(pod.node, pod.replica.workload, _room(pod.replica))
+            del self.places[pod.replica]
 
     def talk(self, replicas: Iterable[Replica], *, requests: float, seconds: float, windows: int) -> None:
         """In each window these pods serve so many hundreds of their users' requests, and observers tell of it."""
         said = [
             Calls(
-                client=self.pods[one.source].uid,
-                client_ip=self.pods[one.source].ip,
-                server=self.pods[one.target].uid,
-                service_ip=service_ip(one.target),
-                bytes=round(one.calls * requests * one.size),
-                count=max(1, round(one.calls * requests)),
+                client=self.pods[talk.source].uid,
+                client_ip=self.pods[talk.source].ip,
+                server=self.pods[talk.target].uid,
+                service_ip=service_ip(talk.target),
+                bytes=round(talk.calls * requests * talk.size),
+                count=max(1, round(talk.calls * requests)),
             )
-            for one in talks(replicas)
+            for talk in talks(replicas)
         ]
         for _ in range(windows):
             self.fleet.call("talk", said, seconds)
@@ -214,7 +214,7 @@ class Cluster:
         the same NUMA node; on one machine as the SLIT distance has it, on two 0.
         """
         others = [one for one in self.places if one.namespace == replica.namespace and one != replica]
-        mine = [one for one in talks([*others, replica]) if replica in (one.source, one.target)]
+        mine = [talk for talk in talks([*others, replica]) if replica in (talk.source, talk.target)]
         total = sum(one.calls for one in mine)
         peers = ((one.target if one.source == replica else one.source, one.calls) for one in mine)
         near = sum(calls * self._closeness(place, self.places[peer]) for peer, calls in peers)
@@ -232,7 +232,7 @@ class Cluster:
         """The places with room for it, on the nodes where others of its namespace are."""
         nodes = sorted({node for one, (node, _) in self.places.items() if one.namespace == replica.namespace})
         found = self.fleet.call("could_hold", nodes, replica.cpu_milli, replica.memory)
-        return [(node, str(one)) for node, numa_nodes in found.items() for one in numa_nodes]
+        return [(node, str(numa_node)) for node, numa_nodes in found.items() for numa_node in numa_nodes]
 
     def digest(self) -> str:
         """Of all placements."""

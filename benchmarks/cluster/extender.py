@@ -71,7 +71,7 @@ class MeasuredExtender(ExtenderProcess):
         return sum(one["replicas"] for one in found if one["workload"] in workloads)
 
     def planned(self) -> set[str]:
-        """Workloads for which it keeps seats."""
+        """Workloads for which it keeps reservations."""
         return {one["workload"] for one in self.get("/api/v1/plans")["workloads"]}
 
     def relearned(self, before: Mapping[str, Any], nodes: int) -> tuple[float, float]:

@@ -31,8 +31,8 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """kubelet_s: seconds that a kubelet takes at least from a binding to CreateContainer; a promise that has not come
-    by then is late. channels: gRPC connections that all nodes share.
+    """kubelet_s: seconds that a kubelet takes at least from a binding to CreateContainer; a nomination that has not
+    come by then is late. channels: gRPC connections that all nodes share.
     """
 
     address: str
@@ -49,7 +49,7 @@ class Fleet:
         channels = [
             grpc.aio.insecure_channel(terms.address, OPTIONS) for _ in range(max(1, min(terms.channels, len(specs))))
         ]
-        stubs = [rpc.ReportsStub(one) for one in channels]
+        stubs = [rpc.ReportsStub(channel) for channel in channels]
         self._streams = {
             spec.name: Stream(SimulatedNode(spec), stubs[at % len(stubs)], terms.heartbeat_s)
             for at, spec in enumerate(specs)
@@ -64,27 +64,27 @@ class Fleet:
 
     async def settled(self) -> list[str]:
         """Waits until every node has told everything; the names of those that have not in time."""
-        here = [(name, one) for name, one in self._streams.items() if name not in self._lost]
+        here = [(name, stream) for name, stream in self._streams.items() if name not in self._lost]
         answers = await asyncio.gather(*(one.until_told(PATIENCE_S) for _, one in here))
         return [name for (name, _), told in zip(here, answers, strict=True) if not told]
 
     async def run(self, orders: Sequence[Order]) -> list[Landing]:
-        """The containers are created in this order, once each pod's promise is here or its kubelet is ready."""
-        await asyncio.gather(*(self.promised(one.node, one.uid, one.bound_at) for one in orders))
+        """The containers are created in this order, once each pod's nomination is here or its kubelet is ready."""
+        await asyncio.gather(*(self.nominated(one.node, one.uid, one.bound_at) for one in orders))
         landings = []
         for order in orders:
             stream = self._streams[order.node]
-            landings.append(stream.node.create(order, stream.promised_at.get(order.uid)))
+            landings.append(stream.node.create(order, stream.nominated_at.get(order.uid)))
             self._audit(stream.node)
             stream.changed()
         await self._told({one.node for one in orders})
         return landings
 
-    async def promised(self, node: str, uid: str, bound_at: float) -> bool:
-        """Waits for a pod's promise, at most until its kubelet is ready to create the container."""
+    async def nominated(self, node: str, uid: str, bound_at: float) -> bool:
+        """Waits for a pod's nomination, at most until its kubelet is ready to create the container."""
         stream = self._streams[node]
         left = bound_at + self._terms.kubelet_s - time.monotonic()
-        return await stream.until(lambda: uid in stream.promised_at, max(0.0, left))
+        return await stream.until(lambda: uid in stream.nominated_at, max(0.0, left))
 
     async def stop(self, pods: Sequence[tuple[str, str]]) -> None:
         """pods: node and uid of each."""
@@ -152,5 +152,5 @@ class Fleet:
             self._over.setdefault((one.node, one.numa_nodes, one.resource), one)
 
     async def _told(self, nodes: set[str]) -> None:
-        streams = [self._streams[one] for one in sorted(nodes)]
-        await asyncio.gather(*(one.until_told(PATIENCE_S) for one in streams))
+        streams = [self._streams[node] for node in sorted(nodes)]
+        await asyncio.gather(*(stream.until_told(PATIENCE_S) for stream in streams))

@@ -51,7 +51,7 @@ class Kube:
     def learned(self) -> int:
         """Edges that the AffinityGroups hold for the next extender."""
         groups = self._ask("GET", "/apis/numakin.io/v1alpha1/affinitygroups", {})["items"]
-        texts = [one.get("status", {}).get("learned") for one in groups]
+        texts = [group.get("status", {}).get("learned") for group in groups]
         return sum(len(json.loads(text)["edges"]) for text in texts if text)
 
     def close(self) -> None:

@@ -44,7 +44,11 @@ class Instance:
 
     def replicas(self, revision: int = 1) -> list[Replica]:
         """In the order of its manifests."""
-        return [Replica(self, one, revision, index) for one in self.app.services for index in range(one.replicas)]
+        return [
+            Replica(self, service, revision, index)
+            for service in self.app.services
+            for index in range(service.replicas)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,8 @@ class Talk:
 def talks(replicas: Iterable[Replica]) -> list[Talk]:
     """Who calls whom among these: a service's calls are spread evenly over the replicas of both ends."""
     by_service: dict[tuple[str, str], list[Replica]] = {}
-    for one in replicas:
-        by_service.setdefault((one.namespace, one.service.name), []).append(one)
+    for replica in replicas:
+        by_service.setdefault((replica.namespace, replica.service.name), []).append(replica)
     instances = {one.namespace: one.instance for found in by_service.values() for one in found[:1]}
     found = []
     for namespace, instance in instances.items():
@@ -185,6 +189,6 @@ def together(one: tuple[str, str], other: tuple[str, str]) -> bool:
 def locality(replicas: Iterable[Replica], places: Mapping[Replica, tuple[str, str]]) -> float:
     """The share of calls inside one NUMA node, 0 to 1. places: node and NUMA nodes by replica."""
     rows = talks(replicas)
-    total = sum(one.calls for one in rows)
-    local = sum(one.calls for one in rows if together(places[one.source], places[one.target]))
+    total = sum(row.calls for row in rows)
+    local = sum(row.calls for row in rows if together(places[row.source], places[row.target]))
     return local / total if total else 0.0

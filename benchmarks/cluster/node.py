@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from benchmarks.cluster.audit import Confined, Overcommitment, overcommitments
 from benchmarks.cluster.population import NodeSpec
-from enforcer.agent import Agent, Node
-from enforcer.outbox import Outbox
-from enforcer.pods import MARK
-from enforcer.promises import Promises
+from enforcer.hook.agent import Agent, NodeFacts
+from enforcer.hook.facts.nominations import Nominations
+from enforcer.hook.facts.pods import MARK
+from enforcer.hook.outbox import Outbox
 from enforcer.report.mirror import Mirror
-from enforcer.report.telling import Telling
-from enforcer.version import VERSION
-from placement.cpuset import CpuSet, NumaSet
+from enforcer.report.telling import ReportBacklog
+from enforcer.settings.version import VERSION
+from placement.model.cpuset import CpuSet, NumaSet
 from proto import convert
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
@@ -44,10 +44,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where a pod's container may run, and what became of its promise.
+    """Where a pod's container may run, and what became of its nomination.
 
-    numa_nodes: in the kernel's list format. waited: seconds from the binding to the promise; None: none came in time.
-    kin: how many peers the promise named with a weight of their own.
+    numa_nodes: in the kernel's list format. waited: seconds from the binding to the nomination; None: none came in
+    time. kin: how many peers the nomination named with a weight of their own.
     """
 
     uid: str
@@ -71,7 +71,7 @@ class Running:
 
 
 class SimulatedNode:
-    """Not thread-safe: it belongs to the fleet's loop. agent, mirror, promises: of the enforcer that runs now.
+    """Not thread-safe: it belongs to the fleet's loop. agent, mirror, nominations: of the enforcer that runs now.
 
     errors: what the enforcer raised where it had to answer.
     """
@@ -81,19 +81,20 @@ class SimulatedNode:
         self.running: dict[str, Running] = {}
         self.errors: list[str] = []
         self._hooks = self._created = 0
-        for one in spec.others:
-            self._start_other(one.uid, spec.machine.node(one.numa_node).cpus, one.cpu_milli)
+        for other in spec.others:
+            self._start_other(other.uid, spec.machine.node(other.numa_node).cpus, other.cpu_milli)
         self.start_enforcer()
 
     def start_enforcer(self) -> None:
         """A new hook and a new observer: all that they know comes from the runtime and the cgroups."""
         self._hooks += 1
         machine = self.spec.machine
-        self.promises = Promises()
-        self.agent = Agent(Node(machine, CpuSet(), self._cpuset_now, self._free_memory), self.promises)
+        self.nominations = Nominations()
+        node = NodeFacts(machine, CpuSet(), self._cpuset_now, self._free_memory, limited=_limited)
+        self.agent = Agent(node, self.nominations)
         self.outbox = Outbox(self.agent)
         self.mirror = Mirror()
-        self.telling = Telling(self.mirror)
+        self.telling = ReportBacklog(self.mirror)
         session = f"{self.spec.name}-{self._hooks}"
         self.mirror.started(
             local.Start(node=self.spec.name, version=VERSION, session=session, machine=convert.machine_to(machine))
@@ -103,10 +104,10 @@ class SimulatedNode:
         self.outbox.registered = True
         self._tell(self.outbox.whole())
 
-    def create(self, order: Order, promised_at: float | None) -> Landing:
+    def create(self, order: Order, nominated_at: float | None) -> Landing:
         """What the kubelet has the runtime do; the plugin's answer is set in the cgroup."""
         running = self._record(order)
-        outcomes = self.agent.accounts.counts.copy()
+        outcomes = self.agent.records.counts.copy()
         adjustment, updates = self._asked(running)
         if adjustment is not None:
             running.container.annotations.update(adjustment.annotations)
@@ -115,9 +116,9 @@ class SimulatedNode:
         self.running[running.container.id] = running
         self._set(updates)
         self.news()
-        outcome = next((str(one) for one in OUTCOMES if self.agent.accounts.counts[one] > outcomes[one]), "failed")
-        expect = self.promises.get(order.uid)
-        waited = promised_at - order.bound_at if promised_at is not None else None
+        outcome = next((str(one) for one in OUTCOMES if self.agent.records.counts[one] > outcomes[one]), "failed")
+        expect = self.nominations.get(order.uid)
+        waited = nominated_at - order.bound_at if nominated_at is not None else None
         return Landing(
             order.uid,
             self.spec.name,
@@ -152,9 +153,9 @@ class SimulatedNode:
         """The NUMA nodes that one more container could be confined to, and nothing would be over-committed."""
         machine, rows = self.spec.machine, self._confined()
         return [
-            one
-            for one in machine.cpu_nodes
-            if not overcommitments(self.spec.name, machine, [*rows, Confined(1 << one, cpu_milli, memory)])
+            cpu_node
+            for cpu_node in machine.cpu_nodes
+            if not overcommitments(self.spec.name, machine, [*rows, Confined(1 << cpu_node, cpu_milli, memory)])
         ]
 
     def _confined(self) -> list[Confined]:
@@ -178,7 +179,7 @@ class SimulatedNode:
         container.created_at = self._created
         sandbox.ips.append(order.ip)
         machine = self.spec.machine
-        return Running(sandbox, container, order.cpu_milli, order.memory, machine.cpus, machine.mems)
+        return Running(sandbox, container, order.cpu_milli, order.memory, machine.all_cpus, machine.all_mems)
 
     def _start_other(self, uid: str, cpus: CpuSet, cpu_milli: int) -> None:
         running = self._record(Order(self.spec.name, uid, "other", uid, "main", {}, {}, cpu_milli, 0, "", 0.0))
@@ -188,8 +189,8 @@ class SimulatedNode:
         self.running[running.container.id] = running
 
     def _set(self, updates: Iterable[nri.ContainerUpdate]) -> None:
-        for one in updates:
-            self._pin(self.running[one.container_id], one.linux.resources.cpu)
+        for update in updates:
+            self._pin(self.running[update.container_id], update.linux.resources.cpu)
 
     def _pin(self, running: Running, cpu: nri.LinuxCPU) -> None:
         """An empty set changes nothing, as in NRI."""
@@ -201,9 +202,9 @@ class SimulatedNode:
         return str(self.spec.machine.nodes_of(running.cpus))
 
     def _tell(self, messages: Iterable[local.FromHook]) -> None:
-        for one in messages:
-            if one.HasField("report"):
-                self.mirror.reported(one.report)
+        for message in messages:
+            if message.HasField("report"):
+                self.mirror.reported(message.report)
 
     def _cpuset_now(self, cgroup: str) -> tuple[CpuSet, NumaSet] | None:
         for one in self.running.values():
@@ -214,7 +215,7 @@ class SimulatedNode:
     def _free_memory(self) -> dict[int, int]:
         """As if every pod used what it asks for, evenly on the NUMA nodes where it runs."""
         machine = self.spec.machine
-        free = {one.id: one.memory - one.memory // RESERVE for one in machine.numa_nodes}
+        free = {numa_node.id: numa_node.memory - numa_node.memory // RESERVE for numa_node in machine.numa_nodes}
         for one in self.running.values():
             homes = machine.nodes_of(one.cpus)
             for home in homes if one.memory else ():
@@ -222,7 +223,7 @@ class SimulatedNode:
         return free
 
 
-def own_cpus(running: Running) -> int:
+def exclusive_cpus(running: Running) -> int:
     """The mask of the CPUs that the container was to have for itself, and has."""
     exclusive = running.pod.annotations.get("cpus.numakin.io") == "exclusive"
     return running.cpus.mask if exclusive and MARK in running.container.annotations else 0
@@ -230,3 +231,8 @@ def own_cpus(running: Running) -> int:
 
 OUTCOMES = ("kept", "declined", "unpromised")
 """The agent's own counts for a container that it placed."""
+
+
+def _limited(_cgroups_path: str, _pod: str) -> bool:
+    """Every pod here has one container, with a memory limit."""
+    return True

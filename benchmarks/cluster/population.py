@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from placement.topology import Machine
+from placement.model.topology import Machine
 from standins.machines import MACHINES
 
 KINDS = ("xeon-8380", "epyc-7763-nps2", "xeon-8480-snc4", "kunpeng-920-4s", "epyc-7763-nps4", "xeon-e5-2680v4-in-turn")
@@ -16,7 +16,7 @@ BUSY = (0.15, 0.65)
 """The share of a NUMA node's CPUs that others, who have not opted in, already ask for: from nearly idle to busy."""
 
 LARGEST_MILLI = 6000
-"""What one of these other pods asks for at most, in thousandths of a CPU."""
+"""What one of these other pods asks for at most, in millicores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class NodeSpec:
 
     @property
     def allocatable_milli(self) -> int:
-        """CPU that kube-scheduler has to give, in thousandths."""
-        return 1000 * len(self.machine.cpus) - sum(one.cpu_milli for one in self.others)
+        """CPU that kube-scheduler has to give, in millicores."""
+        return 1000 * len(self.machine.cpus) - sum(other.cpu_milli for other in self.others)
 
     @property
     def memory(self) -> int:
         """Bytes."""
-        return sum(one.memory for one in self.machine.numa_nodes)
+        return sum(numa_node.memory for numa_node in self.machine.numa_nodes)
 
 
 def population(count: int, random: Random) -> list[NodeSpec]:

@@ -10,9 +10,9 @@ from benchmarks.cluster.node import Landing
 
 
 @dataclass(frozen=True, slots=True)
-class Promises:
-    """How many pods' promises were kept, declined, not there when the container was created, or empty: bound without
-    a NUMA node being promised. failed: the enforcer raised an error, and the container was left as it was.
+class Nominations:
+    """How many pods' nominations were kept, declined, not there when the container was created, or empty: bound without
+    a NUMA node being nominated. failed: the enforcer raised an error, and the container was left as it was.
     """
 
     kept: int = 0
@@ -22,14 +22,14 @@ class Promises:
     failed: int = 0
 
 
-def promises(landings: Iterable[Landing]) -> Promises:
+def nominations(landings: Iterable[Landing]) -> Nominations:
     rows = list(landings)
-    return Promises(
-        kept=sum(one.outcome == "kept" for one in rows),
-        declined=sum(one.outcome == "declined" for one in rows),
-        late=sum(one.outcome == "unpromised" and one.waited is None for one in rows),
-        empty=sum(one.outcome == "unpromised" and one.waited is not None for one in rows),
-        failed=sum(one.outcome == "failed" for one in rows),
+    return Nominations(
+        kept=sum(row.outcome == "kept" for row in rows),
+        declined=sum(row.outcome == "declined" for row in rows),
+        late=sum(row.outcome == "unpromised" and row.waited is None for row in rows),
+        empty=sum(row.outcome == "unpromised" and row.waited is not None for row in rows),
+        failed=sum(row.outcome == "failed" for row in rows),
     )
 
 
@@ -43,7 +43,7 @@ class Finding:
     pods: int
     seconds: float
     locality: float
-    promises: Promises
+    nominations: Nominations
     hidden: int = 0
     over_commitments: int = 0
     placements: str = ""
@@ -68,8 +68,8 @@ class Latency:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A whole simulation. cpu_s, peak_rss (bytes): of the extender's processes; idle_share: of a CPU, when nothing
-    happens; promised_p50, promised_p99: seconds from a binding to its promise on the node; missing: what could not be
-    shown, and why; errors: of the extender's answers and of enforcers.
+    happens; nominated_p50, nominated_p99: seconds from a binding to its nomination on the node; missing: what could not
+    be shown, and why; errors: of the extender's answers and of enforcers.
     """
 
     nodes: int
@@ -80,15 +80,15 @@ class Outcome:
     cpu_s: float
     idle_share: float | None
     peak_rss: int
-    promised_p50: float
-    promised_p99: float
+    nominated_p50: float
+    nominated_p99: float
     seconds: float
     missing: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
 
     @property
     def over_commitments(self) -> int:
-        return max((one.over_commitments for one in self.findings), default=0)
+        return max((finding.over_commitments for finding in self.findings), default=0)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -1,7 +1,7 @@
 """A new revision of every Deployment of one application: a new pod comes, then an old one goes, one after the other.
 
-A pod that comes while the old one still runs can't have its seat. So its place is measured twice: against the place of
-the pod before it, and against the best that any NUMA node with room could have given it at that moment.
+A pod that comes while the old one still runs can't have its reservation. So its place is measured twice: against the
+place of the pod before it, and against the best that any NUMA node with room could have given it at that moment.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def rolled(cluster: Cluster, app: Instance) -> list[Replaced]:
 
 
 def _running(cluster: Cluster, app: Instance) -> list[Replica]:
-    return [one for one in cluster.pods if one.instance == app]
+    return [pod for pod in cluster.pods if pod.instance == app]
 
 
 def _replaced(cluster: Cluster, old: Replica, new: Replica, *, first: bool) -> Replaced:
@@ -73,9 +73,9 @@ def _replaced(cluster: Cluster, old: Replica, new: Replica, *, first: bool) -> R
 
 def told(replaced: Iterable[Replaced]) -> str:
     firsts = [one for one in replaced if one.first]
-    near, best = _count(one.as_before for one in firsts), _count(one.as_possible for one in firsts)
-    offered = _count(one.as_offered for one in firsts)
-    full = _count(one.full for one in firsts if not one.as_before)
+    near, best = _count(first.as_before for first in firsts), _count(first.as_possible for first in firsts)
+    offered = _count(first.as_offered for first in firsts)
+    full = _count(first.full for first in firsts if not first.as_before)
     return (
         f"of {len(firsts)} Deployments' first replacements {offered} as near their kin as any NUMA node with room "
         f"could have been that kube-scheduler offered ({best}: on any node), {near} as near as the pod before; where "
@@ -87,9 +87,9 @@ def figures(replaced: Sequence[Replaced]) -> dict[str, float]:
     firsts = [one for one in replaced if one.first]
     return {
         "first replacements": len(firsts),
-        "first as near as offered": _count(one.as_offered for one in firsts),
-        "first as near as possible": _count(one.as_possible for one in firsts),
-        "first as near as before": _count(one.as_before for one in firsts),
+        "first as near as offered": _count(first.as_offered for first in firsts),
+        "first as near as possible": _count(first.as_possible for first in firsts),
+        "first as near as before": _count(first.as_before for first in firsts),
         "all as near as possible": _count(one.as_possible for one in replaced),
     }
 

@@ -14,7 +14,7 @@ from benchmarks.cluster.driver import Cluster
 from benchmarks.cluster.extender import within
 from benchmarks.cluster.load import Replica
 from benchmarks.cluster.node import Landing
-from benchmarks.cluster.result import Finding, promises
+from benchmarks.cluster.result import Finding, nominations
 from benchmarks.cluster.rolling import figures, rolled, told
 
 TALK_S = 60.0
@@ -54,7 +54,7 @@ def crowd(cluster: Cluster) -> Finding:
     """As a burst, of many groups with large members, some with CPUs of their own, until half of the room is taken or
     as many as the burst are there.
     """
-    room = sum(one.allocatable_milli for one in cluster.specs.values()) // (2 * max(load.CROWD_MILLI))
+    room = sum(spec.allocatable_milli for spec in cluster.specs.values()) // (2 * max(load.CROWD_MILLI))
     replicas = load.crowd(min(cluster.plan.burst, room), cluster.random)
     return _at_once(cluster, "crowd", replicas)
 
@@ -64,7 +64,7 @@ def _at_once(cluster: Cluster, name: str, replicas: Sequence[Replica]) -> Findin
     pods = cluster.schedule(replicas)
     seconds = time.monotonic() - begin
     landings = cluster.run(pods)
-    placed = [one.replica for one in pods]
+    placed = [pod.replica for pod in pods]
     spots = Counter(cluster.places[one] for one in placed)
     finding = _finding(cluster, name, placed, landings, seconds, hidden)
     remark = f"on {len(spots)} NUMA nodes of {len({node for node, _ in spots})} nodes"
@@ -87,18 +87,18 @@ def rolling_again(cluster: Cluster) -> Finding:
 
 
 def _rolled(cluster: Cluster, name: str) -> Finding:
-    app = next(one.instance for one in cluster.pods if one.namespace == "wide")
-    before = cluster.locality(one for one in cluster.pods if one.instance == app)
+    app = next(pod.instance for pod in cluster.pods if pod.namespace == "wide")
+    before = cluster.locality(pod for pod in cluster.pods if pod.instance == app)
     begin, hidden = time.monotonic(), cluster.hidden
     replaced = rolled(cluster, app)
     seconds = time.monotonic() - begin
     landings = [one.landing for one in replaced]
-    after = [one for one in cluster.pods if one.instance == app]
+    after = [pod for pod in cluster.pods if pod.instance == app]
     finding = _finding(cluster, name, after, landings, seconds, hidden)
-    named = sum(one.kin > 0 for one in landings)
-    remark = f"locality before {before:.3f}; {told(replaced)}; {named} of {len(landings)} promises named kin"
+    named = sum(landing.kin > 0 for landing in landings)
+    remark = f"locality before {before:.3f}; {told(replaced)}; {named} of {len(landings)} nominations named kin"
     return replace(
-        finding, remark=remark, figures={"before": before, "promises that named kin": named, **figures(replaced)}
+        finding, remark=remark, figures={"before": before, "nominations that named kin": named, **figures(replaced)}
     )
 
 
@@ -106,7 +106,7 @@ def returning(cluster: Cluster) -> Finding:
     """An application that no NUMA node holds was scaled to nothing, and comes again in another order. Its traffic is
     known since before.
     """
-    old = [one for one in cluster.pods if one.namespace == "wide"]
+    old = [pod for pod in cluster.pods if pod.namespace == "wide"]
     before, revision = cluster.locality(old), 1 + max(one.revision for one in old)
     cluster.end(old)
     names = {one.workload for one in old}
@@ -127,7 +127,7 @@ def traffic(cluster: Cluster) -> None:
     """The observers tell what all running pods said to each other, and the extender has taken it in."""
     replicas = list(cluster.pods)
     cluster.talk(replicas, requests=REQUESTS, seconds=TALK_S, windows=WINDOWS)
-    pairs = {(one.source.workload, one.target.workload) for one in load.talks(replicas)}
+    pairs = {(talk.source.workload, talk.target.workload) for talk in load.talks(replicas)}
     both_ways = len({*pairs, *((target, source) for source, target in pairs)})
     if not within(lambda: cluster.extender.edges() >= both_ways, LEARNED_WITHIN_S):
         cluster.missing.append(f"of {both_ways} edges told the extender learned {cluster.extender.edges()}")
@@ -138,7 +138,7 @@ def node_loss(cluster: Cluster) -> Finding:
     groups: dict[str, list[str]] = {}
     for one, pod in cluster.pods.items():
         groups.setdefault(pod.node, []).append(one.namespace)
-    node = max(groups, key=lambda one: (len(set(groups[one])), len(groups[one]), one))
+    node = max(groups, key=lambda group: (len(set(groups[group])), len(groups[group]), group))
     before = cluster.locality()
     gone = cluster.lose([node])
     instances = {one.instance for one in gone}
@@ -216,7 +216,7 @@ def _finding(
         pods=len(rows),
         seconds=seconds,
         locality=cluster.locality(about),
-        promises=promises(rows),
+        nominations=nominations(rows),
         hidden=cluster.hidden - hidden,
         over_commitments=len(cluster.fleet.call("overcommitments")),
         placements=cluster.digest(),

@@ -28,7 +28,7 @@ def enough(nodes: int, percentage: int = 0) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a node has for pods: thousandths of a CPU, bytes."""
+    """What a node has for pods: millicores, bytes."""
 
     cpu_milli: int
     memory: int
@@ -50,8 +50,8 @@ class SamplingScheduler:
         self._start = 0
         self._names = np.array([*rooms])
         self._at = {name: at for at, name in enumerate(rooms)}
-        # Rows: CPU in thousandths, bytes.
-        self._whole = np.array([[one.cpu_milli, one.memory] for one in rooms.values()], dtype=np.float64).T
+        # Rows: CPU in millicores, bytes.
+        self._whole = np.array([[room.cpu_milli, room.memory] for room in rooms.values()], dtype=np.float64).T
         self._asked = np.zeros_like(self._whole)
         self._replicas: dict[str, Floats] = {}
 

@@ -18,14 +18,14 @@ WIDTH = 100
 
 def outcome(console: Console, found: Outcome) -> None:
     console.print(_scenarios(found))
-    for one in found.findings:
-        if one.remark:
-            console.print(f"  [bold]{one.scenario}[/]: {one.remark}", soft_wrap=True, highlight=False)
+    for finding in found.findings:
+        if finding.remark:
+            console.print(f"  [bold]{finding.scenario}[/]: {finding.remark}", soft_wrap=True, highlight=False)
     console.print(_latencies(found.latencies))
     idle = "" if found.idle_share is None else f", {found.idle_share:.1%} of a CPU when nothing happens"
     console.print(
-        f"  extender: {found.cpu_s:.1f} CPU seconds{idle}, peak RSS {found.peak_rss >> 20} MiB; promised after "
-        f"{1e3 * found.promised_p50:.1f} ms (p50), {1e3 * found.promised_p99:.1f} ms (p99) from the binding",
+        f"  extender: {found.cpu_s:.1f} CPU seconds{idle}, peak RSS {found.peak_rss >> 20} MiB; nominated after "
+        f"{1e3 * found.nominated_p50:.1f} ms (p50), {1e3 * found.nominated_p99:.1f} ms (p99) from the binding",
         soft_wrap=True,
         highlight=False,
     )
@@ -45,13 +45,13 @@ def _scenarios(found: Outcome) -> Table:
     table.add_column("scenario", no_wrap=True)
     for column in ("pods", "s", "locality", "kept", "decl.", "late", "empty", "failed", "hidden", "over"):
         table.add_column(column, justify="right", no_wrap=True)
-    for one in found.findings:
-        table.add_row(*_row(one))
+    for finding in found.findings:
+        table.add_row(*_row(finding))
     return table
 
 
 def _row(one: Finding) -> list[str]:
-    told = one.promises
+    told = one.nominations
     counts = [told.kept, told.declined, told.late, told.empty, told.failed, one.hidden] if one.pods else [""] * 6
     over = f"[bold red]{one.over_commitments}" if one.over_commitments else "0"
     pods = str(one.pods or "")

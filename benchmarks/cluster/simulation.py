@@ -35,7 +35,7 @@ def simulated(
             tell(f"{findings[-1].scenario}: {findings[-1].seconds:.1f} s")
         cpu_s, peak_rss = cluster.extender.usage()
         idle = _idle_share(cluster) if plan.nodes >= IDLE_FROM else None
-        waits = [one.waited for one in cluster.landings if one.waited is not None]
+        waits = [landing.waited for landing in cluster.landings if landing.waited is not None]
         return Outcome(
             nodes=plan.nodes,
             seed=plan.seed,
@@ -45,8 +45,8 @@ def simulated(
             cpu_s=cpu_s,
             idle_share=idle,
             peak_rss=peak_rss,
-            promised_p50=percentile(waits, 0.5),
-            promised_p99=percentile(waits, 0.99),
+            nominated_p50=percentile(waits, 0.5),
+            nominated_p99=percentile(waits, 0.99),
             seconds=time.monotonic() - begin,
             errors=(*cluster.client.errors, *cluster.fleet.call("errors")),
             missing=tuple(cluster.missing),

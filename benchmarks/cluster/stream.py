@@ -13,18 +13,18 @@ import grpc
 
 from benchmarks.cluster.node import SimulatedNode
 from enforcer.report.stream import FIRST_WAIT_S, LONGEST_WAIT_S
-from enforcer.version import VERSION
+from enforcer.settings.version import VERSION
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 
 
 class Stream:
-    """run() dials until it is cancelled. promised_at: when each pod's promise came, seconds, monotonic, by uid."""
+    """run() dials until it is cancelled. nominated_at: when each pod's nomination came, seconds, monotonic, by uid."""
 
     def __init__(self, node: SimulatedNode, stub: rpc.ReportsStub, heartbeat_s: float) -> None:
         self.node = node
         self.connected = False
-        self.promised_at: dict[str, float] = {}
+        self.nominated_at: dict[str, float] = {}
         self._stub, self._heartbeat_s = stub, heartbeat_s
         self._acked = -1
         self._extra: list[pb.FromEnforcer] = []
@@ -100,7 +100,7 @@ class Stream:
             self._acked = message.ack.generation
             self.node.telling.acknowledged(message.ack)
         elif kind == "expect":
-            self.promised_at[message.expect.pod] = time.monotonic()
+            self.nominated_at[message.expect.pod] = time.monotonic()
             self.node.expect(message.expect)
             self._wake.set()
         self._changed.set()

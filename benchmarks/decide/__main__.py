@@ -22,8 +22,8 @@ from functools import partial
 from benchmarks.decide.round_trip import RoundTrips, round_trips
 from benchmarks.decide.situation import Situation, situation
 from benchmarks.decide.timing import exponent, timed
-from placement.decide import decide
-from placement.optin import Cpus
+from placement.decide.decide import decide
+from placement.optin.parsing import Cpus
 
 NUMA_NODES = (2, 4, 8, 16, 32)
 CONTAINERS = (10, 50, 100, 200, 500)
@@ -42,7 +42,7 @@ GOALS = (
 
 KINDS: dict[str, Callable[[int, int], Situation]] = {
     "shared": situation,
-    "own CPUs": lambda nodes, containers: situation(nodes, containers, Cpus.EXCLUSIVE),
+    "exclusive CPUs": lambda nodes, containers: situation(nodes, containers, Cpus.EXCLUSIVE),
     "over two NUMA nodes": lambda nodes, containers: situation(nodes, containers, wide=0.45),
 }
 

@@ -64,7 +64,7 @@ def _enforced(folder: Path) -> Iterator[Runtime]:
     """A runtime with an enforcer attached; nothing observes, so that the hook is timed alone."""
     write_sysfs(MACHINES[MACHINE], folder / "sys")
     with Runtime(folder / "nri.sock") as runtime:
-        command = [sys.executable, "-m", "enforcer.main", "run", "--nri-socket", str(folder / "nri.sock")]
+        command = [sys.executable, "-m", "enforcer", "run", "--nri-socket", str(folder / "nri.sock")]
         command += ["--run-dir", str(folder / "run"), "--sysfs", str(folder / "sys"), "--node-name", "bench"]
         command += ["--metrics-listen", "127.0.0.1:0", "--observe", "off"]
         with (folder / "log").open("w") as log, subprocess.Popen(command, stderr=log) as process:

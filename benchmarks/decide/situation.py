@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placement.cpuset import CpuSet
-from placement.decide import Kin, Request, decide
-from placement.demand import Demand
-from placement.live import Live
-from placement.occupancy import Occupancy
-from placement.optin import Cpus, OptIn
-from placement.topology import Machine, NumaNode
+from placement.decide.decide import Kin, Request, decide
+from placement.model.cpuset import CpuSet
+from placement.model.demand import Demand
+from placement.model.live_usage import Live
+from placement.model.topology import Machine, NumaNode
+from placement.optin.parsing import Cpus, OptIn
+from placement.state.occupancy import Occupancy
 
 CPUS = 32
 """CPUs of a NUMA node, two threads to a core and eight cores to a last-level cache."""

@@ -4,9 +4,9 @@
     python -m benchmarks.extender --nodes 500 --json    for a program
 
 kube-scheduler asks for one pod at a time, so each millisecond here is one for every pod of the cluster. `steady` scores
-one pod again and again; `burst` scores many, each of which holds its room from then on; `own CPUs` asks for exclusive
-ones. Nodes carry 60 pods each, every seventh some of one group. Machines have two sockets, four NUMA nodes all alike,
-or four in a chain, in turn.
+one pod again and again; `burst` scores many, each of which holds its room from then on; `exclusive CPUs` asks for
+exclusive ones. Nodes carry 60 pods each, every seventh some of one group. Machines have two sockets, four NUMA nodes
+all alike, or four in a chain, in turn.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from collections.abc import Callable
 
 import structlog
 
-from extender.cluster.state import Cluster
-from extender.cluster.view import NodeView, Report
+from extender.cluster import Cluster
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Verbs
 from extender.serving import calm_collector
-from placement.cpuset import CpuSet, NumaSet
-from placement.demand import Demand
-from placement.occupancy import Seat, fingerprint
-from placement.topology import Machine, NumaNode
+from extender.state.node_view import NodeView, Report
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine, NumaNode
+from placement.state.occupancy import Reservation, fingerprint
 
 GIB = 1 << 30
 PODS_PER_NODE = 60
@@ -65,8 +65,8 @@ def populated(nodes: int) -> Cluster:
     for at in range(nodes):
         of, name = machines[at % 3], f"node-{at:05}"
         count = len(of.numa_nodes)
-        seats = tuple(
-            Seat(
+        reservations = tuple(
+            Reservation(
                 f"{name}-{pod}",
                 f"{name}-{pod}",
                 "default/shop" if pod % 10 == 0 and at % 7 == 0 else f"default/other-{pod % 5}",
@@ -76,7 +76,7 @@ def populated(nodes: int) -> Cluster:
             for pod in range(PODS_PER_NODE)
         )
         cluster.connected(name)
-        report = Report(1, 0, fingerprint(seats, ()), seats)
+        report = Report(1, 0, fingerprint(reservations, ()), reservations)
         cluster.reported(NodeView(name, "session", "1", of), report)
     return cluster
 
@@ -116,7 +116,9 @@ def measured(nodes: int) -> dict[str, dict[str, float]]:
         "not opted in": timed(CALLS, lambda at: verbs.prioritize(body(f"plain-{at}", nodes))),
         "steady": timed(CALLS, lambda _at: verbs.prioritize(body("steady", nodes, group="shop"))),
         "burst": timed(CALLS, burst),
-        "own CPUs": timed(5, lambda at: verbs.prioritize(body(f"own-{at}", nodes, group="shop", cpus="exclusive"))),
+        "exclusive CPUs": timed(
+            5, lambda at: verbs.prioritize(body(f"own-{at}", nodes, group="shop", cpus="exclusive"))
+        ),
     }
 
 

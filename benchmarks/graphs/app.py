@@ -36,7 +36,7 @@ class App:
     calls: tuple[Call, ...]
 
     def __post_init__(self) -> None:
-        known = {one.name for one in self.services}
+        known = {service.name for service in self.services}
         if len(known) != len(self.services):
             raise ValueError(f"{self.name} has a service twice")
         for call in self.calls:
@@ -49,7 +49,7 @@ Row = tuple[str, str, float] | tuple[str, str, float, int]
 
 def app(name: str, services: Sequence[tuple[str, int, int]], calls: Sequence[Row]) -> App:
     """services: (name, milli-CPU, replicas). calls: (source, target, calls) or with bytes."""
-    return App(name, tuple(Service(*one) for one in services), tuple(Call(*one) for one in calls))
+    return App(name, tuple(Service(*service) for service in services), tuple(Call(*call) for call in calls))
 
 
 def with_store(service: str, store: str, calls: float, size: int = 1200) -> Row:

@@ -20,7 +20,7 @@ def clique(random: Random) -> App:
 def star(random: Random) -> App:
     """A hub, such as a database or a broker, and six to forty members that talk with it alone."""
     leaves = [Service(f"leaf{one}", random.choice(SIZES)) for one in range(random.randint(6, 40))]
-    calls = [Call(one.name, "hub", 100 * random.lognormvariate(0, 0.8), 800) for one in leaves]
+    calls = [Call(leave.name, "hub", 100 * random.lognormvariate(0, 0.8), 800) for leave in leaves]
     return App("star", (Service("hub", 2000), *leaves), tuple(calls))
 
 

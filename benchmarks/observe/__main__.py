@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.observe import loads, probes
 from benchmarks.observe.pairs import Ratio, paired
-from enforcer.observe.probes import Probes
+from enforcer.observe.collectors.probes import Probes
 
 DEFAULT_SHARE = 0.1
 

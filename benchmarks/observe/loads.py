@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from enforcer.observe.chain import cgroup_root
+from enforcer.observe.collectors.chain import cgroup_root
 
 NGINX = """
 daemon off;

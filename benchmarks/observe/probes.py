@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from enforcer.observe import bpf, cgroup_skb, chain, socket_tracepoints, unix_sockets, wakeups
-from enforcer.observe.duty import DutyCycle
-from enforcer.observe.probes import Probes
-from enforcer.observe.watch import Watch
+from enforcer.observe.bpf import syscall
+from enforcer.observe.collectors import cgroup_skb, chain, socket_tracepoints, unix_sockets, wakeups
+from enforcer.observe.collectors.duty import DutyCycle
+from enforcer.observe.collectors.probes import Probes
+from enforcer.observe.collectors.watch import CollectorPair
 
 
 def edges() -> list[Probes]:
@@ -31,9 +32,9 @@ def everything() -> list[Probes]:
 
 
 @contextmanager
-def watching(collectors: list[Probes], share: float, period_s: float) -> Iterator[Watch]:
+def watching(collectors: list[Probes], share: float, period_s: float) -> Iterator[CollectorPair]:
     """A thread that steps and reads as the observer does, for as long as the context."""
-    watch = Watch(collectors, DutyCycle(share, period_s), time.monotonic())
+    watch = CollectorPair(collectors, DutyCycle(share, period_s), time.monotonic())
     stop = threading.Event()
     due = watch.step(time.monotonic())
 
@@ -55,9 +56,9 @@ def watching(collectors: list[Probes], share: float, period_s: float) -> Iterato
 
 def nanoseconds_per_event(collectors: list[Probes], load: Callable[[], float]) -> dict[str, tuple[float, int]]:
     """(mean, runs) of each program by the kernel's own statistics, which include reading its clock twice."""
-    stats = bpf.enable_stats()
+    stats = syscall.enable_stats()
     programs = {name: fd for collector in collectors for name, fd in collector.loaded.programs.items()}
-    before = {name: bpf.run_statistics(fd) for name, fd in programs.items()}
+    before = {name: syscall.run_statistics(fd) for name, fd in programs.items()}
     for collector in collectors:
         collector.attach()
     load()
@@ -65,7 +66,7 @@ def nanoseconds_per_event(collectors: list[Probes], load: Callable[[], float]) -
         collector.detach()
     found = {}
     for name, fd in programs.items():
-        spent, runs = (after - at for after, at in zip(bpf.run_statistics(fd), before[name], strict=True))
+        spent, runs = (after - at for after, at in zip(syscall.run_statistics(fd), before[name], strict=True))
         if runs:
             found[name] = (spent / runs, runs)
     os.close(stats)

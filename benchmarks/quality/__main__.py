@@ -1,9 +1,9 @@
 """`python -m benchmarks.quality`: locality reached online, as a share of the best known.
 
 Members arrive one by one, and each stays where it is put. Nothing is written by hand but the opt-in: what numakin knows
-is the graph that `placement.traffic` learned from an earlier life of the same services (see `earlier`), and how many
-replicas they had. Its placements are those of the real decide(), on the real occupancy, with the real plan. A pair is
-local only when both its members lie wholly inside one same NUMA node. The same seed gives the same figures.
+is the graph that `placement.traffic.graph` learned from an earlier life of the same services (see `earlier`), and how
+many replicas they had. Its placements are those of the real decide(), on the real occupancy, with the real plan. A pair
+is local only when both its members lie wholly inside one same NUMA node. The same seed gives the same figures.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table.text(results))
     print(f"\n{len(results)} runs in {perf_counter() - started:.0f} s, seed {chosen.seed}")
     if chosen.json:
-        chosen.json.write_text(json.dumps([asdict(one) for one in results], indent=1) + "\n")
+        chosen.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
     if chosen.plot:
-        aimed = [one for one in results if one.case.fill == table.GOAL_FILL] or results
+        aimed = [result for result in results if result.case.fill == table.GOAL_FILL] or results
         chosen.plot.write_text(plot.svg(aimed, f"share of the best known locality, {len(aimed)} runs at 70 % fill"))
     return 0
 

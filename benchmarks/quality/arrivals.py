@@ -35,7 +35,7 @@ class Event:
 
 def events(scenario: Scenario, order: str, seed: int = 0) -> list[Event]:
     random = Random(f"{scenario.name}/{order}/{seed}")
-    members = [(f"{one.name}#{n}", one.name) for one in scenario.services for n in range(one.replicas)]
+    members = [(f"{service.name}#{n}", service.name) for service in scenario.services for n in range(service.replicas)]
     if order != "services":
         random.shuffle(members)
     found = [Event(joins=True, pod=pod, workload=workload, round=0) for pod, workload in members]
@@ -45,7 +45,7 @@ def events(scenario: Scenario, order: str, seed: int = 0) -> list[Event]:
 def replicas_then(scenario: Scenario, order: str, seed: int = 0) -> dict[str, int]:
     """Replicas in the earlier life."""
     random = Random(f"{scenario.name}/{order}/then/{seed}")
-    then = {one.name: one.replicas for one in scenario.services}
+    then = {service.name: service.replicas for service in scenario.services}
     if order == "grown":
         for name, count in then.items():
             if random.random() < 0.3:
@@ -58,11 +58,11 @@ def remaining(scenario: Scenario, happened: list[Event]) -> dict[str, int]:
     count: Counter[str] = Counter()
     for event in happened:
         count[event.workload] += 1 if event.joins else -1
-    return {one.name: count[one.name] for one in scenario.services}
+    return {service.name: count[service.name] for service in scenario.services}
 
 
 def _churn(scenario: Scenario, present: dict[str, str], random: Random) -> list[Event]:
-    sizes = {one.name: one.demand.cpu_milli for one in scenario.services}
+    sizes = {service.name: service.demand.cpu_milli for service in scenario.services}
     found = []
     for number in range(1, ROUNDS + 1):
         leaving = random.sample(sorted(present), round(LEAVING * len(present)))
@@ -71,7 +71,7 @@ def _churn(scenario: Scenario, present: dict[str, str], random: Random) -> list[
             workload = present.pop(pod)
             found.append(Event(joins=False, pod=pod, workload=workload, round=number))
             if random.random() < RESCALED:
-                workload = random.choice([one for one in sorted(sizes) if sizes[one] <= sizes[workload]])
+                workload = random.choice([size for size in sorted(sizes) if sizes[size] <= sizes[workload]])
             coming.append(workload)
         random.shuffle(coming)
         for one, workload in enumerate(coming):

@@ -1,5 +1,5 @@
 """What an earlier life of the same services has taught: flows, seen by probes that are on for a tenth of the time,
-through `placement.traffic`.
+through `placement.traffic.graph`.
 
 Nothing else reaches the planner: not the call graph, not which services belong together. The flows are those between
 single replicas, each pair's share a little uneven, the mix of requests not quite today's, and every window's counts
@@ -12,7 +12,7 @@ from math import sqrt
 from random import Random
 
 from benchmarks.quality.scenario import Pair, Scenario
-from placement.traffic import Flow, Tally
+from placement.traffic.graph import Flow, TrafficTally
 
 WINDOWS, WINDOW_S = 10, 60.0
 DUTY_CYCLE = 0.1
@@ -31,7 +31,7 @@ def learned(then: Scenario, seed: int = 0) -> dict[Pair, float]:
     they had.
     """
     random = Random(f"{then.name}/{seed}")
-    replicas = {one.name: one.replicas for one in then.services if one.replicas}
+    replicas = {service.name: service.replicas for service in then.services if service.replicas}
     owners = {f"{name}#{one}": name for name, count in replicas.items() for one in range(count)}
     pods = {name: [f"{name}#{one}" for one in range(count)] for name, count in replicas.items()}
     rates = []
@@ -41,7 +41,7 @@ def learned(then: Scenario, seed: int = 0) -> dict[Pair, float]:
         for x, y in pairs:
             share = drift * random.lognormvariate(0, UNEVEN) / len(pairs)
             rates.append((x, y, rate.messages * share, rate.bytes / rate.messages))
-    tally = Tally()
+    tally = TrafficTally()
     for window in range(WINDOWS):
         flows = []
         for x, y, messages, size in rates:

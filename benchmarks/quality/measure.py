@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from benchmarks.quality.scenario import Scenario
-from placement.cpuset import NumaSet
-from placement.occupancy import Occupancy
+from placement.model.cpuset import NumaSet
+from placement.state.occupancy import Occupancy
 
 
 def locality(scenario: Scenario, occupancy: Occupancy, members: Mapping[str, str]) -> float:
@@ -20,7 +20,7 @@ def locality(scenario: Scenario, occupancy: Occupancy, members: Mapping[str, str
     counts: Counter[str] = Counter()
     for pod, workload in members.items():
         counts[workload] += 1
-        numa_nodes = occupancy.seats[pod].numa_nodes
+        numa_nodes = occupancy.reservations[pod].numa_nodes
         if len(numa_nodes) == 1:
             homes.setdefault(workload, Counter())[numa_nodes] += 1
     inside = total = 0.0
@@ -37,7 +37,7 @@ def locality(scenario: Scenario, occupancy: Occupancy, members: Mapping[str, str
 
 def wide(occupancy: Occupancy) -> int:
     """Members over several NUMA nodes."""
-    return sum(len(seat.numa_nodes) > 1 for seat in occupancy.seats.values())
+    return sum(len(reservation.numa_nodes) > 1 for reservation in occupancy.reservations.values())
 
 
 def oversubscription(scenario: Scenario, occupancy: Occupancy) -> int:
@@ -48,8 +48,8 @@ def oversubscription(scenario: Scenario, occupancy: Occupancy) -> int:
     """
     machine = scenario.machine
     asked: Counter[int] = Counter()
-    for seat in occupancy.seats.values():
-        asked[seat.numa_nodes.mask] += seat.demand.cpu_milli
+    for reservation in occupancy.reservations.values():
+        asked[reservation.numa_nodes.mask] += reservation.demand.cpu_milli
     sets = {1 << node.id for node in machine.numa_nodes}
     for mask in sorted(mask for mask in asked if mask.bit_count() > 1):
         sets |= {one | mask for one in sets if one.bit_count() > 1} | {mask}

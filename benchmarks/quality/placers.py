@@ -14,21 +14,21 @@ from random import Random
 
 from benchmarks.quality.arrivals import Event
 from benchmarks.quality.scenario import Pair, Scenario, Service
-from enforcer import kinship
-from enforcer.kinship import PERIOD, Roster
-from enforcer.learned import Learned, kin_table, plan_to
-from enforcer.planner import Situation, planned
-from placement import optin
-from placement.cpuset import NumaSet
-from placement.decide import decide
-from placement.occupancy import Occupancy, Seat
-from placement.plan import Plan
-from placement.planning import AT_ONCE, EFFORT
-from placement.request import Kin, Request
-from placement.topology import Machine
+from enforcer.local.learned import Learned, kin_table, plan_to
+from enforcer.observer import kinship
+from enforcer.observer.kinship import PERIOD, WorkloadIndex
+from enforcer.observer.planning_thread import PlanningInput, planned
+from placement.decide.decide import decide
+from placement.decide.request import Kin, Request
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
+from placement.optin import parsing
+from placement.plan.plan import Plan
+from placement.plan.planner import AT_ONCE, EFFORT
+from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
 
-OPT_IN, _ = optin.parse("shop", {optin.GROUP_KEY: optin.AUTO})
+OPT_IN = parsing.parse("shop", {parsing.GROUP_KEY: parsing.AUTO})
 """All that the members' owners have written."""
 
 
@@ -117,7 +117,7 @@ class Planned(Decided):
     def _learn(self, view: View, effort: int) -> None:
         self._round, self._joins = view.event.round, 0
         self._roster = _seen(self._roster, view.occupancy)
-        situation = Situation(view.occupancy, self._roster.expected(self._between), self._between)
+        situation = PlanningInput(view.occupancy, self._roster.expected(self._between), self._between)
         self._plan = planned(view.scenario.machine, situation, self._plan, effort)
         self._hand_over()
 
@@ -127,16 +127,21 @@ class Planned(Decided):
         self._hook.planned(local.Plan.FromString(plan_to(self._plan).SerializeToString()))
 
 
-def _gone(then: Scenario) -> Roster:
+def _gone(then: Scenario) -> WorkloadIndex:
     """What is left of the earlier life: who was there, how many, and what they asked for."""
-    pods = [(f"then/{one.name}#{number}", one) for one in then.services for number in range(one.replicas)]
-    seats = {pod: Seat(pod, pod, "", NumaSet(1), one.demand, workload=one.name) for pod, one in pods}
-    return _seen(Roster(), Occupancy(seats)).after(())
+    pods = [
+        (f"then/{service.name}#{number}", service) for service in then.services for number in range(service.replicas)
+    ]
+    reservations = {pod: Reservation(pod, pod, "", NumaSet(1), one.demand, workload=one.name) for pod, one in pods}
+    return _seen(WorkloadIndex(), Occupancy(reservations)).after(())
 
 
-def _seen(roster: Roster, occupancy: Occupancy) -> Roster:
+def _seen(roster: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
     """A window later, with all who sit there."""
-    here = [local.LocalContainer(pod=one.pod, workload=one.workload, opted_in=True) for one in occupancy.seats.values()]
+    here = [
+        local.LocalContainer(pod=reservation.pod, workload=reservation.workload, opted_in=True)
+        for reservation in occupancy.reservations.values()
+    ]
     return roster.after(here).over_a_window(occupancy)
 
 
@@ -144,11 +149,11 @@ def _seen(roster: Roster, occupancy: Occupancy) -> Roster:
 def first_plan(machine: Machine, then: Scenario, learned: tuple[tuple[Pair, float], ...]) -> Plan:
     """On the empty machine: the same for all orders in which the same members come."""
     between = dict(learned)
-    return planned(machine, Situation(Occupancy(), _gone(then).expected(between), between), None, EFFORT)
+    return planned(machine, PlanningInput(Occupancy(), _gone(then).expected(between), between), None, EFFORT)
 
 
 class Rule:
-    """Takes the NUMA node that `choose` likes best among those that fit; `choose` is told each one's free milli-CPU."""
+    """Takes the NUMA node that `choose` likes best among those that fit; `choose` gets the free millicores of each."""
 
     def __init__(self, choose: Callable[[dict[int, int]], int]) -> None:
         self._choose = choose
@@ -163,8 +168,8 @@ class Rule:
             if free[node.id] >= demand.cpu_milli and node.memory - memory[node.id] >= demand.memory
         }
         numa_nodes = NumaSet.of((self._choose(room),)) if room else self._outward(view, free)
-        seat = Seat(view.event.pod, view.event.pod, "", numa_nodes, demand)
-        return view.occupancy.seated(seat), bool(numa_nodes)
+        reservation = Reservation(view.event.pod, view.event.pod, "", numa_nodes, demand)
+        return view.occupancy.with_reservation(reservation), bool(numa_nodes)
 
     def _outward(self, view: View, free: dict[int, int]) -> NumaSet:
         machine = view.scenario.machine

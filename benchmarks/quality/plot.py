@@ -28,7 +28,7 @@ def svg(results: Sequence[Result], title: str) -> str:
         parts.append(f'<line x1="{x}" x2="{x}" y1="{TOP - 12}" y2="{height - BOTTOM}" stroke="#e4e4e4"/>')
         parts.append(f'<text x="{x}" y="{height - 10}" text-anchor="middle" fill="{INK}">{tenth / 10:.1f}</text>')
     for row, placer in enumerate(PLACERS):
-        shares = [one.share for one in outcomes(results, placer)]
+        shares = [outcome.share for outcome in outcomes(results, placer)]
         parts += _row(TOP + row * ROW, placer, shares)
     return "\n".join([*parts, "</svg>\n"])
 

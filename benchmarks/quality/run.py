@@ -12,9 +12,9 @@ from benchmarks.quality.earlier import learned
 from benchmarks.quality.placers import Decided, Planned, Rule, View, at_random, lowest, spread
 from benchmarks.quality.scenario import Pair, Scenario, scenario
 from benchmarks.yardstick.best_known import known
-from placement.known import Workload
-from placement.occupancy import Occupancy
-from placement.rebalance import relocations
+from placement.plan.problem import Workload
+from placement.plan.rebalance import relocations
+from placement.state.occupancy import Occupancy
 
 OURS, MOVED, GREEDY_LEARNED, GREEDY_TRUE = "numakin", "numakin, moves", "greedy, learned", "greedy, true edges"
 FIT, SPREAD, LOWEST, RANDOM = "NUMA fit", "spread", "lowest first", "random"
@@ -41,7 +41,7 @@ class Outcome:
     """What came of one placer.
 
     locality: share of the true traffic that is local in the end. share: that, of the best known. wide: members over
-    several NUMA nodes. oversubscribed: milli-CPU, the worst that it ever was. unfit: members that found no room.
+    several NUMA nodes. oversubscribed: millicores, the worst that it ever was. unfit: members that found no room.
     moved: members that were moved. seconds: of all decisions and plans.
     """
 
@@ -90,7 +90,7 @@ def _result(case: Case, what: Scenario) -> Result:
     # Whoever does better than the best known has become it.
     top = max(best.locality, *(one.locality for one in found))
     shares = tuple(replace(one, share=one.locality / top if top else 1.0) for one in found)
-    return Result(case, sum(one.replicas for one in final.services), top, best.bound, shares)
+    return Result(case, sum(service.replicas for service in final.services), top, best.bound, shares)
 
 
 def _outcomes(what: Scenario, happening: list[Event], then: Scenario) -> Iterator[Outcome]:
@@ -136,7 +136,7 @@ def _outcome(name: str, what: Scenario, end: _End, moved: int = 0) -> Outcome:
 
 
 def _moved(what: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
-    workloads = [Workload(one.name, one.demand, one.replicas) for one in what.services]
+    workloads = [Workload(service.name, service.demand, service.replicas) for service in what.services]
     steps = relocations(
         what.machine,
         end.occupancy,
@@ -149,7 +149,7 @@ def _moved(what: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
     occupancy = end.occupancy
     ways = [way for step in steps for way in step]
     for one in ways:
-        seat = occupancy.seats[one.seat]
-        occupancy = occupancy.seated(replace(seat, numa_nodes=one.target, parts=()))
+        reservation = occupancy.reservations[one.reservation]
+        occupancy = occupancy.with_reservation(replace(reservation, numa_nodes=one.target, parts=()))
     worst = max(end.oversubscribed, measure.oversubscription(what, occupancy))
     return _outcome(MOVED, what, replace(end, occupancy=occupancy, oversubscribed=worst), len(ways))

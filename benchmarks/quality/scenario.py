@@ -18,10 +18,10 @@ from benchmarks.graphs.online_boutique import ONLINE_BOUTIQUE
 from benchmarks.graphs.shapes import clique, power_law, star
 from benchmarks.graphs.social_network import SOCIAL_NETWORK
 from benchmarks.graphs.train_ticket import TRAIN_TICKET
-from placement.cpuset import CpuSet
-from placement.demand import Demand
-from placement.topology import Machine, NumaNode
-from placement.traffic import Costs, Rate
+from placement.model.cpuset import CpuSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine, NumaNode
+from placement.traffic.graph import Costs, Rate
 
 GRAPHS: Mapping[str, App | Callable[[Random], App]] = {
     "online-boutique": ONLINE_BOUTIQUE,
@@ -91,13 +91,16 @@ class Scenario:
     @cached_property
     def digest(self) -> str:
         """Equal for equal machines, members and traffic."""
-        lines = [f"{one.name} {one.demand.cpu_milli} {one.demand.memory} {one.replicas}" for one in self.services]
+        lines = [
+            f"{service.name} {service.demand.cpu_milli} {service.demand.memory} {service.replicas}"
+            for service in self.services
+        ]
         lines += [f"{a} {b} {weight:.6g}" for (a, b), weight in sorted(self.weights.items())]
         return blake2b("\n".join([self.machine.name, *lines]).encode(), digest_size=8).hexdigest()
 
     @cached_property
     def by_name(self) -> dict[str, Service]:
-        return {one.name: one for one in self.services}
+        return {service.name: service for service in self.services}
 
     @cached_property
     def weights(self) -> dict[Pair, float]:
@@ -106,7 +109,9 @@ class Scenario:
         return {pair: costs.weight("tcp", rate) for pair, rate in self.traffic.items()}
 
     def with_replicas(self, replicas: Mapping[str, int]) -> Scenario:
-        return replace(self, services=tuple(replace(one, replicas=replicas.get(one.name, 0)) for one in self.services))
+        return replace(
+            self, services=tuple(replace(service, replicas=replicas.get(service.name, 0)) for service in self.services)
+        )
 
 
 def machine_of(numa_nodes: int) -> Machine:
@@ -149,22 +154,22 @@ def scenario(graph: str, numa_nodes: int, fill: float, seed: int = 0) -> Scenari
 
 
 def _instance(graph: str, node_milli: int, left: int, random: Random) -> App:
-    """left: milli-CPU; a known system is made no larger than that, unless it would be tiny."""
+    """left: millicores; a known system is made no larger than that, unless it would be tiny."""
     source = GRAPHS[graph]
     if not isinstance(source, App):
         return source(random)
     size = min(random.uniform(*APPLICATION_SIZE) * node_milli, max(left, SMALLEST * node_milli))
-    replicas = sum(one.replicas for one in source.services)
+    replicas = sum(service.replicas for service in source.services)
     times = random.randint(1, max(1, min(3, int(size / LEAST_REPLICA_MILLI / replicas))))
-    whole = times * sum(one.cpu_milli * one.replicas for one in source.services)
+    whole = times * sum(service.cpu_milli * service.replicas for service in source.services)
     # No replica may ask for more than two fifths of a NUMA node: larger ones belong to other tests.
     services = [
         replace(
-            one,
-            cpu_milli=min(_rounded(one.cpu_milli * size / whole), node_milli * 2 // 5),
-            replicas=one.replicas * times,
+            service,
+            cpu_milli=min(_rounded(service.cpu_milli * size / whole), node_milli * 2 // 5),
+            replicas=service.replicas * times,
         )
-        for one in source.services
+        for service in source.services
     ]
     return replace(source, services=tuple(services))
 
@@ -172,11 +177,11 @@ def _instance(graph: str, node_milli: int, left: int, random: Random) -> App:
 def _fitted(app: App, left: int) -> App:
     """Without the services that the machine's fill has no room for."""
     kept = []
-    for one in app.services:
-        replicas = min(one.replicas, left // one.cpu_milli)
+    for service in app.services:
+        replicas = min(service.replicas, left // service.cpu_milli)
         if replicas:
-            kept.append(replace(one, replicas=replicas))
-            left -= replicas * one.cpu_milli
+            kept.append(replace(service, replicas=replicas))
+            left -= replicas * service.cpu_milli
     names = {one.name for one in kept}
     return App(app.name, tuple(kept), tuple(c for c in app.calls if c.source in names and c.target in names))
 
@@ -184,10 +189,10 @@ def _fitted(app: App, left: int) -> App:
 def _added(app: App, number: int, random: Random) -> tuple[list[Service], dict[Pair, Rate]]:
     load = CALLS_PER_S * random.lognormvariate(0, 0.7) / 100
     services = []
-    for one in app.services:
-        memory = one.cpu_milli * random.choice((1, 2, 3)) * (1 << 30) // 1000
-        demand = Demand(cpu_milli=one.cpu_milli, memory=memory, memory_limit=memory)
-        services.append(Service(f"shop-{number}/Deployment/{one.name}", demand, one.replicas))
+    for service in app.services:
+        memory = service.cpu_milli * random.choice((1, 2, 3)) * (1 << 30) // 1000
+        demand = Demand(cpu_milli=service.cpu_milli, memory=memory, memory_limit=memory)
+        services.append(Service(f"shop-{number}/Deployment/{service.name}", demand, service.replicas))
     traffic: dict[Pair, Rate] = {}
     for call in app.calls:
         pair = _pair(f"shop-{number}/Deployment/{call.source}", f"shop-{number}/Deployment/{call.target}")

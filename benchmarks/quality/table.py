@@ -12,16 +12,18 @@ GOAL_FILL, GOAL_MEDIAN, GOAL_WORST = 0.7, 0.95, 0.80
 
 
 def outcomes(results: Iterable[Result], placer: str) -> list[Outcome]:
-    return [one for result in results for one in result.outcomes if one.placer == placer]
+    return [outcome for result in results for outcome in result.outcomes if outcome.placer == placer]
 
 
 def text(results: Sequence[Result]) -> str:
     """Every table, and whether the goal is reached."""
-    fills = sorted({one.case.fill for one in results})
-    parts = [_by_placer(f"{fill:.0%} fill", [one for one in results if one.case.fill == fill]) for fill in fills]
+    fills = sorted({result.case.fill for result in results})
+    parts = [
+        _by_placer(f"{fill:.0%} fill", [result for result in results if result.case.fill == fill]) for fill in fills
+    ]
     if len(fills) > 1:
         parts.append(_by_placer("all", results))
-    aimed = [one for one in results if one.case.fill == GOAL_FILL]
+    aimed = [result for result in results if result.case.fill == GOAL_FILL]
     if aimed:
         parts.append(_cut("by order, 70 % fill", aimed, lambda one: one.case.order))
         parts.append(_cut("by NUMA nodes, 70 % fill", aimed, lambda one: f"{one.case.numa_nodes:2d} NUMA nodes"))
@@ -31,7 +33,7 @@ def text(results: Sequence[Result]) -> str:
 
 
 def _by_placer(title: str, results: Sequence[Result]) -> str:
-    best = median(one.best for one in results)
+    best = median(result.best for result in results)
     lines = [
         f"{title}: {len(results)} runs, best known locality {best:.2f} at the median",
         f"{'':20}{'share of best known':>21}{'locality':>10}{'wide':>7}{'moved':>7}{'over':>7}",
@@ -51,8 +53,8 @@ def _by_placer(title: str, results: Sequence[Result]) -> str:
 def _cut(title: str, results: Sequence[Result], key: Callable[[Result], str]) -> str:
     """numakin's share, median and worst, for each value of the key."""
     lines = [f"{OURS}, {title}"]
-    for value in dict.fromkeys(key(one) for one in results):
-        shares = [one.share for one in outcomes([r for r in results if key(r) == value], OURS)]
+    for value in dict.fromkeys(key(result) for result in results):
+        shares = [outcome.share for outcome in outcomes([r for r in results if key(r) == value], OURS)]
         lines.append(f"{value:24}{median(shares):7.3f}{min(shares):7.3f}   {len(shares)} runs")
     return "\n".join(lines)
 
@@ -65,5 +67,5 @@ def _goal(results: Sequence[Result]) -> str:
     return (
         f"goal at 70 % fill (median {GOAL_MEDIAN}, worst {GOAL_WORST}, nothing oversubscribed): "
         f"{'reached' if reached else 'MISSED'} "
-        f"(median {middle:.3f}, worst {worst:.3f}, oversubscribed {over} milli-CPU)"
+        f"(median {middle:.3f}, worst {worst:.3f}, oversubscribed {over} millicores)"
     )

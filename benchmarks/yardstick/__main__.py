@@ -20,7 +20,7 @@ from benchmarks.quality.scenario import FILLS, GRAPHS, NUMA_NODES, Scenario, sce
 from benchmarks.yardstick.best_known import STORED, BestKnown, best_known
 from benchmarks.yardstick.exact import optimum
 from benchmarks.yardstick.sample import sample
-from placement.search import solve
+from placement.plan.search import solve
 
 SMALL = ((10, 2), (16, 2), (12, 4), (16, 4), (20, 4), (16, 8))
 """Members and NUMA nodes of the problems that are solved exactly."""
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for graph in GRAPHS:
             what = scenario(graph, nodes, 0.7)
             best = best_known(what)
-            members = sum(one.replicas for one in what.services)
+            members = sum(service.replicas for service in what.services)
             print(f"{what.name:40}{members:7d}{best.locality:12.4f}{best.bound:14.4f}")
     return 0
 

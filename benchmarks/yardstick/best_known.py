@@ -9,9 +9,9 @@ from pathlib import Path
 
 from benchmarks.quality.scenario import Scenario
 from benchmarks.yardstick.bound import upper_bound
-from placement.memory import capacity
-from placement.partition import Problem, State
-from placement.search import LEAST_STEPS, anneal, solve
+from placement.decide.memory import capacity
+from placement.plan.partition import PartitionProblem, PartitionState
+from placement.plan.search import LEAST_STEPS, anneal, solve
 
 STORED = Path(__file__).with_name("best_known.json")
 """What `python -m benchmarks.yardstick --store` found, by scenario digest."""
@@ -42,7 +42,7 @@ def best_known(scenario: Scenario, effort: int = EFFORT) -> BestKnown:
     best = solve(problem, effort=0)
     steps = max(LEAST_STEPS, effort * sum(problem.counts) * problem.bins)
     for seed, hottest in enumerate(HEATS):
-        best = max(best, anneal(best, steps, seed, hottest), key=State.score)
+        best = max(best, anneal(best, steps, seed, hottest), key=PartitionState.score)
     return BestKnown(best.locality(), upper_bound(problem))
 
 
@@ -51,10 +51,10 @@ def _stored() -> dict[str, list[float]]:
     return dict(json.loads(STORED.read_text())) if STORED.exists() else {}
 
 
-def problem_of(scenario: Scenario) -> Problem:
+def problem_of(scenario: Scenario) -> PartitionProblem:
     """Locality alone counts here: a neighbour is as far as any other NUMA node."""
-    services = [one for one in scenario.services if one.replicas]
-    index = {one.name: kind for kind, one in enumerate(services)}
+    services = [service for service in scenario.services if service.replicas]
+    index = {service.name: kind for kind, service in enumerate(services)}
     pulls: list[dict[int, float]] = [{} for _ in services]
     for (a, b), weight in scenario.weights.items():
         if a not in index or b not in index:
@@ -65,9 +65,9 @@ def problem_of(scenario: Scenario) -> Problem:
         if pairs:
             pulls[one][other] = pulls[other][one] = weight / pairs
     nodes = scenario.machine.numa_nodes
-    return Problem(
-        sizes=[(one.demand.cpu_milli, one.demand.memory) for one in services],
-        counts=[one.replicas for one in services],
+    return PartitionProblem(
+        sizes=[(service.demand.cpu_milli, service.demand.memory) for service in services],
+        counts=[service.replicas for service in services],
         pulls=pulls,
         capacity=[(len(node.cpus) * 1000, capacity(scenario.machine, node.id)) for node in nodes],
         nearness=[[float(a == b) for b in range(len(nodes))] for a in range(len(nodes))],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from placement.partition import Problem
+from placement.plan.partition import PartitionProblem
 
 
-def upper_bound(problem: Problem) -> float:
+def upper_bound(problem: PartitionProblem) -> float:
     """Share of all traffic that could be local at most.
 
     A replica's local peers sit in one bin with it, so their CPU is at most what the largest bin has beside it: taking
@@ -22,7 +22,7 @@ def upper_bound(problem: Problem) -> float:
             (pull, problem.sizes[other][0], problem.counts[other] - (other == kind))
             for other, pull in problem.pulls[kind].items()
         ]
-        peers.sort(key=lambda one: -one[0] / max(1, one[1]))
+        peers.sort(key=lambda peer: -peer[0] / max(1, peer[1]))
         for pull, size, replicas in peers:
             taken = min(replicas, left / size) if size else replicas
             inside += count * pull * taken / 2

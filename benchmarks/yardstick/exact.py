@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from placement.partition import Problem
+from placement.plan.partition import PartitionProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Optimum:
     proven: bool
 
 
-def optimum(problem: Problem, time_limit: float) -> Optimum:
+def optimum(problem: PartitionProblem, time_limit: float) -> Optimum:
     """time_limit: seconds."""
     members = [kind for kind, count in enumerate(problem.counts) for _ in range(count)]
     pairs = [
@@ -39,8 +39,8 @@ def optimum(problem: Problem, time_limit: float) -> Optimum:
         return Optimum(1.0, 1.0, proven=True)
     traffic = sum(pull for *_, pull in pairs)
     bins = problem.bins
-    seats = len(members) * bins
-    rows, width = _Rows(), seats + len(pairs) * bins
+    reservations = len(members) * bins
+    rows, width = _Rows(), reservations + len(pairs) * bins
     for i in range(len(members)):
         rows.add([(i * bins + b, 1.0) for b in range(bins)], 1, 1)
     for b, capacity in enumerate(problem.capacity):
@@ -53,14 +53,14 @@ def optimum(problem: Problem, time_limit: float) -> Optimum:
             )
     for number, (i, j, _) in enumerate(pairs):
         for b in range(bins):
-            y = seats + number * bins + b
+            y = reservations + number * bins + b
             rows.add([(y, 1.0), (i * bins + b, -1.0)], -np.inf, 0)
             rows.add([(y, 1.0), (j * bins + b, -1.0)], -np.inf, 0)
     cost = np.zeros(width)
     for number, (*_, pull) in enumerate(pairs):
-        cost[seats + number * bins : seats + (number + 1) * bins] = -pull / traffic
+        cost[reservations + number * bins : reservations + (number + 1) * bins] = -pull / traffic
     integer = np.zeros(width)
-    integer[:seats] = 1
+    integer[:reservations] = 1
     upper = np.ones(width)
     if len(set(problem.capacity)) == 1:
         # Equal bins are interchangeable: the i-th replica needs none beyond the i-th.

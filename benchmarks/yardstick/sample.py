@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from benchmarks.graphs.shapes import SIZES
-from placement.partition import Problem
+from placement.plan.partition import PartitionProblem
 
 
-def sample(members: int, bins: int, fill: float, seed: int) -> Problem:
+def sample(members: int, bins: int, fill: float, seed: int) -> PartitionProblem:
     """A power-law graph (each member joins with two edges to earlier ones drawn by degree), weights log-normal."""
     random = Random(f"{members}/{bins}/{fill}/{seed}")
     sizes = [random.choice(SIZES) for _ in range(members)]
@@ -19,7 +19,7 @@ def sample(members: int, bins: int, fill: float, seed: int) -> Problem:
             pulls[one][other] = pulls[other][one] = random.lognormvariate(0, 1)
             ends += [one, other]
     capacity = max(int(sum(sizes) / bins / fill), *sizes)
-    return Problem(
+    return PartitionProblem(
         sizes=[(size, 0) for size in sizes],
         counts=[1] * members,
         pulls=pulls,

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from enforcer.machine import formats
-from enforcer.machine.cgroup_path import folder_below_mount
+from enforcer.machine.cgroup_path import SLICE, folder_below_mount
 from enforcer.machine.errors import CgroupRefused, NotThere
 from enforcer.machine.formats import Pressure
 from enforcer.machine.mounts import cgroup_mounts
 from enforcer.machine.sysfs import PROCFS
 from enforcer.machine.tree import Tree
-from placement.cpuset import CpuSet, IdSet, NumaSet
+from placement.model.cpuset import CpuSet, IdSet, NumaSet
 
 CPUS = "cpuset.cpus"
 MEMS = "cpuset.mems"
@@ -26,6 +26,11 @@ EFFECTIVE_V2 = {CPUS: "cpuset.cpus.effective", MEMS: "cpuset.mems.effective"}
 
 MEMORY_IN_USE_V1 = "memory.usage_in_bytes"
 MEMORY_IN_USE_V2 = "memory.current"
+
+MEMORY_LIMIT_V1 = "memory.limit_in_bytes"
+MEMORY_LIMIT_V2 = "memory.max"
+NO_LIMIT_V1 = 1 << 62
+"""Version 1 tells the largest multiple of a page below 2^63 where there is none."""
 
 S = TypeVar("S", bound=IdSet)
 
@@ -125,6 +130,25 @@ class CgroupTree:
         file = MEMORY_IN_USE_V1 if self.version("memory") == 1 else MEMORY_IN_USE_V2
         return Tree(folder).parsed(file, formats.count) if folder else None
 
+    def pod_limits_memory(self, cgroups_path: str, pod: str) -> bool | None:
+        """Whether the pod's own cgroup, the one above this container's, has a memory limit: the kubelet gives it one
+        when every container of the pod has one, and before it makes the first. None when it is not known: the kubelet
+        has made no cgroup for the pod (pod: its uid), or none that is seen from here.
+        """
+        place = self._place(cgroups_path, "memory")
+        if place is None or not _of_pod(place.parent.name, pod):
+            return None
+        if self.version("memory") == 2:
+            told = Tree(place.parent).text(MEMORY_LIMIT_V2)
+            return None if told is None else told.strip() != "max"
+        limit = Tree(place.parent).parsed(MEMORY_LIMIT_V1, formats.number)
+        return None if limit is None else 0 <= limit < NO_LIMIT_V1
+
+    def has_pod(self, cgroups_path: str, pod: str) -> bool:
+        """Whether the pod's own cgroup, the one above this container's, is there. pod: its uid."""
+        place = self._place(cgroups_path, "cpuset")
+        return place is not None and _of_pod(place.parent.name, pod) and place.parent.is_dir()
+
     def pressure(self, cgroups_path: str, resource: str) -> Pressure | None:
         """The cgroup's own PSI for `cpu`, `memory` or `io`; None where there is none, as on version 1."""
         if self.unified is None:
@@ -173,3 +197,8 @@ class CgroupTree:
             if error.errno in (errno.ENOENT, errno.ENODEV):
                 raise NotThere(f"{path}: the cgroup has gone") from error
             raise CgroupRefused(f"{path}: the kernel refuses {text!r}: {error.strerror}") from error
+
+
+def _of_pod(name: str, pod: str) -> bool:
+    """Whether it is the kubelet's name for the cgroup of the pod with this uid, by either cgroup driver."""
+    return name == f"pod{pod}" or name.endswith(f"-pod{pod.replace('-', '_')}{SLICE}")

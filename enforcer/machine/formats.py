@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placement.topology import UNREACHABLE
+from placement.model.cpuset import CpuSet
+from placement.model.topology import UNREACHABLE
 
 KIB = 1024
 
@@ -31,6 +32,11 @@ def count(text: str) -> int:
     if found < 0:
         raise ValueError("negative")
     return found
+
+
+def list_or_null(text: str) -> CpuSet:
+    """A list of CPUs; kernels built for many CPUs print a mask that was never made as `(null)`."""
+    return CpuSet() if text.strip() == "(null)" else CpuSet.parse(text)
 
 
 def distances(text: str) -> tuple[int, ...]:
@@ -100,7 +106,7 @@ def cpu_times(text: str) -> Mapping[int, CpuTime]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stall:
+class StallTime:
     """Percent of time that tasks were stalled, over the last 10, 60 and 300 seconds; `total` in microseconds."""
 
     avg10: float
@@ -113,8 +119,8 @@ class Stall:
 class Pressure:
     """PSI of one resource: `some` task stalled, and all of them (`full`; older kernels do not tell it for CPU)."""
 
-    some: Stall
-    full: Stall | None = None
+    some: StallTime
+    full: StallTime | None = None
 
 
 _STALL = re.compile(r"(some|full) avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)")
@@ -123,7 +129,7 @@ _STALL = re.compile(r"(some|full) avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) 
 def pressure(text: str) -> Pressure:
     """A PSI file."""
     lines = {
-        match[1]: Stall(float(match[2]), float(match[3]), float(match[4]), int(match[5]))
+        match[1]: StallTime(float(match[2]), float(match[3]), float(match[4]), int(match[5]))
         for match in map(_STALL.fullmatch, text.strip().splitlines())
         if match
     }

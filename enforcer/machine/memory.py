@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from enforcer.machine import formats
-from enforcer.machine.sysfs import PROCFS, SYSFS, hugepages, numa_node_ids
+from enforcer.machine.numa import hugepages, numa_node_ids
+from enforcer.machine.sysfs import PROCFS, SYSFS
 from enforcer.machine.tree import Tree
 
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")

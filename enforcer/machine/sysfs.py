@@ -1,19 +1,24 @@
 """The machine as sysfs tells it: NUMA nodes, SMT siblings, last-level caches, sockets.
 
-What every kernel since 4.x writes is needed; what only some write is read where it is there, and left empty otherwise.
+Which CPUs are online, and each NUMA node's CPUs and memory, must be had. Any other file that is missing or makes no
+sense costs only its own fact, and is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from enforcer.machine import formats
+from enforcer.machine.doubts import Doubts
 from enforcer.machine.errors import BadFile, NotThere
+from enforcer.machine.numa import numa_nodes
 from enforcer.machine.tree import Tree
-from placement.cpuset import CpuSet, NumaSet
-from placement.errors import PlacementError
-from placement.topology import Machine, NumaNode, uniform_distances
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.errors import PlacementError
+from placement.model.topology import Machine, NumaNode, uniform_distances
 
 SYSFS = Path("/sys")
 PROCFS = Path("/proc")
@@ -25,105 +30,89 @@ PACKAGE_FILES = ("package_cpus_list", "core_siblings_list")
 CACHES_OF_DATA = frozenset({"Unified", "Data"})
 
 
-def read_machine(sysfs_root: Path = SYSFS, name: str = "", proc_root: Path = PROCFS) -> Machine:
-    """The machine under this sysfs root. proc_root: for the memory of a kernel without NUMA.
+@dataclass(frozen=True, slots=True)
+class MachineReading:
+    """doubts: a sentence for each fact that could not be had, or was not as it should be."""
 
-    BadFile, NotThere: sysfs is not as a kernel writes it.
+    machine: Machine
+    doubts: tuple[str, ...]
+
+
+def read_machine(sysfs_root: Path = SYSFS, name: str = "", proc_root: Path = PROCFS) -> Machine:
+    """As `read` has it, without a word of doubt."""
+    return read(sysfs_root, name, proc_root).machine
+
+
+def read(
+    sysfs_root: Path = SYSFS, name: str = "", proc_root: Path = PROCFS, tiers: NumaSet = NumaSet()
+) -> MachineReading:
+    """The machine under this sysfs root. proc_root: for the memory of a kernel without NUMA. tiers: NUMA nodes without
+    CPUs whose memory the operator allows, whatever kind it is.
+
+    BadFile, NotThere: the CPUs, or a NUMA node's CPUs or memory, can't be had.
     """
     cpu, node = Tree(sysfs_root / "devices/system/cpu"), Tree(sysfs_root / "devices/system/node")
-    online = online_cpus(cpu)
-    numa_nodes = _numa_nodes(node, online) if node.root.is_dir() else (_the_only_node(online, Tree(proc_root)),)
+    doubts = Doubts()
+    online = online_cpus(cpu, doubts)
+    isolated = _isolated(cpu, online, doubts)
+    if node.root.is_dir():
+        nodes = numa_nodes(node, online, isolated, tiers, doubts)
+    else:
+        nodes = (_the_only_node(online, isolated, Tree(proc_root)),)
     try:
-        return Machine(
-            numa_nodes=numa_nodes,
-            cores=_groups(online, lambda one: _listed(cpu.at(f"cpu{one}/topology"), SIBLING_FILES, one)),
-            caches=_groups(online, lambda one: last_level_cache(cpu.at(f"cpu{one}/cache"), one)),
-            sockets=_sockets(cpu, online),
+        machine = Machine(
+            numa_nodes=nodes,
+            cores=_groups(online, lambda one: _listed(cpu.at(f"cpu{one}/topology"), SIBLING_FILES, one), doubts),
+            caches=_groups(online, lambda one: last_level_cache(cpu.at(f"cpu{one}/cache"), one, doubts), doubts),
+            sockets=_sockets(cpu, online, doubts),
             name=name,
         )
     except PlacementError as error:
         raise NotThere(f"{sysfs_root}: not a machine: {error}") from error
+    return MachineReading(machine, doubts.told())
 
 
-def online_cpus(cpu: Tree) -> CpuSet:
+def online_cpus(cpu: Tree, doubts: Doubts) -> CpuSet:
     """`online`; where it is missing, every cpuN folder whose own `online` is not 0 (CPU 0 often has none)."""
+
+    def own(one: int) -> int | None:
+        return doubts.fact(lambda: cpu.parsed(f"cpu{one}/online", formats.number), None)
+
     listed = cpu.parsed("online", CpuSet.parse)
     if listed is None:
-        listed = CpuSet.of(
-            one for one in cpu.numbered("cpu") if cpu.parsed(f"cpu{one}/online", formats.number) in (None, 1)
-        )
+        listed = CpuSet.of(one for one in cpu.numbered("cpu") if own(one) in (None, 1))
     if not listed:
         raise NotThere(f"{cpu.root}: no CPU is online")
     return listed
 
 
-def numa_node_ids(node: Tree) -> NumaSet:
-    """The online NUMA nodes: `online`; where it is missing, every nodeN folder."""
-    listed = node.parsed("online", NumaSet.parse)
-    found = NumaSet.of(node.numbered("node"))
-    if listed is None:
-        listed = found
-    if not listed <= found:
-        raise NotThere(f"{node.root}: NUMA nodes {listed - found} are online but have no folder")
-    if not listed:
-        raise NotThere(f"{node.root}: no NUMA node is online")
-    return listed
+def _isolated(cpu: Tree, online: CpuSet, doubts: Doubts) -> CpuSet:
+    """The CPUs that the kernel's command line keeps its scheduler (isolcpus) or its tick (nohz_full) off."""
+    mask = 0
+    for name in ("isolated", "nohz_full"):
+        listed = doubts.fact(partial(cpu.parsed, name, formats.list_or_null), None)
+        mask |= listed.mask if listed is not None else 0
+    return CpuSet(mask) & online
 
 
-def _numa_nodes(node: Tree, online: CpuSet) -> tuple[NumaNode, ...]:
-    ids = tuple(numa_node_ids(node))
-    found = tuple(_numa_node(node.at(f"node{one}"), one, ids, online) for one in ids)
-    placed = 0
-    for one in found:
-        placed |= one.cpus.mask
-    if left := online - CpuSet(placed):
-        raise NotThere(f"{node.root}: CPUs {left} are online but on no NUMA node")
-    return found
-
-
-def _numa_node(folder: Tree, one: int, ids: tuple[int, ...], online: CpuSet) -> NumaNode:
-    row = folder.parsed("distance", formats.distances)
-    if row is not None and len(row) != len(ids):
-        content = folder.text("distance") or ""
-        raise BadFile(folder.root / "distance", content, f"{len(row)} distances where {len(ids)} NUMA nodes are online")
-    return NumaNode(
-        id=one,
-        # Containers' views of sysfs (lxcfs) may hide CPUs in `online` and still list them here.
-        cpus=folder.needed("cpulist", CpuSet.parse) & online,
-        memory=folder.needed("meminfo", formats.meminfo)["MemTotal"],
-        distances=uniform_distances(ids)[one] if row is None else dict(zip(ids, row, strict=True)),
-        hugepages=hugepages(folder, "nr_hugepages"),
-    )
-
-
-def hugepages(folder: Tree, file: str) -> Mapping[int, int]:
-    """Page size to bytes by `nr_hugepages` or `free_hugepages` of a NUMA node; sizes without pages are left out."""
-    found = {}
-    for pages in sorted((folder.root / "hugepages").glob("hugepages-*")):
-        size = formats.hugepage_size(pages.name)
-        how_many = Tree(pages).parsed(file, formats.count)
-        if size and how_many:
-            found[size] = size * how_many
-    return found
-
-
-def _the_only_node(online: CpuSet, proc: Tree) -> NumaNode:
+def _the_only_node(online: CpuSet, isolated: CpuSet, proc: Tree) -> NumaNode:
     return NumaNode(
         id=0,
-        cpus=online,
+        cpus=online - isolated,
         memory=proc.needed("meminfo", formats.meminfo)["MemTotal"],
         distances=uniform_distances((0,))[0],
+        isolated=isolated,
     )
 
 
-def _groups(cpus: CpuSet, group_of: Callable[[int], CpuSet | None]) -> tuple[CpuSet, ...]:
+def _groups(cpus: CpuSet, group_of: Callable[[int], CpuSet | None], doubts: Doubts) -> tuple[CpuSet, ...]:
     """Disjoint groups, by their lowest CPU. A CPU in an earlier group is not asked again: one read a group."""
     found = []
     seen = CpuSet()
-    for one in cpus:
-        if one in seen:
+    for cpu in cpus:
+        if cpu in seen:
             continue
-        group = group_of(one)
+        group = doubts.fact(partial(group_of, cpu), None)
         if group is None:
             continue
         # Some hypervisors tell siblings different stories; the first one told holds, so that groups stay disjoint.
@@ -147,23 +136,27 @@ def _with_itself(path: Path, group: CpuSet, one: int) -> CpuSet:
     return group
 
 
-def last_level_cache(folder: Tree, one: int) -> CpuSet | None:
+def last_level_cache(folder: Tree, one: int, doubts: Doubts) -> CpuSet | None:
     """The CPUs that share this CPU's highest cache for data; None where the kernel tells of no cache."""
     highest, found = 0, None
     for index in folder.numbered("index"):
-        cache = folder.at(f"index{index}")
-        level = cache.parsed("level", formats.count)
-        if level is None or level <= highest or cache.parsed("type", str.strip) not in CACHES_OF_DATA:
-            continue
-        shared = cache.parsed("shared_cpu_list", CpuSet.parse)
-        if shared is not None:
-            highest, found = level, _with_itself(cache.root / "shared_cpu_list", shared, one)
+        higher = doubts.fact(partial(_higher, folder.at(f"index{index}"), highest, one), None)
+        highest, found = higher or (highest, found)
     return found
 
 
-def _sockets(cpu: Tree, online: CpuSet) -> tuple[CpuSet, ...]:
-    listed = _groups(online, lambda one: _listed(cpu.at(f"cpu{one}/topology"), PACKAGE_FILES, one))
-    return listed or _by_package_id(cpu, online)
+def _higher(cache: Tree, least: int, one: int) -> tuple[int, CpuSet] | None:
+    """Level and CPUs of a cache for data above the given level."""
+    level = cache.parsed("level", formats.count)
+    if level is None or level <= least or cache.parsed("type", str.strip) not in CACHES_OF_DATA:
+        return None
+    shared = cache.parsed("shared_cpu_list", CpuSet.parse)
+    return None if shared is None else (level, _with_itself(cache.root / "shared_cpu_list", shared, one))
+
+
+def _sockets(cpu: Tree, online: CpuSet, doubts: Doubts) -> tuple[CpuSet, ...]:
+    listed = _groups(online, lambda one: _listed(cpu.at(f"cpu{one}/topology"), PACKAGE_FILES, one), doubts)
+    return listed or doubts.fact(lambda: _by_package_id(cpu, online), ())
 
 
 def _by_package_id(cpu: Tree, online: CpuSet) -> tuple[CpuSet, ...]:

@@ -6,6 +6,7 @@ parsed is a `BadFile`.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from enforcer.machine.errors import BadFile, NotThere
+from process.files import read_regular
 
 T = TypeVar("T")
 
@@ -33,15 +35,15 @@ class Tree:
         """The content of a file; None when there is none."""
         path = self.root / name
         try:
-            with path.open("rb") as file:
-                content = file.read(LARGEST_FILE + 1)
+            content = read_regular(path, LARGEST_FILE)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise BadFile(path, "", str(error.strerror)) from error
             raise NotThere(f"{path}: cannot be read: {error.strerror}") from error
-        if len(content) > LARGEST_FILE:
-            raise BadFile(path, "", f"longer than {LARGEST_FILE} bytes")
-        return content.decode("utf-8", "replace")
+        # Kernels before 3.x end the lists of NUMA nodes with a NUL.
+        return content.replace(b"\0", b"").decode("utf-8", "replace")
 
     def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
         """The content of a file as `parse` understands it; None without a file; BadFile where `parse` refuses."""

@@ -90,7 +90,7 @@ class RuntimeCalls:
         if not isinstance(message, ttrpc.Message):
             raise PeerError(f"the runtime answered with {message.length} bytes; at most {ttrpc.MAX_INCOMING} are taken")
         call = self._under_way.pop(message.stream, None)
-        if message.kind is not ttrpc.Kind.RESPONSE or call is None:
+        if message.kind is not ttrpc.FrameKind.RESPONSE or call is None:
             raise PeerError(
                 f"the runtime sent a {message.kind.name} on stream {message.stream}, where we asked nothing"
             )

@@ -1,20 +1,22 @@
 """The plugin around its sessions: dials, registers, carries bytes between socket and session, starts anew."""
 
+import contextlib
 import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from enforcer.nri.calls import OnAnswer
+from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.errors import ProtocolError, RegistrationRefusedError, UsageError
 from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers, Updates
 from enforcer.nri.identity import Identity
+from enforcer.nri.punctuality import Punctuality
 from enforcer.nri.session import Session, Stage
-from enforcer.nri.socket_loop import Loop, Timer
 from enforcer.nri.stats import Stats
 from enforcer.nri.transport import External, Launched, backoff
+from process.loop import Loop, Timer
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +26,14 @@ READ_SIZE = 256 << 10
 # The runtime takes external plugins one at a time, and waits up to 5 s for each to register: two slow ones before us
 # must not make us give up.
 REGISTRATION_PATIENCE_S = 15.0
+
+LOOK_S = 0.1
+"""Until it is synchronized, a session notes this often that nothing waits to be read."""
+
+PROBE_S = 60.0
+"""The runtime is asked whether it still has us when nothing has shown it for so long, and given up when it does not
+answer for as long again.
+"""
 
 OnStage: TypeAlias = Callable[[Stage], None]
 
@@ -44,6 +54,7 @@ class Plugin:
         *,
         on_stage: OnStage | None = None,
         patience_s: float = REGISTRATION_PATIENCE_S,
+        probe_s: float = PROBE_S,
     ) -> None:
         self.stats = Stats()
         self._loop = loop
@@ -56,6 +67,11 @@ class Plugin:
         self._socket: socket.socket | None = None
         self._incoming = memoryview(bytearray(READ_SIZE))
         self._timer: Timer | None = None
+        self._punctuality = Punctuality(0.0)
+        self._confirmed: float | None = None
+        self._probe: Timer | None = None
+        self._probe_s = probe_s
+        self._asked = False
         self._delays: Iterator[float] = backoff()
         self._told = Stage.ENDED
         self._reason = ""
@@ -70,6 +86,13 @@ class Plugin:
         """What the connected runtime told of itself in Configure."""
         return self._session.runtime if self._session else None
 
+    @property
+    def confirmed_s_ago(self) -> float | None:
+        """Since the runtime last showed that it has us: by an event, a Synchronize that was answered in time, or its
+        answer to a probe. None while it does not have us.
+        """
+        return None if self._confirmed is None else time.monotonic() - self._confirmed
+
     def start(self) -> None:
         """Dials at once; failing that, again and again (external) or stops the loop (launched)."""
         self._timer = None
@@ -78,6 +101,8 @@ class Plugin:
             self._session = Session(self._identity, self._handlers, self.stats)
             self._loop.register(self._socket.fileno(), self._readable)
             self._timer = self._loop.call_later(self._patience_s, self._unanswered)
+            self._punctuality = Punctuality(time.monotonic())
+            self._look(self._session)
             self._socket.sendall(self._session.register())
         except OSError as error:
             self._lost(f"can't connect to the runtime at {self._transport}: {error}")
@@ -95,6 +120,11 @@ class Plugin:
         self._session.update_containers(updates, on_answer)
         self._loop.call_later(0, self._flush)
 
+    def register_again(self, reason: str) -> None:
+        """Closes the connection and dials anew. A plugin that the runtime launched can't."""
+        if self._transport.reconnects and self._session is not None:
+            self._lost(reason)
+
     def close(self) -> None:
         """Ends the session for good, the connection first: the runtime must not wait for an answer from us."""
         self._drop("the plugin is closing")
@@ -103,17 +133,23 @@ class Plugin:
         sock, session = self._socket, self._session
         assert sock is not None
         assert session is not None
+        began = time.monotonic()
         try:
             size = sock.recv_into(self._incoming)
             if not size:
                 self._lost("the runtime closed the connection")
                 return
-            began = time.monotonic()
+            self._punctuality.reading(began, begins=not session.midway, drained=size < READ_SIZE)
             for answer in session.receive(self._incoming[:size]):
                 if self._session is not session:  # a handler closed the plugin
                     return
-                self._note_late(time.monotonic() - began)
+                late = self._lateness(session)
                 sock.sendall(answer)
+                if late:
+                    self._lost(late)
+                    return
+                if session.stage is Stage.SYNCHRONIZED:
+                    self._confirmed = time.monotonic()
         except RegistrationRefusedError as error:
             self._lost(str(error))
         except (ProtocolError, OSError) as error:
@@ -131,11 +167,48 @@ class Plugin:
         except OSError as error:
             self._lost(f"connection given up: {error}")
 
-    def _note_late(self, took_s: float) -> None:
-        limit = self.runtime.request_timeout_s if self.runtime else Runtime("", "").request_timeout_s
-        if took_s >= limit:
-            self.stats.late_answers += 1
-            log.warning("an answer took %.3f s; the runtime waits %.3f s, then goes on without us", took_s, limit)
+    def _lateness(self, session: Session) -> str:
+        """Why the runtime does not have us any more though the connection may live; empty when all is well."""
+        now, patience_s = time.monotonic(), session.patience_s
+        doubtful = session.answering == "Synchronize" and self._transport.reconnects
+        took_s = self._punctuality.at_most(now) if doubtful else self._punctuality.at_least(now)
+        if took_s < patience_s:
+            return ""
+        self.stats.late_answers += 1
+        return (
+            f"the answer to {session.answering} took {'up to ' if doubtful else ''}{took_s:.3f} s; the runtime waits "
+            f"{patience_s:.3f} s, then goes on without us"
+        )
+
+    def _look(self, session: Session) -> None:
+        if self._session is session and session.stage in (Stage.REGISTERING, Stage.CONFIGURED):
+            self._punctuality.looked(time.monotonic())
+            self._loop.call_later(LOOK_S, lambda: self._look(session))
+
+    def _prove(self) -> None:
+        """Asks where that is safe, and says something: before NRI 0.12 a runtime carries out the updates of a plugin
+        that it has forgotten, and before 0.12.1 even an empty one may lock it up.
+        """
+        self._probe = self._loop.call_later(self._probe_s, self._prove)
+        ago, session = self.confirmed_s_ago, self._session
+        asks = session is not None and session.runtime is not None and session.runtime.takes_updates_any_time
+        if session is None or not asks or ago is None or ago < self._probe_s:
+            return
+        if self._asked:
+            self._lost(f"the runtime has not answered for {ago:.0f} s")
+            return
+        self._asked = True
+        with contextlib.suppress(UsageError):  # too many wait already: not answered, then
+            self.update_containers((), lambda answer: self._proven(session, answer))
+
+    def _proven(self, session: Session, answer: UpdateAnswer) -> None:
+        if self._session is not session:
+            return
+        self._asked = False
+        if answer.error:
+            log.warning("the runtime does not confirm that it has us: %s", answer.error)
+        else:
+            self._confirmed = time.monotonic()
 
     def _tell(self) -> None:
         """Notes the session's progress: what must happen once, when a stage is reached."""
@@ -143,10 +216,12 @@ class Plugin:
         if stage is self._told:
             return
         self._told = stage
-        if stage in (Stage.CONFIGURED, Stage.SYNCHRONIZED) and self._timer is not None:
+        done = Stage.SYNCHRONIZED if self._transport.reconnects else Stage.CONFIGURED
+        if stage in (done, Stage.SYNCHRONIZED) and self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if stage is Stage.SYNCHRONIZED:
+            self._probe = self._loop.call_later(self._probe_s, self._prove)
             self._delays = backoff()
             self._reason = ""
             log.info("attached as %s to %s", self._identity, self.runtime)
@@ -157,8 +232,9 @@ class Plugin:
                 log.exception("on_stage(%s) failed; the session goes on", stage.name)
 
     def _unanswered(self) -> None:
+        what = "synchronize" if self.stage is Stage.CONFIGURED else "configure"
         self._lost(
-            f"the runtime did not configure {self._identity} within {self._patience_s:g} s of registering: it refused "
+            f"the runtime did not {what} {self._identity} within {self._patience_s:g} s of registering: it refused "
             "the registration without a word, or is busy with another plugin"
         )
 
@@ -179,9 +255,11 @@ class Plugin:
         """Closes the socket before anything else: the runtime calls every connection it has not seen end, and would
         take two of ours for two plugins that claim the same CPUs.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._probe):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._probe = self._confirmed = None
+        self._asked = False
         if self._socket is not None:
             self._loop.unregister(self._socket.fileno())
             self._socket.close()

@@ -57,6 +57,10 @@ class Session:
     def __init__(self, identity: Identity, handlers: Handlers, stats: Stats) -> None:
         self.stage = Stage.REGISTERING
         self.runtime: Runtime | None = None
+        self.answering = ""
+        """The method of the request that was answered last."""
+        self.patience_s = Runtime("", "").request_timeout_s
+        """How long the runtime waits for that answer."""
         self._handlers = handlers
         self._stats = stats
         self._demux = mux.Demux()
@@ -100,9 +104,13 @@ class Session:
 
     def due(self) -> bytes:
         """The next UpdateContainers if there is one and no request is unanswered or half read; else b""."""
-        midway = self._demux.pending or any(decoder.pending for decoder in self._decoders.values())
-        idle = self.stage is Stage.SYNCHRONIZED and not self._receiving and not midway
+        idle = self.stage is Stage.SYNCHRONIZED and not self._receiving and not self.midway
         return self._calls.due() if idle else b""
+
+    @property
+    def midway(self) -> bool:
+        """Whether a message has begun and not ended."""
+        return self._demux.pending or any(decoder.pending for decoder in self._decoders.values())
 
     def end(self, reason: str) -> None:
         """The connection is gone: every UpdateContainers without an answer gets `reason` as its error."""
@@ -110,22 +118,34 @@ class Session:
         self._calls.end(reason)
 
     def _serve(self, message: ttrpc.Message | ttrpc.Oversized) -> Iterator[bytes]:
-        if message.kind is not ttrpc.Kind.REQUEST:
+        if message.kind is not ttrpc.FrameKind.REQUEST:
             raise PeerError(f"the runtime sent a {message.kind.name} where only requests may come")
         if isinstance(message, ttrpc.Oversized):
             text = f"a request of {message.length} bytes: at most {ttrpc.MAX_INCOMING} are taken"
             log.error("the runtime sent %s", text)
             yield self._refuse(message.stream, ttrpc.Code.RESOURCE_EXHAUSTED, text)
+            if self.stage is Stage.CONFIGURED:  # it was Synchronize
+                raise PeerError(f"not synchronized: {text}")
             return
         request = _decode(ttrpc_pb2.Request, message.payload, "request")
+        self._note(request)
         try:
             answer = ttrpc.encode_answer(message.stream, self._answer(request))
         except _RefusalError as refusal:
             yield self._refuse(message.stream, refusal.code, str(refusal))
             if refusal.code is ttrpc.Code.INVALID_ARGUMENT:
                 raise ConfigurationRefusedError(str(refusal)) from refusal
+            if request.method == "Synchronize":  # the runtime forgets us, but may leave the connection open
+                raise PeerError(f"not synchronized: {refusal}") from refusal
             return
         yield mux.encode(mux.PLUGIN_CONNECTION, answer)
+
+    def _note(self, request: ttrpc_pb2.Request) -> None:
+        self.answering = request.method
+        if request.timeout_nano > 0:
+            self.patience_s = request.timeout_nano / 1e9
+        elif self.runtime is not None:
+            self.patience_s = self.runtime.request_timeout_s
 
     def _refuse(self, stream: int, code: ttrpc.Code, text: str) -> bytes:
         return mux.encode(mux.PLUGIN_CONNECTION, ttrpc.encode_refusal(stream, code, text))

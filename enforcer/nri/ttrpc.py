@@ -24,7 +24,7 @@ MAX_PAYLOAD = MAX_OUTGOING - 256
 MAX_INCOMING = 64 << 20
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """A message's type. DATA belongs to streaming calls, which NRI has none of."""
 
     REQUEST = 1
@@ -45,7 +45,7 @@ class Message:
     """One ttrpc message; `payload` is a serialized ttrpc Request or Response."""
 
     stream: int
-    kind: Kind
+    kind: FrameKind
     payload: bytes
 
 
@@ -54,7 +54,7 @@ class Oversized:
     """A message over MAX_INCOMING: its `length` bytes are thrown away as they come."""
 
     stream: int
-    kind: Kind
+    kind: FrameKind
     length: int
 
 
@@ -97,14 +97,14 @@ class Decoder:
         return start + skipped
 
 
-def _kind(number: int) -> Kind:
+def _kind(number: int) -> FrameKind:
     try:
-        return Kind(number)
+        return FrameKind(number)
     except ValueError:
         raise PeerError(f"the runtime sent a ttrpc message of type {number}; 1, 2 and 3 are known") from None
 
 
-def encode(stream: int, kind: Kind, payload: bytes) -> bytes:
+def encode(stream: int, kind: FrameKind, payload: bytes) -> bytes:
     """One message as bytes. Raises UsageError over MAX_OUTGOING."""
     if len(payload) > MAX_OUTGOING:
         raise UsageError(f"a ttrpc message of {len(payload)} bytes: the runtime takes at most {MAX_OUTGOING}")
@@ -114,15 +114,15 @@ def encode(stream: int, kind: Kind, payload: bytes) -> bytes:
 def encode_request(stream: int, service: str, method: str, payload: bytes) -> bytes:
     """A call without a timeout of ours: the runtime answers UpdateContainers only after its container tool ran."""
     request = ttrpc_pb2.Request(service=service, method=method, payload=payload)
-    return encode(stream, Kind.REQUEST, request.SerializeToString())
+    return encode(stream, FrameKind.REQUEST, request.SerializeToString())
 
 
 def encode_answer(stream: int, payload: bytes) -> bytes:
     """A successful answer to the call of that stream."""
-    return encode(stream, Kind.RESPONSE, ttrpc_pb2.Response(payload=payload).SerializeToString())
+    return encode(stream, FrameKind.RESPONSE, ttrpc_pb2.Response(payload=payload).SerializeToString())
 
 
 def encode_refusal(stream: int, code: Code, message: str) -> bytes:
     """An error answer to the call of that stream."""
     status = ttrpc_pb2.Status(code=int(code), message=message)
-    return encode(stream, Kind.RESPONSE, ttrpc_pb2.Response(status=status).SerializeToString())
+    return encode(stream, FrameKind.RESPONSE, ttrpc_pb2.Response(status=status).SerializeToString())

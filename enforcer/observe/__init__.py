@@ -1,1 +1,3 @@
-"""The kernel's view of who talks to whom: collectors, their fall-backs, and attribution to containers."""
+"""The kernel's view of who talks to whom. `bpf`: programs and their maps; `collectors`: ways to count, above it;
+`attribution`: from counted addresses and cgroups to pods.
+"""

@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from placement.live import NOTHING
-from placement.occupancy import Occupancy
+from placement.state.occupancy import Allocation, Occupancy, Reservation
 from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
@@ -24,7 +23,7 @@ class Mirror:
 
     def __init__(self) -> None:
         self.start: local.Start | None = None
-        self.occupancy = Occupancy()
+        self.occupancy = self._empty = Occupancy()
         self.registered = False
         self.known = False
         self.decided = 0
@@ -38,26 +37,17 @@ class Mirror:
         if self.start is None or self.start.session != start.session:
             self.known = False
         self.start = start
+        self._empty = convert.empty_from(start.machine)
 
     def reported(self, report: pb.Report) -> None:
         """A report from the hook: whole when its base is 0."""
         whole = report.base_generation == 0
-        seats = {} if whole else dict(self.occupancy.seats)
-        holdings = {} if whole else dict(self.occupancy.holdings)
-        for key in report.gone_seats:
-            seats.pop(key, None)
-        for key in report.gone_holdings:
-            holdings.pop(key, None)
-        seats.update({one.key: convert.seat_from(one) for one in report.seats})
-        holdings.update({one.container: convert.holding_from(one) for one in report.holdings})
-        before = NOTHING if whole else self.occupancy.live
-        live = before.after(convert.live_from(report))
-        self.occupancy = Occupancy(seats, holdings, live, generation=report.generation)
+        self.occupancy = _after(self._empty if whole else self.occupancy, report)
         self._decisions.extend(report.decisions)
         self.decided += len(report.decisions)
         for one in (*report.earlier, *report.decisions):
             self._latest[one.container] = one
-        self._latest = {one: record for one, record in self._latest.items() if one in holdings}
+        self._latest = {one: record for one, record in self._latest.items() if one in self.occupancy.allocations}
         self.known = self.known or whole
         if report.HasField("registered"):
             self.registered = report.registered
@@ -72,3 +62,18 @@ class Mirror:
         self.heard = self.decided
         new = min(self.decided - after, len(self._decisions))
         return list(islice(self._decisions, len(self._decisions) - new, None))
+
+
+def _after(before: Occupancy, report: pb.Report) -> Occupancy:
+    """What goes is named apart from what comes, so that a key in both is there afterwards."""
+    reservations: dict[str, Reservation | None] = dict.fromkeys(report.gone_reservations)
+    reservations.update((reservation.key, convert.reservation_from(reservation)) for reservation in report.reservations)
+    allocations: dict[str, Allocation | None] = dict.fromkeys(report.gone_allocations)
+    allocations.update((allocation.container, convert.allocation_from(allocation)) for allocation in report.allocations)
+    # Unchecked: the hook has checked it.
+    after = (
+        before.changed(reservations=reservations, allocations=allocations, checked=False)
+        if reservations or allocations
+        else before
+    )
+    return after.with_live(before.live.after(convert.live_from(report))).at_generation(report.generation)

@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from enforcer.config import MOST_REPLICAS
-from enforcer.log import Log
-from enforcer.report.stream import Endpoint, Stream
+from enforcer.report.stream import Endpoint, ReportStream
+from enforcer.settings.config import MOST_REPLICAS
+from process.log import Log
+from process.threads import Threads
 from proto import report_pb2 as pb
 
 log = Log("observer.replicas")
@@ -17,6 +18,8 @@ log = Log("observer.replicas")
 RESOLVE_EVERY_S = 30.0
 SOONEST_S = 1.0
 """Between two looks at the names while streams break: half of what a dial waits on average."""
+
+STALE_AFTER_S = 4 * RESOLVE_EVERY_S
 
 STOP_S = 2.0
 """For each stream, at the end."""
@@ -26,12 +29,12 @@ Resolve = Callable[[str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownReplica:
     """The addresses of each configured HOST:PORT, as far as they were ever resolved."""
 
     addresses: Mapping[str, tuple[str, ...]]
 
-    def after(self, name: str, found: Collection[str]) -> Known:
+    def after(self, name: str, found: Collection[str]) -> KnownReplica:
         """A name without any address is a failure of the name service, not the end of all replicas."""
         return replace(self, addresses={**self.addresses, name: tuple(found)}) if found else self
 
@@ -60,50 +63,62 @@ def resolve(name: str) -> tuple[str, ...]:
 
 
 class Replicas:
-    """Run `run` in a thread; the other methods may be called from any. stream: makes one for an endpoint; the
-    second argument is to be called when it breaks.
+    """A thread of its own; the methods may be called from any. stream: makes one for an endpoint; the second argument
+    is to be called when it breaks.
     """
 
     def __init__(
         self,
         endpoints: Iterable[Endpoint],
-        stream: Callable[[Endpoint, Callable[[], None]], Stream],
+        stream: Callable[[Endpoint, Callable[[], None]], ReportStream],
         resolve: Resolve = resolve,
+        *,
+        threads: Threads,
     ) -> None:
-        self._endpoints = {one.address: one for one in endpoints}
+        self._endpoints = {endpoint.address: endpoint for endpoint in endpoints}
         self._stream, self._resolve = stream, resolve
-        self._known = Known({})
-        self._streams: dict[str, Stream] = {}
-        self._threads: list[threading.Thread] = []
-        self._look, self._stop = threading.Event(), threading.Event()
+        self._known = KnownReplica({})
+        self._streams: dict[str, ReportStream] = {}
+        self._look = threading.Event()
+        self._thread = threads.thread("replicas", self._round, last=self._end, stale_after_s=STALE_AFTER_S)
 
     @property
     def connected(self) -> int:
         """How many replicas hear us."""
-        return sum(one.connected for one in self._streams.values())
+        return sum(stream.connected for stream in self._streams.values())
 
     def changed(self) -> None:
-        for one in self._streams.values():
-            one.changed()
+        for stream in self._streams.values():
+            stream.changed()
 
     def tell(self, message: pb.FromEnforcer) -> None:
-        """As `Stream.tell`, to each."""
-        for one in self._streams.values():
-            one.tell(message)
+        """As `ReportStream.tell`, to each."""
+        for stream in self._streams.values():
+            stream.tell(message)
 
-    def stop(self) -> None:
-        self._stop.set()
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 0.0) -> None:
+        self._thread.stop()
         self._look.set()
+        self._thread.stop(timeout_s)
 
-    def run(self) -> None:
-        while not self._stop.is_set():
-            self._look.clear()
-            self._keep(self._resolved())
-            self._look.wait(RESOLVE_EVERY_S)
-            self._stop.wait(SOONEST_S)
+    @property
+    def alive(self) -> bool:
+        return self._thread.alive
+
+    def _round(self) -> None:
+        self._look.clear()
+        self._keep(self._resolved())
+        self._look.wait(RESOLVE_EVERY_S)
+        self._thread.stopping.wait(SOONEST_S)
+
+    def _end(self) -> None:
+        open_streams = self._streams
         self._keep({})
-        for one in self._threads:
-            one.join(STOP_S)
+        for stream in open_streams.values():
+            stream.stop(STOP_S)
 
     def _resolved(self) -> dict[str, str]:
         for name in self._endpoints:
@@ -121,13 +136,11 @@ class Replicas:
         self._streams = {address: before.get(address) or self._opened(address, wanted[address]) for address in wanted}
         for address in before.keys() - wanted.keys():
             before[address].stop()
-        self._threads = [one for one in self._threads if one.is_alive()]
 
-    def _opened(self, address: str, name: str) -> Stream:
+    def _opened(self, address: str, name: str) -> ReportStream:
         told_name = "" if address == name else split(name)[0]
         stream = self._stream(replace(self._endpoints[name], address=address, name=told_name), self._look.set)
-        self._threads.append(threading.Thread(target=stream.run, name=f"stream {address}", daemon=True))
-        self._threads[-1].start()
+        stream.start()
         return stream
 
 

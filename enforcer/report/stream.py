@@ -8,22 +8,24 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 
-from enforcer.log import Log
-from enforcer.report.telling import Telling
+from enforcer.report.telling import ReportBacklog
+from process.files import read_regular
+from process.log import Log
+from process.threads import STALE_AFTER_S, Threads
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc
 from proto.certificates import BadCertificate, Renewed
+from proto.keepalive import ENFORCER, Keepalive
 
 log = Log("observer.stream")
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 """Waits between dials: doubled each time, with jitter, so that a restarted extender is not met by all nodes at once."""
 
-OPTIONS = (("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_ms", 10_000), ("grpc.enable_http_proxy", 0))
+OPTIONS = (("grpc.enable_http_proxy", 0),)
 
 
 MOST_WAITING = 64
@@ -35,13 +37,15 @@ dropped, for it alone.
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where a replica is. tls: None for none; its files and the token's (empty: none) are read at each dial, since
-    they are renewed. name: whom the certificate must be for, when that is not the address.
+    they are renewed. name: whom the certificate must be for, when that is not the address. keepalive: how a replica
+    that hangs, or whose node lost power, is found.
     """
 
     address: str
     tls: Renewed | None = None
     token: str = ""
     name: str = ""
+    keepalive: Keepalive = ENFORCER
 
     @property
     def shown(self) -> dict[str, str]:
@@ -52,39 +56,51 @@ class Endpoint:
 
     def channel(self) -> grpc.Channel:
         """A fresh one; BadCertificate while its files were never good."""
+        options: tuple[tuple[str, str | int], ...] = (*OPTIONS, *self.keepalive.options)
         if self.tls is None:
-            return grpc.insecure_channel(self.address, OPTIONS)
-        options = (*OPTIONS, ("grpc.ssl_target_name_override", self.name)) if self.name else OPTIONS
+            return grpc.insecure_channel(self.address, options)
+        if self.name:
+            options = (*options, ("grpc.ssl_target_name_override", self.name))
         now = self.tls.current()
         credentials = grpc.ssl_channel_credentials(now.ca, now.key or None, now.cert or None)
         return grpc.secure_channel(self.address, credentials, options)
 
     def metadata(self) -> list[tuple[str, str]]:
-        return [("authorization", f"Bearer {Path(self.token).read_text().strip()}")] if self.token else []
+        return [("authorization", f"Bearer {read_regular(self.token).decode().strip()}")] if self.token else []
 
 
-class Stream:
-    """Runs in a thread of its own; `changed()` wakes it. lock: guards the mirror that `telling` reads, which the
+class ReportStream:
+    """A thread of its own; `changed()` wakes it. lock: guards the mirror that `telling` reads, which the
     observer's reader writes. broken: called after each dial that failed and each stream that ended.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
-        telling: Telling,
+        telling: ReportBacklog,
         lock: threading.Lock,
         expected: Callable[[pb.Expect], None],
         broken: Callable[[], None] = lambda: None,
         *,
+        gone: Callable[[pb.Gone], None] = lambda _gone: None,
         version: str,
         heartbeat_s: float,
+        threads: Threads,
     ) -> None:
         self._endpoint, self._telling, self._lock = endpoint, telling, lock
         self._expected, self._broken, self._version, self._heartbeat_s = expected, broken, version, heartbeat_s
+        self._gone = gone
         self._wake: queue.Queue[pb.FromEnforcer | None] = queue.Queue(MOST_WAITING)
-        self._stop = threading.Event()
         self._call: grpc.Call | None = None
+        self._failure: Exception | None = None
+        self._wait_s = FIRST_WAIT_S
         self.connected = False
+        self._thread = threads.thread(
+            f"stream {endpoint.address}", self._round, stale_after_s=max(STALE_AFTER_S, 3 * heartbeat_s)
+        )
+
+    def start(self) -> None:
+        self._thread.start()
 
     def changed(self) -> None:
         with suppress(queue.Full):  # then it is awake
@@ -101,36 +117,49 @@ class Stream:
         except queue.Full:
             log.warning("the extender reads too slowly: traffic dropped", address=self._endpoint.address)
 
-    def stop(self) -> None:
-        self._stop.set()
+    def stop(self, timeout_s: float = 0.0) -> None:
+        self._thread.stop()
         if self._call is not None:
             self._call.cancel()
+        self._thread.stop(timeout_s)
 
-    def run(self) -> None:
-        wait = FIRST_WAIT_S
-        while not self._stop.is_set():
-            try:
-                with self._endpoint.channel() as channel:
-                    self._speak(channel)
-                wait = FIRST_WAIT_S
-            except (grpc.RpcError, OSError, BadCertificate) as error:
-                wait = FIRST_WAIT_S if self.connected else min(LONGEST_WAIT_S, wait * 2)
-                if not self._stop.is_set():
-                    log.warning("no stream to the extender", **self._endpoint.shown, error=_cause(error))
+    @property
+    def alive(self) -> bool:
+        return self._thread.alive
+
+    def _round(self) -> None:
+        """One dial, and the stream for as long as it lasts."""
+        try:
+            with self._endpoint.channel() as channel:
+                self._speak(channel)
+            self._wait_s = FIRST_WAIT_S
+        except (grpc.RpcError, OSError, BadCertificate) as error:
+            self._wait_s = FIRST_WAIT_S if self.connected else min(LONGEST_WAIT_S, self._wait_s * 2)
+            self._blame(error)
+        finally:
             self.connected = False
-            if not self._stop.is_set():
-                self._broken()
-            self._stop.wait(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads dials, guards no secret
+        stopping = self._thread.stopping
+        if not stopping.is_set():
+            self._broken()
+        stopping.wait(self._wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads dials, guards no secret
+
+    def _blame(self, error: Exception) -> None:
+        """Of a stream that failed. What our own end of it raised is grpc's to catch, and ours to raise."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        if not self._thread.stopping.is_set():
+            log.warning("no stream to the extender", **self._endpoint.shown, error=_cause(error))
 
     def _speak(self, channel: grpc.Channel) -> None:
         self._wake = queue.Queue(MOST_WAITING)
         welcome: queue.Queue[pb.Welcome] = queue.Queue()
         ended = threading.Event()
         call = report_pb2_grpc.ReportsStub(channel).Stream(
-            self._outgoing(welcome, ended), metadata=self._endpoint.metadata()
+            self._guarded(self._outgoing(welcome, ended)), metadata=self._endpoint.metadata()
         )
         self._call = call
-        if self._stop.is_set():
+        if self._thread.stopping.is_set():
             call.cancel()
         try:
             for message in call:
@@ -147,9 +176,19 @@ class Stream:
                         self._telling.acknowledged(message.ack)
                 elif kind == "expect":
                     self._expected(message.expect)
+                elif kind == "gone":
+                    self._gone(message.gone)
         finally:
             ended.set()
             self.changed()
+
+    def _guarded(self, outgoing: Iterator[pb.FromEnforcer]) -> Iterator[pb.FromEnforcer]:
+        """On grpc's own thread, which would end the stream without a word of why."""
+        try:
+            yield from outgoing
+        except Exception as error:
+            self._failure = error
+            raise
 
     def _outgoing(self, welcome: queue.Queue[pb.Welcome], ended: threading.Event) -> Iterator[pb.FromEnforcer]:
         """Hello, then whatever is new, then heartbeats; a later Welcome (the extender lost us) starts over."""
@@ -172,6 +211,7 @@ class Stream:
                 yield extra
             elif idle and welcomed and not news:
                 yield self._telling.heartbeat()
+            self._thread.progress()
 
 
 def _cause(error: Exception) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from enforcer import journal
+from enforcer.local import report_differences
 from enforcer.report.mirror import Mirror
-from placement.occupancy import Occupancy, fingerprint
+from placement.state.occupancy import Occupancy, fingerprint
 from proto import bounds
 from proto import report_pb2 as pb
 
@@ -25,7 +25,7 @@ break.
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Sent:
     """The node as a report left the extender with it."""
 
     session: str
@@ -33,14 +33,14 @@ class Told:
     registered: bool
 
 
-class Telling:
+class ReportBacklog:
     """Reads the mirror, never writes its node: what another replica is told makes no difference."""
 
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
-        self._sent: Told | None = None
-        self._acked: Told | None = None
-        self._unacked: deque[Told] = deque(maxlen=MOST_UNACKNOWLEDGED)
+        self._sent: Sent | None = None
+        self._acked: Sent | None = None
+        self._unacked: deque[Sent] = deque(maxlen=MOST_UNACKNOWLEDGED)
         # What a replica was told before us is not told again: it has made its events of it.
         self._decided = mirror.heard
 
@@ -74,14 +74,14 @@ class Telling:
         mirror, sent = self._mirror, self._sent
         if mirror.start is None or not mirror.known:
             return []
-        now = Told(mirror.start.session, mirror.occupancy, mirror.registered)
+        now = Sent(mirror.start.session, mirror.occupancy, mirror.registered)
         if sent is None or sent.session != now.session:
             decisions = mirror.decisions(self._decided)
-            report = journal.whole(now.occupancy, decisions, registered=now.registered)
+            report = report_differences.whole(now.occupancy, decisions, registered=now.registered)
             report.earlier.extend(mirror.earlier(decisions)[-MOST_EARLIER:])
             told = [pb.FromEnforcer(machine=mirror.start.machine), pb.FromEnforcer(report=report)]
         elif (
-            journal.differ(sent.occupancy, now.occupancy)
+            report_differences.differ(sent.occupancy, now.occupancy)
             or sent.registered != now.registered
             or self._decided != mirror.decided
         ):
@@ -98,8 +98,8 @@ class Telling:
         generation = self._sent.occupancy.generation if self._sent is not None else 0
         return pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=generation))
 
-    def _difference(self, sent: Told, now: Told) -> pb.Report:
-        return journal.difference(
+    def _difference(self, sent: Sent, now: Sent) -> pb.Report:
+        return report_differences.difference(
             sent.occupancy,
             now.occupancy,
             self._mirror.decisions(self._decided),
@@ -108,4 +108,4 @@ class Telling:
 
 
 def _fingerprint(occupancy: Occupancy) -> int:
-    return fingerprint(occupancy.seats.values(), occupancy.holdings.values())
+    return fingerprint(occupancy.reservations.values(), occupancy.allocations.values())

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 import urllib3
+from kubernetes.config import ConfigException
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -21,6 +22,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
+LONGEST_RETRY_AFTER_S = 300.0
+SHOWN = 100
+"""Bytes of an answer that a message shows."""
 LONGEST_MESSAGE = 500
 """Characters of an error's message that are kept: some hold the whole object."""
 
@@ -39,7 +43,9 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: the connection was refused, broken, or silent for too long."""
+    """No answer of an API server: the connection was refused, broken, or silent for too long, what came is no object,
+    or the credentials to ask with can't be read.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +54,17 @@ class Answer:
 
     code: int
     body: bytes
+    asked: str
 
-    def json(self) -> Any:
-        return json.loads(self.body)
+    def json(self) -> dict[str, Any]:
+        """Unreachable when it is no JSON object: a proxy before the API server may answer in its place."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise Unreachable(f"{self.asked}: the answer is no JSON object: {self.body[:SHOWN]!r}")
+        return found
 
 
 class Client(Protocol):
@@ -83,7 +97,7 @@ class Api:
     ) -> Answer:
         """ApiError when refused, Unreachable when there is no answer."""
         with self._opened(method, path, query, body=body, content_type=content_type) as response:
-            return Answer(response.status, response.read())
+            return Answer(response.status, response.read(), f"{method} {path}")
 
     def apply(self, path: str, body: Mapping[str, Any], *, manager: str, force: bool = True) -> Answer:
         """Server-side apply: what is left out of `body` and was applied by this manager before is removed."""
@@ -110,11 +124,11 @@ class Api:
         headers = {"Accept": JSON, "User-Agent": self._agent}
         if body is not None:
             headers["Content-Type"] = content_type
-        # Reads the token anew when it is due, as projected tokens need.
-        self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
         url = self._host + path + (f"?{urlencode(query)}" if query else "")
         response = None
         try:
+            # Reads the token anew when it is due, as projected tokens need.
+            self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
             response = self._client.rest_client.pool_manager.request(
                 method,
                 url,
@@ -127,7 +141,7 @@ class Api:
             if response.status >= 400:
                 raise _refusal(response)
             yield response
-        except (urllib3.exceptions.HTTPError, OSError) as bad:
+        except (urllib3.exceptions.HTTPError, ConfigException, OSError) as bad:
             raise Unreachable(f"{method} {path}: {bad}") from bad
         finally:
             if response is not None:
@@ -145,9 +159,10 @@ def _give_back(response: urllib3.BaseHTTPResponse) -> None:
 def _refusal(response: urllib3.BaseHTTPResponse) -> ApiError:
     text = response.read()
     told = response.headers.get("Retry-After", "")
-    retry_after_s = float(told) if told.isdecimal() else 0.0
+    retry_after_s = min(LONGEST_RETRY_AFTER_S, float(told)) if told.isdecimal() else 0.0
     try:
         status = json.loads(text)
-        return ApiError(response.status, status.get("reason", ""), status.get("message", ""), retry_after_s)
-    except (ValueError, AttributeError):
+        reason, message = status.get("reason") or "", status.get("message") or ""
+        return ApiError(response.status, str(reason), str(message), retry_after_s)
+    except (ValueError, AttributeError, RecursionError):
         return ApiError(response.status, "", text.decode(errors="replace").strip(), retry_after_s)

@@ -9,15 +9,12 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api
+from extender.kube.kubeconfig import BadKubeconfig, check_loaded, overheard, user_of
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 _log = structlog.get_logger(__name__)
-
-
-class BadKubeconfig(ValueError):
-    """The kubeconfig, or the service account's files, can't be used; worded for the person who named them."""
 
 
 def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACCOUNT) -> Api | None:
@@ -38,17 +35,22 @@ def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACC
     bad_files = (
         config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError,
     )  # fmt: skip
+    user: Mapping[str, Any] = {}
+    said: list[str] = []
     try:
         if kubeconfig:
-            config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+            user = user_of(kubeconfig)
+            with overheard() as said:
+                config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             token, ca = str(account / "token"), str(account / "ca.crt")
             loader = InClusterConfigLoader(token, ca, environ=environment)  # type: ignore[no-untyped-call]
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
             configuration.refresh_api_key_hook = _forbearing(configuration.refresh_api_key_hook, bad_files)
+        check_loaded(configuration, user, said)
     except bad_files as bad:
         named = f"kubeconfig {kubeconfig}" if kubeconfig else f"service account {account}"
-        raise BadKubeconfig(f"{named}: {bad}") from bad
+        raise BadKubeconfig(f"{named}: {' '.join(str(bad).split())}") from bad
     return Api(client.ApiClient(configuration))
 
 

@@ -9,10 +9,10 @@ them.
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
+from process.threads import IDLE, IDLE_S, Threads
 
 COMPONENT = "numakin"
 BURST = 25
@@ -48,16 +49,24 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """reason: one word in CamelCase, for machines. message: for people; equal ones are counted together."""
+    """reason: one word in CamelCase, for machines. message: for people; equal ones are counted together. series: what
+    makes Events one, where the messages' figures differ from time to time; the latest message stands.
+    """
 
     about: About
     reason: str
     message: str
     warning: bool = False
+    series: str = ""
+
+    @property
+    def kind(self) -> tuple[About, str, bool, str]:
+        """Equal for those that are counted together."""
+        return self.about, self.reason, self.warning, self.series or self.message
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Announced:
     """An Event as it stands at the API server. first, last: seconds since 1970."""
 
     name: str
@@ -70,26 +79,26 @@ class Book:
     """What has been told: decides whether an Event is a new one, one more of a known one, or one too many."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[Event, Told] = OrderedDict()
+        self._told: OrderedDict[Hashable, Announced] = OrderedDict()
         self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def enter(self, event: Event, now: float) -> Told | None:
+    def enter(self, event: Event, now: float) -> Announced | None:
         """How to tell it: `count` 1 is a new Event. None: not at all. now: seconds since 1970."""
         if not self._allowed(event.about.uid, now):
             return None
-        known = self._told.pop(event, None)
+        known = self._told.pop(event.kind, None)
         if known is None or now - known.last > AGAIN_WITHIN_S:
-            known = Told(_name(event.about, now), now, now)
+            known = Announced(_name(event.about, now), now, now)
         else:
             known = replace(known, last=now, count=known.count + 1)
-        self._told[event] = known
+        self._told[event.kind] = known
         if len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
         return known
 
     def forget(self, event: Event) -> None:
         """It was not told after all, or is there no more."""
-        self._told.pop(event, None)
+        self._told.pop(event.kind, None)
 
     def _allowed(self, uid: str, now: float) -> bool:
         left, at = self._allowances.pop(uid, (float(BURST), now))
@@ -101,7 +110,7 @@ class Book:
         return allowed
 
 
-def rendered(event: Event, told: Told, host: str) -> dict[str, Any]:
+def rendered(event: Event, told: Announced, host: str) -> dict[str, Any]:
     """A new Event, as core v1."""
     about = event.about
     return {
@@ -116,7 +125,7 @@ def rendered(event: Event, told: Told, host: str) -> dict[str, Any]:
             "uid": about.uid,
         },
         "reason": event.reason,
-        "message": event.message if len(event.message) <= LONGEST else event.message[: LONGEST - 3] + "...",
+        "message": _message(event),
         "type": "Warning" if event.warning else "Normal",
         "source": {"component": COMPONENT, "host": host},
         "firstTimestamp": _time(told.first),
@@ -127,33 +136,34 @@ def rendered(event: Event, told: Told, host: str) -> dict[str, Any]:
     }
 
 
-def counted(told: Told) -> Mapping[str, Any]:
+def counted(event: Event, told: Announced) -> Mapping[str, Any]:
     """The patch of an Event that happened again."""
-    return {"count": told.count, "lastTimestamp": _time(told.last)}
+    return {"count": told.count, "lastTimestamp": _time(told.last), "message": _message(event)}
 
 
 class Events:
     """Tells Events, while `writes` says that this replica is the one to do so."""
 
-    def __init__(self, api: Api, host: str, writes: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, api: Api, host: str, writes: Callable[[], bool] = lambda: True, *, threads: Threads) -> None:
         self.dropped = 0
         self._api = api
         self._host = host
+        self._until = 0.0
         self._writes = writes
         self._book = Book()
         self._waiting: queue.Queue[Event | None] = queue.Queue(WAITING)
-        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+        self._thread = threads.thread("events", self._round, last=self._drain)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Tells what is waiting, for so long."""
-        try:
-            self._waiting.put(None, timeout=timeout_s)
-        except queue.Full:
-            return
-        self._thread.join(timeout_s)
+        self._until = time.monotonic() + timeout_s
+        self._thread.stop()
+        with suppress(queue.Full):  # then it does not wait
+            self._waiting.put_nowait(None)
+        self._thread.stop(timeout_s)
 
     def emit(self, event: Event) -> None:
         """Never waits, never raises."""
@@ -164,25 +174,40 @@ class Events:
         except queue.Full:
             self.dropped += 1
 
-    def _run(self) -> None:
-        while (event := self._waiting.get()) is not None:
-            told = self._book.enter(event, time.time())
-            if told is None:
-                self.dropped += 1
-                continue
-            try:
-                self._tell(event, told)
-            except (ApiError, Unreachable) as bad:
-                self.dropped += 1
-                self._book.forget(event)
-                # Mostly a pod or namespace that is going: not worth more than this.
-                _log.debug("event not told", reason=event.reason, about=event.about.name, error=str(bad))
+    def _round(self) -> object:
+        try:
+            event = self._waiting.get(timeout=IDLE_S)
+        except queue.Empty:
+            return IDLE
+        if event is not None:
+            self._handle(event)
+        return IDLE if event is None else None
 
-    def _tell(self, event: Event, told: Told) -> None:
+    def _drain(self) -> None:
+        with suppress(queue.Empty):
+            while time.monotonic() < self._until:
+                event = self._waiting.get_nowait()
+                if event is not None:
+                    self._handle(event)
+
+    def _handle(self, event: Event) -> None:
+        told = self._book.enter(event, time.time())
+        if told is None:
+            self.dropped += 1
+            return
+        try:
+            self._tell(event, told)
+        except (ApiError, Unreachable) as bad:
+            self.dropped += 1
+            self._book.forget(event)
+            # Mostly a pod or namespace that is going: not worth more than this.
+            _log.debug("event not told", reason=event.reason, about=event.about.name, error=str(bad))
+
+    def _tell(self, event: Event, told: Announced) -> None:
         path = f"/api/v1/namespaces/{event.about.namespace}/events"
         if told.count > 1:
             try:
-                self._api.request("PATCH", f"{path}/{told.name}", body=counted(told), content_type=MERGE_PATCH)
+                self._api.request("PATCH", f"{path}/{told.name}", body=counted(event, told), content_type=MERGE_PATCH)
             except ApiError as refused:
                 if refused.code != 404:
                     raise
@@ -190,6 +215,10 @@ class Events:
                 return
             # Events live for an hour unless told again: this one has ended meanwhile.
         self._api.request("POST", path, body=rendered(event, told, self._host))
+
+
+def _message(event: Event) -> str:
+    return event.message if len(event.message) <= LONGEST else event.message[: LONGEST - 3] + "..."
 
 
 def _name(about: About, now: float) -> str:

@@ -9,7 +9,6 @@ well before anyone may take over.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +18,10 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
+from process.threads import Threads
+
+STALE_AFTER_S = 120.0
+"""A look and a write may wait for the API server for 70 s."""
 
 JITTER = 1.2
 """A look comes up to so many retry periods after the one before: client-go's JitterFactor."""
@@ -27,7 +30,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseDurations:
     """In seconds, with client-go's names and defaults. lease_duration: how long a silent holder is left in place.
     renew_deadline: how long a holder that can't renew goes on. retry_period: between two looks.
 
@@ -48,7 +51,7 @@ class Terms:
             raise ValueError(f"renew-deadline {self.renew_deadline:g} must be over {least}")
 
 
-DEFAULT_TERMS = Terms()
+DEFAULT_TERMS = LeaseDurations()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,8 @@ class Election:
         me: str,
         changed: Callable[[bool], None] = lambda _leading: None,
         *,
-        terms: Terms = DEFAULT_TERMS,
+        terms: LeaseDurations = DEFAULT_TERMS,
+        threads: Threads,
     ) -> None:
         self._api = api
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -116,8 +120,9 @@ class Election:
         self._seen = Seen()
         self._renewed = -terms.renew_deadline
         self._told = False
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+        self._thread = threads.thread(
+            "lease", self._round, last=self._leave, stale_after_s=STALE_AFTER_S + 2 * terms.retry_period
+        )
 
     @property
     def leading(self) -> bool:
@@ -134,14 +139,16 @@ class Election:
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Gives the Lease back, so that another replica need not wait for it to run out."""
-        self._stopping.set()
-        self._thread.join(timeout_s)
+        self._thread.stop(timeout_s)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
+    def _round(self) -> None:
+        try:
             self._step()
+        finally:
             self._tell()
-            self._stopping.wait(self._terms.retry_period * random.uniform(1.0, JITTER))  # noqa: S311 - jitter
+        self._thread.stopping.wait(self._terms.retry_period * random.uniform(1.0, JITTER))  # noqa: S311 - jitter
+
+    def _leave(self) -> None:
         if self.leading:
             self._give_back()
         self._tell()

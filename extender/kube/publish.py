@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
+from process.threads import Threads
 
 MANAGER = "numakin"
 LEARNED = "numakin-learned"
@@ -34,6 +34,9 @@ ASIDE_S = 600.0
 """How long an object that another manager owns is left alone before it is tried again."""
 ABSENT_S = 300.0
 """How long a kind that is not served is left alone."""
+
+STALE_AFTER_S = 120.0
+"""Without one object done, or nothing to do."""
 
 AGAIN_S = 30.0
 """How long an object is left alone after a failure of the API server itself."""
@@ -98,7 +101,7 @@ class Ledger:
             if self.aside.get(one.path, 0) <= now and (isinstance(one, Unwanted) or self._differs(one, now)):
                 due.setdefault(one.kind if isinstance(one, Desired) else "", []).append(one)
         turns = chain.from_iterable(zip_longest(*due.values()))
-        return [*islice((one for one in turns if one is not None), PER_ROUND)]
+        return [*islice((turn for turn in turns if turn is not None), PER_ROUND)]
 
     def _differs(self, one: Desired, now: float) -> bool:
         return self.absent.get(one.kind, 0) <= now and self.applied.get(one.path) != one.digest
@@ -114,6 +117,7 @@ class Publisher:
         writes: Callable[[], bool] = lambda: True,
         *,
         every_s: float = EVERY_S,
+        threads: Threads,
     ) -> None:
         self.published = 0
         self._api = api
@@ -122,8 +126,7 @@ class Publisher:
         self._every_s = every_s
         self._ledger = Ledger()
         self._until = math.inf
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+        self._thread = threads.thread("publisher", self._round, last=self._reachable_round, stale_after_s=STALE_AFTER_S)
 
     @property
     def left_to_others(self) -> int:
@@ -136,22 +139,17 @@ class Publisher:
     def stop(self, timeout_s: float = 10.0) -> None:
         """After a last look at what should be, as far as the time allows."""
         self._until = time.monotonic() + timeout_s
-        self._stopping.set()
-        self._thread.join(timeout_s)
+        self._thread.stop(timeout_s)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._guarded_round()
-            self._stopping.wait(self._every_s)
-        self._guarded_round()
+    def _round(self) -> None:
+        self._reachable_round()
+        self._thread.stopping.wait(self._every_s)
 
-    def _guarded_round(self) -> None:
+    def _reachable_round(self) -> None:
         try:
             self.round()
         except Unreachable as bad:
             _log.warning("not published", error=str(bad))
-        except Exception:  # noqa: BLE001 - nobody's scheduling depends on what is published
-            _log.exception("not published")
 
     def round(self) -> None:
         """One look at what should be. Unreachable when the API server is: the rest would not fare better."""
@@ -168,6 +166,7 @@ class Publisher:
                     self._apply(one)
             except ApiError as refused:
                 self._note(one, refused)
+            self._thread.progress()
 
     def _apply(self, one: Desired) -> None:
         self._api.apply(one.path, one.body, manager=MANAGER, force=False)

@@ -6,15 +6,19 @@ dropped here, and containers with the same resources are one object however many
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from sys import intern
 from typing import Any, ClassVar
 
 import msgspec
 
-from extender.cluster.pods import ContainerRow, NodeRow, OwnerRow, PodRow
-from placement.optin import DOMAIN
-from placement.workload import top_owner
+from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow
+from placement.model.workload import NODE, top_owner
+from placement.optin.parsing import DOMAIN
+
+MIRROR = "kubernetes.io/config.mirror"
+_HASH = re.compile(r"[0-9a-f]{32}")
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -26,41 +30,55 @@ class Metadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    owner_references: list[Owner] | None = None
+    owner_references: list[OwnerReference] | None = None
 
 
-class Owner(msgspec.Struct):
+class OwnerReference(msgspec.Struct):
     kind: str
     name: str
     uid: str = ""
     controller: bool = False
 
 
-class _Resources(msgspec.Struct):
+class _ContainerResources(msgspec.Struct):
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
 
 
-class _Container(msgspec.Struct, rename="camel"):
+_NO_RESOURCES = _ContainerResources()
+
+
+class _ContainerSpec(msgspec.Struct, rename="camel"):
     name: str = ""
-    resources: _Resources | None = None
+    resources: _ContainerResources | None = None
     restart_policy: str | None = None
+
+
+class _ContainerStatus(msgspec.Struct, rename="camel"):
+    name: str = ""
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: _ContainerResources | None = None
 
 
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
     service_account_name: str = ""
     host_network: bool | None = None
-    containers: list[_Container] | None = None
-    init_containers: list[_Container] | None = None
+    containers: list[_ContainerSpec] | None = None
+    init_containers: list[_ContainerSpec] | None = None
+    resources: _ContainerResources | None = None
 
 
 class _PodStatus(msgspec.Struct, rename="camel"):
     phase: str = "Pending"
     pod_ip: str | None = msgspec.field(name="podIP", default=None)
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: _ContainerResources | None = None
 
 
-class Pod(msgspec.Struct):
+class PodObject(msgspec.Struct):
     """A pod as the API server sends it, reduced."""
 
     metadata: Metadata
@@ -68,7 +86,7 @@ class Pod(msgspec.Struct):
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
-class _Condition(msgspec.Struct):
+class _NodeCondition(msgspec.Struct):
     type: str
     status: str
 
@@ -78,11 +96,11 @@ class _Address(msgspec.Struct):
 
 
 class _NodeStatus(msgspec.Struct):
-    conditions: list[_Condition] | None = None
+    conditions: list[_NodeCondition] | None = None
     addresses: list[_Address] | None = None
 
 
-class Node(msgspec.Struct):
+class NodeObject(msgspec.Struct):
     """A node as the API server sends it, reduced."""
 
     metadata: Metadata
@@ -98,45 +116,96 @@ class PodRows:
     def __init__(self) -> None:
         self._known: dict[Any, tuple[ContainerRow, ...]] = {}
 
-    def row(self, pod: Pod) -> PodRow:
+    def row(self, pod: PodObject) -> PodRow:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
+        own = _given(spec.resources, status.resources, status.allocated_resources) if spec.resources else _NO_RESOURCES
         return PodRow(
-            uid=metadata.uid,
+            uid=uid_of(metadata),
             namespace=intern(metadata.namespace),
             name=metadata.name,
             node=intern(spec.node_name or ""),
             annotations=_ours(metadata.annotations),
-            containers=self._containers(spec),
+            containers=self._containers(spec, status),
             owner=_owner(metadata),
             phase=intern(status.phase),
             ip=status.pod_ip or "",
             host_network=bool(spec.host_network),
             account=intern(spec.service_account_name),
+            requests=_amounts(own.requests) if own.requests else _NOTHING,
+            limits=_amounts(own.limits) if own.limits else _NOTHING,
         )
 
-    def _containers(self, spec: _PodSpec) -> tuple[ContainerRow, ...]:
-        key = (_key(spec.init_containers), _key(spec.containers))
+    def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
+        init = _as_given(spec.init_containers, status.init_container_statuses)
+        others = _as_given(spec.containers, status.container_statuses)
+        key = (_key(init), _key(others))
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= self._LARGEST:
                 self._known.clear()
-            rows = [_container(one, init=True) for one in spec.init_containers or ()]
-            rows += [_container(one, init=False) for one in spec.containers or ()]
+            rows = [_container(one, init=True) for one in init]
+            rows += [_container(other, init=False) for other in others]
             known = self._known[key] = tuple(rows)
         return known
 
 
-def node_row(node: Node) -> NodeRow:
+def uid_of(metadata: Metadata) -> str:
+    """What the pod's node calls it. A static pod's uid there is the hash of its manifest; the mirror pod that the
+    kubelet shows it by has another one of the API server's, and the hash in an annotation.
+
+    Only for a pod that its node owns, and a hash as kubelets make it, which no pod of the API server's has for a uid.
+    """
+    hashed = (metadata.annotations or _NOTHING).get(MIRROR, "")
+    if not _HASH.fullmatch(hashed):
+        return metadata.uid
+    owned = any(
+        owner_reference.controller and owner_reference.kind == NODE
+        for owner_reference in metadata.owner_references or ()
+    )
+    return hashed if owned else metadata.uid
+
+
+def node_row(node: NodeObject) -> NodeRow:
     return NodeRow(
         name=node.metadata.name,
         uid=node.metadata.uid,
-        ready=any(one.type == "Ready" and one.status == "True" for one in node.status.conditions or ()),
-        addresses=tuple(one.address for one in node.status.addresses or ()),
+        ready=any(
+            condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or ()
+        ),
+        addresses=tuple(address.address for address in node.status.addresses or ()),
     )
 
 
-def _container(one: _Container, *, init: bool) -> ContainerRow:
-    resources = one.resources or _Resources()
+def _as_given(containers: list[_ContainerSpec] | None, statuses: list[_ContainerStatus] | None) -> list[_ContainerSpec]:
+    """With the resources that the node has given them by now."""
+    given = {status.name: status for status in statuses or () if status.resources or status.allocated_resources}
+    if not given:
+        return containers or []
+    return [
+        _ContainerSpec(
+            container.name,
+            _given(container.resources, given[container.name].resources, given[container.name].allocated_resources),
+            container.restart_policy,
+        )
+        if container.name in given
+        else container
+        for container in containers or ()
+    ]
+
+
+def _given(
+    spec: _ContainerResources | None, actual: _ContainerResources | None, allocated: Mapping[str, Any] | None
+) -> _ContainerResources:
+    """What the kubelet says that it has set aside (allocated) or carried out (actual), else what the spec asks for."""
+    asked, now = spec or _NO_RESOURCES, actual or _NO_RESOURCES
+    return _ContainerResources(
+        requests={**(asked.requests or {}), **(now.requests or {}), **(allocated or {})},
+        limits={**(asked.limits or {}), **(now.limits or {})},
+    )
+
+
+def _container(one: _ContainerSpec, *, init: bool) -> ContainerRow:
+    resources = one.resources or _ContainerResources()
     return ContainerRow(
         name=one.name,
         requests=_amounts(resources.requests),
@@ -151,15 +220,15 @@ def _amounts(told: Mapping[str, str | int | float] | None) -> dict[str, str]:
     return {intern(name): str(amount) for name, amount in (told or {}).items()}
 
 
-def _key(containers: list[_Container] | None) -> tuple[Any, ...]:
+def _key(containers: list[_ContainerSpec]) -> tuple[Any, ...]:
     return tuple(
         (
-            one.name,
-            one.restart_policy,
-            tuple((one.resources.requests or _NOTHING).items()) if one.resources else (),
-            tuple((one.resources.limits or _NOTHING).items()) if one.resources else (),
+            container.name,
+            container.restart_policy,
+            tuple((container.resources.requests or _NOTHING).items()) if container.resources else (),
+            tuple((container.resources.limits or _NOTHING).items()) if container.resources else (),
         )
-        for one in containers or ()
+        for container in containers
     )
 
 
@@ -171,7 +240,9 @@ def _ours(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
 
 def _owner(metadata: Metadata) -> OwnerRow | None:
     """The workload; its uid only where the pod's own controller is the workload, since names tell no uids."""
-    controller = next((one for one in metadata.owner_references or () if one.controller), None)
+    controller = next(
+        (owner_reference for owner_reference in metadata.owner_references or () if owner_reference.controller), None
+    )
     if controller is None:
         return None
     kind, name = top_owner(controller.kind, controller.name, metadata.labels or _NOTHING)

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from extender.cluster.pods import NodeChanges, NodeRow, PodChanges, PodRow
 from extender.kube.api import ApiError
-from extender.kube.rows import Metadata, Node, Pod, PodRows, node_row
+from extender.kube.rows import Metadata, NodeObject, PodObject, PodRows, node_row, uid_of
+from extender.state.pods import NodeChanges, NodeRow, PodChanges, PodRow
 
 LARGEST_FRAME = 16 * 1024 * 1024
 """Bytes of one watch event; etcd's largest object is 1.5 MiB by default."""
@@ -30,12 +30,12 @@ class ListMetadata(msgspec.Struct, rename="camel"):
 
 class _Pods(msgspec.Struct):
     metadata: ListMetadata
-    items: list[Pod]
+    items: list[PodObject]
 
 
 class _Nodes(msgspec.Struct):
     metadata: ListMetadata
-    items: list[Node]
+    items: list[NodeObject]
 
 
 class _Event(msgspec.Struct):
@@ -47,7 +47,7 @@ class _Identity(msgspec.Struct):
     metadata: Metadata
 
 
-class _Status(msgspec.Struct):
+class _ApiStatus(msgspec.Struct):
     code: int = 0
     reason: str = ""
     message: str = ""
@@ -89,7 +89,7 @@ class Resource(Generic[Row, Changes]):
 def pods() -> Resource[PodRow, PodChanges]:
     """All pods but those that have ended: one that ends leaves the selection, which a watch tells as a deletion."""
     rows = PodRows()
-    lists, one = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(Pod)
+    lists, one = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(PodObject)
 
     def page(body: bytes) -> Page[PodRow]:
         found = lists.decode(body)
@@ -101,13 +101,13 @@ def pods() -> Resource[PodRow, PodChanges]:
         page=page,
         row=lambda raw: rows.row(one.decode(raw)),
         key=lambda row: row.uid,
-        gone_key=lambda metadata: metadata.uid,
+        gone_key=uid_of,
         changes=PodChanges,
     )
 
 
 def nodes() -> Resource[NodeRow, NodeChanges]:
-    lists, one = msgspec.json.Decoder(_Nodes), msgspec.json.Decoder(Node)
+    lists, one = msgspec.json.Decoder(_Nodes), msgspec.json.Decoder(NodeObject)
 
     def page(body: bytes) -> Page[NodeRow]:
         found = lists.decode(body)
@@ -140,7 +140,7 @@ class Lines:
 
 _EVENTS = msgspec.json.Decoder(_Event)
 _IDENTITY = msgspec.json.Decoder(_Identity)
-_STATUS = msgspec.json.Decoder(_Status)
+_STATUS = msgspec.json.Decoder(_ApiStatus)
 
 
 def reduce(resource: Resource[Row, Changes], lines: Iterable[bytes]) -> Batch[Changes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from extender.kube.api import Api
+from extender.kube.api import Api, Unreachable
 
 AUDIENCE = "numakin"
 LONGEST = 16 * 1024
@@ -35,7 +35,11 @@ def node_of(api: Api, token: str, account: str) -> str:
         "kind": "TokenReview",
         "spec": {"token": token, "audiences": [AUDIENCE]},
     }
-    return node_in(api.request("POST", _PATH, body=body).json().get("status") or {}, account)
+    status = api.request("POST", _PATH, body=body).json().get("status") or {}
+    try:
+        return node_in(status, account)
+    except (AttributeError, TypeError, KeyError) as bad:
+        raise Unreachable(f"POST {_PATH}: no TokenReview came back") from bad
 
 
 def node_in(status: dict[str, Any], account: str) -> str:

@@ -22,17 +22,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Generic
 
+import msgspec
 import structlog
 import urllib3
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.stream import BadFrame, Changes, Lines, Page, Resource, Row, reduce
+from process.threads import Backoff, Threads
 
 PAGE = 500
 """Objects per page of a list, as client-go asks for."""
 WATCH_S = 300
 PATIENCE_S = 30
 """How long past its end a watch may be silent before its connection counts as dead."""
+LIST_S = 120
+"""For the pages of a list, as far as it matters to whether the thread gets anywhere."""
 RELIST_AFTER = 3
 GONE = 410
 
@@ -67,13 +71,19 @@ class Standing:
     error: str = ""
 
 
-class Watcher(Generic[Row, Changes]):
+class ListWatch(Generic[Row, Changes]):
     """Hands every change to `deliver`, on its own thread and in order; the first is whole, and so is each after a new
     list.
     """
 
     def __init__(
-        self, api: Api, resource: Resource[Row, Changes], deliver: Callable[[Changes], None], pace: Pace = Pace()
+        self,
+        api: Api,
+        resource: Resource[Row, Changes],
+        deliver: Callable[[Changes], None],
+        pace: Pace = Pace(),
+        *,
+        threads: Threads,
     ) -> None:
         self.synced = threading.Event()
         self.standing = Standing(seen=time.monotonic())
@@ -82,39 +92,55 @@ class Watcher(Generic[Row, Changes]):
         self._deliver = deliver
         self._pace = pace
         self._page = PAGE
-        self._stopping = threading.Event()
         self._response: urllib3.BaseHTTPResponse | None = None
-        self._thread = threading.Thread(target=self._run, name=f"watch {resource.path}", daemon=True)
+        self._revision, self._failures = "", 0
+        self._thread = threads.thread(
+            f"watch {resource.path}",
+            self._round,
+            # A round is a list and a whole watch, or a wait.
+            stale_after_s=pace.watch_s + pace.patience_s + pace.longest_s + LIST_S,
+            backoff=Backoff(pace.first_s, pace.longest_s),
+        )
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Ends the thread, also out of a silent connection."""
-        self._stopping.set()
+        self._thread.stop()
         response = self._response
         if response is not None:
             with suppress(OSError, ValueError, RuntimeError):  # when it has ended by itself meanwhile
                 response.shutdown()
-        self._thread.join(timeout_s)
+        self._thread.stop(timeout_s)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.alive
 
     @property
     def age_s(self) -> float:
         """Seconds since the view was last known to be current; up to a minute while all is well and nothing happens."""
         return time.monotonic() - self.standing.seen
 
-    def _run(self) -> None:
-        revision, failures = "", 0
-        while not self._stopping.is_set():
-            before = self.standing.events
-            try:
-                revision = revision or self._list()
-                revision = self._watch(revision)
-                failures = 0
-            except Exception as bad:  # noqa: BLE001 - the view goes stale, with its age shown; it must not end
-                failures = 1 if self.standing.events > before else failures + 1
-                revision = "" if self._starts_anew(bad, failures) else (self.standing.revision or revision)
-                self._wait(bad, failures)
+    def _round(self) -> None:
+        """A list where one is due, and a watch. What the API server is to blame for is waited out here; after anything
+        else all is listed anew.
+        """
+        before = self.standing.events
+        try:
+            self._revision = self._revision or self._list()
+            self._revision = self._watch(self._revision)
+            self._failures = 0
+        except (ApiError, Unreachable, BadFrame) as bad:
+            self._failures = 1 if self.standing.events > before else self._failures + 1
+            anew = self._starts_anew(bad, self._failures)
+            self._revision = "" if anew else (self.standing.revision or self._revision)
+            self._wait(bad, self._failures)
+        except Exception as bad:
+            self._revision = ""
+            self.standing = replace(self.standing, failures=self.standing.failures + 1, error=str(bad))
+            raise
 
     def _list(self) -> str:
         """Delivers everything there is; the revision of it."""
@@ -143,7 +169,10 @@ class Watcher(Generic[Row, Changes]):
 
     def _page_of(self, query: dict[str, str]) -> Page[Row]:
         try:
-            return self._resource.page(self._api.get(self._resource.path, query).body)
+            answer = self._api.get(self._resource.path, query)
+            return self._resource.page(answer.body)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+            raise BadFrame(f"{self._resource.path}: no list: {bad}: {answer.body[:100]!r}") from bad
         except ApiError as refused:
             if refused.code == GONE:
                 # The list took longer than the server remembers: fewer pages next time.
@@ -163,7 +192,7 @@ class Watcher(Generic[Row, Changes]):
         started = time.monotonic()
         with self._api.stream(self._resource.path, query, self._pace.watch_s + self._pace.patience_s) as response:
             self._response = response
-            if self._stopping.is_set():
+            if self._thread.stopping.is_set():
                 return revision
             self.standing = replace(self.standing, watches=self.standing.watches + 1, error="")
             try:
@@ -172,7 +201,7 @@ class Watcher(Generic[Row, Changes]):
                     said = True
             finally:
                 self._response = None
-        if self._stopping.is_set() or said:
+        if self._thread.stopping.is_set() or said:
             return self.standing.revision
         if time.monotonic() - started < self._pace.watch_s / 2:
             raise Unreachable("the watch ended early, with nothing said")
@@ -189,27 +218,18 @@ class Watcher(Generic[Row, Changes]):
             revision=batch.revision or standing.revision,
             events=standing.events + batch.events,
         )
+        self._thread.progress()
 
     def _starts_anew(self, bad: Exception, failures: int) -> bool:
-        if isinstance(bad, ApiError) and bad.code == GONE:
-            return True
-        known = isinstance(bad, (ApiError, Unreachable, BadFrame))
-        return not known or failures % RELIST_AFTER == 0
+        return (isinstance(bad, ApiError) and bad.code == GONE) or failures % RELIST_AFTER == 0
 
     def _wait(self, bad: Exception, failures: int) -> None:
-        if self._stopping.is_set():
+        if self._thread.stopping.is_set():
             return
         at_least_s = bad.retry_after_s if isinstance(bad, ApiError) else 0.0
         # The first 410 is the ordinary end of a long silence: listing anew at once is right.
         gone = isinstance(bad, ApiError) and bad.code == GONE and failures == 1
         wait_s = 0.0 if gone else self._pace.wait_s(failures, at_least_s)
         self.standing = replace(self.standing, failures=self.standing.failures + 1, error=str(bad))
-        known = isinstance(bad, (ApiError, Unreachable, BadFrame))
-        _log.warning(
-            "watch interrupted",
-            path=self._resource.path,
-            error=str(bad),
-            again_in_s=round(wait_s, 1),
-            exc_info=not known,
-        )
-        self._stopping.wait(wait_s)
+        _log.warning("watch interrupted", path=self._resource.path, error=str(bad), again_in_s=round(wait_s, 1))
+        self._thread.stopping.wait(wait_s)

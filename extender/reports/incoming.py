@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sized
 from functools import lru_cache
 
-from extender.cluster.view import DecisionRow, Report
-from placement.cpuset import CpuSet
-from placement.decide import Reason
-from placement.errors import PlacementError
-from placement.live import Live
-from placement.occupancy import Holding, Occupancy, Seat
-from placement.topology import Machine
-from placement.traffic import KINDS, Flow
+from extender.state.node_view import DecisionRow, Report
+from placement.decide.decide import Reason
+from placement.model.errors import PlacementError
+from placement.model.live_usage import Live
+from placement.model.topology import Machine
+from placement.state.occupancy import Allocation, Occupancy, Reservation
+from placement.traffic.graph import KINDS, Flow
 from proto import bounds, convert
 from proto import report_pb2 as pb
 
@@ -55,6 +54,7 @@ def _machine(body: bytes) -> tuple[Machine, Occupancy]:
     _count("Machine.numa_nodes", message.numa_nodes, bounds.NUMA_NODES)
     for node in message.numa_nodes:
         _text("NumaNode.cpus", node.cpus, bounds.ID_LIST_LENGTH)
+        _text("NumaNode.isolated_cpus", node.isolated_cpus, bounds.ID_LIST_LENGTH)
         _count("NumaNode.distances", node.distances, bounds.NUMA_NODES)
         _count("NumaNode.hugepages", node.hugepages, bounds.HUGEPAGE_SIZES)
     for kind in ("cores", "caches", "sockets"):
@@ -64,8 +64,7 @@ def _machine(body: bytes) -> tuple[Machine, Occupancy]:
             _text(f"Machine.{kind}", cpus, bounds.ID_LIST_LENGTH)
     _text("Machine.reserved_cpus", message.reserved_cpus, bounds.ID_LIST_LENGTH)
     try:
-        empty = Occupancy(reserved=CpuSet.parse(message.reserved_cpus), rules=convert.rules_from(message))
-        return convert.machine_from(message), empty
+        return convert.machine_from(message), convert.empty_from(message)
     except PlacementError as bad:
         raise BadMessage(f"Machine: {bad}") from bad
 
@@ -74,7 +73,7 @@ def report(message: pb.Report, of: Machine) -> Report:
     """The report of a node with this machine."""
     for kind, most in _COUNTS.items():
         _count(f"Report.{kind}", getattr(message, kind), most)
-    for kind in ("gone_seats", "gone_holdings"):
+    for kind in ("gone_reservations", "gone_allocations"):
         for key in getattr(message, kind):
             _text(f"Report.{kind}", key, bounds.ID_LENGTH)
     try:
@@ -82,12 +81,12 @@ def report(message: pb.Report, of: Machine) -> Report:
             generation=message.generation,
             base=message.base_generation,
             fingerprint=message.fingerprint,
-            seats=tuple(_seat(one, of) for one in message.seats),
-            gone_seats=tuple(message.gone_seats),
-            holdings=tuple(_holding(one, of) for one in message.holdings),
-            gone_holdings=tuple(message.gone_holdings),
+            reservations=tuple(_reservation(reservation, of) for reservation in message.reservations),
+            gone_reservations=tuple(message.gone_reservations),
+            allocations=tuple(_allocation(allocation, of) for allocation in message.allocations),
+            gone_allocations=tuple(message.gone_allocations),
             live=_live(message, of),
-            decisions=tuple(_decision(one) for one in message.decisions),
+            decisions=tuple(_decision(decision) for decision in message.decisions),
             earlier=tuple(_decision(one) for one in message.earlier),
             registered=message.registered if message.HasField("registered") else None,
         )
@@ -112,10 +111,10 @@ def traffic(message: pb.Traffic) -> tuple[Flow, ...]:
 
 
 _COUNTS = {
-    "seats": bounds.SEATS,
-    "gone_seats": bounds.SEATS,
-    "holdings": bounds.HOLDINGS,
-    "gone_holdings": bounds.HOLDINGS,
+    "reservations": bounds.RESERVATIONS,
+    "gone_reservations": bounds.RESERVATIONS,
+    "allocations": bounds.ALLOCATIONS,
+    "gone_allocations": bounds.ALLOCATIONS,
     "free_memory": bounds.NUMA_NODES,
     "used_cpu": bounds.NUMA_NODES,
     "stalled": bounds.NUMA_NODES,
@@ -139,28 +138,28 @@ def _live(message: pb.Report, of: Machine) -> Live:
     return live
 
 
-def _seat(message: pb.Seat, of: Machine) -> Seat:
-    _text("Seat.key", message.key, bounds.ID_LENGTH)
-    _text("Seat.pod", message.pod, bounds.ID_LENGTH)
-    _text("Seat.group", message.group, bounds.GROUP_LENGTH)
-    _text("Seat.numa_nodes", message.numa_nodes, bounds.ID_LIST_LENGTH)
-    _count("Seat.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
-    _count("Seat.parts", message.parts, bounds.NUMA_NODES)
-    seat = convert.seat_from(message)
-    _on_machine(f"seat {seat.key}", seat.numa_nodes, of)
-    _on_machine(f"seat {seat.key}", (part.numa_node for part in seat.parts), of)
-    return seat
+def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
+    _text("Reservation.key", message.key, bounds.ID_LENGTH)
+    _text("Reservation.pod", message.pod, bounds.ID_LENGTH)
+    _text("Reservation.group", message.group, bounds.GROUP_LENGTH)
+    _text("Reservation.numa_nodes", message.numa_nodes, bounds.ID_LIST_LENGTH)
+    _count("Reservation.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
+    _count("Reservation.parts", message.parts, bounds.NUMA_NODES)
+    reservation = convert.reservation_from(message)
+    _on_machine(f"reservation {reservation.key}", reservation.numa_nodes, of)
+    _on_machine(f"reservation {reservation.key}", (part.numa_node for part in reservation.parts), of)
+    return reservation
 
 
-def _holding(message: pb.Holding, of: Machine) -> Holding:
-    for name in ("container", "pod", "seat"):
-        _text(f"Holding.{name}", getattr(message, name), bounds.ID_LENGTH)
-    _text("Holding.name", message.name, bounds.NAME_LENGTH)
+def _allocation(message: pb.Allocation, of: Machine) -> Allocation:
+    for name in ("container", "pod", "reservation"):
+        _text(f"Allocation.{name}", getattr(message, name), bounds.ID_LENGTH)
+    _text("Allocation.name", message.name, bounds.NAME_LENGTH)
     for name in ("cpus", "mems", "exclusive"):
-        _text(f"Holding.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
-    holding = convert.holding_from(message)
-    _on_machine(f"container {holding.container[:12]}", holding.mems, of)
-    return holding
+        _text(f"Allocation.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
+    allocation = convert.allocation_from(message)
+    _on_machine(f"container {allocation.container[:12]}", allocation.mems, of)
+    return allocation
 
 
 def _decision(message: pb.DecisionRecord) -> DecisionRow:
@@ -172,7 +171,7 @@ def _decision(message: pb.DecisionRecord) -> DecisionRow:
         _text(f"DecisionRecord.{name}", getattr(message, name), bounds.ID_LENGTH)
     for name in ("namespace", "pod_name", "container_name", "event"):
         _text(f"DecisionRecord.{name}", getattr(message, name), bounds.NAME_LENGTH)
-    for name in ("numa_nodes", "cpus", "mems", "promised"):
+    for name in ("numa_nodes", "cpus", "mems", "nominated"):
         _text(f"DecisionRecord.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
     return DecisionRow(
         pod=message.pod,
@@ -186,13 +185,13 @@ def _decision(message: pb.DecisionRecord) -> DecisionRow:
         score=message.score,
         reasons=tuple(Reason(one.what, one.number, one.effect) for one in message.reasons),
         outcome=OUTCOMES.get(message.outcome, "unpromised"),
-        promised=message.promised,
+        nominated=message.nominated,
         generation=message.generation,
     )
 
 
 def _on_machine(what: str, numa_nodes: Iterable[int], of: Machine) -> None:
-    unknown = [one for one in numa_nodes if not any(node.id == one for node in of.numa_nodes)]
+    unknown = [numa_node for numa_node in numa_nodes if not any(node.id == numa_node for node in of.numa_nodes)]
     if unknown:
         raise BadMessage(f"Report: {what} is on NUMA node {unknown[0]}, which the machine does not have")
 

@@ -6,21 +6,30 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import grpc
 import structlog
 
-from extender.cluster.state import Cluster, Promise
+from extender.cluster import Cluster, Nomination
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.outgoing import expect
-from extender.reports.session import NotYours, Session, Taps
-from proto import bounds
+from extender.reports.session import NotYours, ReportSession, SessionCallbacks
+from process.threads import Threads
+from proto import bounds, keepalive
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.certificates import Loaded, Renewed
+from proto.keepalive import Keepalive
 
 _log = structlog.get_logger("reports")
+
+BEAT_S = 1.0
+"""The loop shows so often that nothing holds it up."""
+
+STALE_AFTER_S = 20.0
 
 STOP_SECONDS = 2.0
 """How long open streams may take to hear that the extender leaves."""
@@ -28,10 +37,7 @@ STOP_SECONDS = 2.0
 _OPTIONS = (
     ("grpc.max_receive_message_length", bounds.MESSAGE_BYTES),
     ("grpc.max_send_message_length", bounds.MESSAGE_BYTES),
-    # A node that lost power closes nothing: its stream is found dead by these pings.
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", keepalive.LEAST_RECEIVED_MS),
     ("grpc.so_reuseport", 0),
 )
 
@@ -49,20 +55,31 @@ Identify = Callable[[str], str]
 
 
 class Server:
-    """start() returns once the port is bound; promise() may be called from any thread."""
+    """start() returns once the port is bound; nomination() may be called from any thread. Should the loop ever fail,
+    the port is opened anew, and enforcers dial it again.
+    """
 
     def __init__(
-        self, cluster: Cluster, taps: Taps, address: str, tls: Renewed | None = None, identify: Identify | None = None
+        self,
+        cluster: Cluster,
+        taps: SessionCallbacks,
+        address: str,
+        tls: Renewed | None = None,
+        identify: Identify | None = None,
+        *,
+        threads: Threads,
+        keepalive: Keepalive = keepalive.EXTENDER,
     ) -> None:
+        """keepalive: how a node that hangs or lost power is found."""
         self.port = 0
-        self._streams = _Streams(cluster, taps, identify)
+        self._keepalive = keepalive
+        self._opened = partial(_Streams, cluster, taps, identify)
         self._address = address
         self._tls = tls
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+        self._thread = threads.thread("reports", self._serve, stale_after_s=STALE_AFTER_S, essential=True)
         self._bound = threading.Event()
         self._failed: Exception | None = None
-        self._stop = asyncio.Event()
+        self._serving: _Serving | None = None
 
     def start(self) -> None:
         """OSError when the address can't be bound."""
@@ -72,40 +89,79 @@ class Server:
             raise OSError(f"{self._address}: {self._failed}") from self._failed
 
     def stop(self) -> None:
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(STOP_SECONDS + 5)
+        self._thread.stop()
+        serving = self._serving
+        if serving is not None:
+            serving.call(serving.stop.set)
+        self._thread.stop(STOP_SECONDS + 5)
 
-    def promise(self, promises: Iterable[Promise]) -> None:
+    def nomination(self, nominations: Iterable[Nomination]) -> None:
         """Sends each to its node's enforcer; one that is not connected gets it when it comes."""
-        for one in promises:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._streams.send, one.node, expect(one))
+        serving = self._serving
+        if serving is None:
+            return
+        for nomination in nominations:
+            serving.call(partial(serving.streams.send, nomination.node, expect(nomination)))
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+    def _serve(self) -> None:
+        """One loop and one port, until it is asked to stop."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        serving = self._serving = _Serving(self._opened(), loop)
         try:
-            self._loop.run_until_complete(self._serve())
+            loop.run_until_complete(loop.create_task(self._run(serving)))
         finally:
-            self._loop.close()
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.close()
 
-    async def _serve(self) -> None:
+    async def _run(self, serving: _Serving) -> None:
+        server = grpc.aio.server(options=(*_OPTIONS, *self._keepalive.options))
+        rpc.add_ReportsServicer_to_server(serving.streams, server)
         try:
-            server = grpc.aio.server(options=_OPTIONS)
-            rpc.add_ReportsServicer_to_server(self._streams, server)
-            if self._tls is None:
-                self.port = server.add_insecure_port(self._address)
-            else:
-                self.port = server.add_secure_port(self._address, _credentials(self._tls))
+            self._bind(server)
             await server.start()
         except (OSError, RuntimeError) as bad:
+            if self._bound.is_set():
+                raise
             self._failed = bad
+            self._thread.stop()
             return
         finally:
             self._bound.set()
-        await self._stop.wait()
-        self._streams.close()
-        await server.stop(STOP_SECONDS)
+        try:
+            while not (serving.stop.is_set() or self._thread.stopping.is_set()):
+                self._thread.progress()
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(serving.stop.wait(), BEAT_S)
+        finally:
+            serving.streams.close()
+            await server.stop(STOP_SECONDS)
+
+    def _bind(self, server: grpc.aio.Server) -> None:
+        """A port that was free to choose stays what it was."""
+        address = f"{self._address.rpartition(':')[0]}:{self.port}" if self.port else self._address
+        if self._tls is None:
+            self.port = server.add_insecure_port(address)
+        else:
+            self.port = server.add_secure_port(address, _credentials(self._tls))
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """One life of the loop."""
+
+    streams: _Streams
+    loop: asyncio.AbstractEventLoop
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def call(self, what: Callable[[], None]) -> None:
+        """On the loop's thread; nothing when that has ended."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(what)
 
 
 def _credentials(tls: Renewed) -> grpc.ServerCredentials:
@@ -134,7 +190,7 @@ def _configuration(loaded: Loaded) -> grpc.ServerCertificateConfiguration:
 class _Streams(rpc.ReportsServicer):
     """All on the loop's thread."""
 
-    def __init__(self, cluster: Cluster, taps: Taps, identify: Identify | None) -> None:
+    def __init__(self, cluster: Cluster, taps: SessionCallbacks, identify: Identify | None) -> None:
         self._cluster = cluster
         self._taps = taps
         self._identify = identify
@@ -160,7 +216,7 @@ class _Streams(rpc.ReportsServicer):
     async def Stream(  # noqa: N802 - the service's own name for it
         self, messages: AsyncIterator[pb.FromEnforcer], context: grpc.aio.ServicerContext[Any, Any]
     ) -> None:
-        session = Session(self._cluster, self._taps, self._cluster.clock, await self._proven(context))
+        session = ReportSession(self._cluster, self._taps, self._cluster.clock, await self._proven(context))
         queue: asyncio.Queue[pb.ToEnforcer | None] = asyncio.Queue()
         reader = asyncio.create_task(self._read(messages, session, queue))
         try:
@@ -196,12 +252,12 @@ class _Streams(rpc.ReportsServicer):
     async def _read(
         self,
         messages: AsyncIterator[pb.FromEnforcer],
-        session: Session,
+        session: ReportSession,
         queue: asyncio.Queue[pb.ToEnforcer | None],
     ) -> None:
         try:
-            promised = False
             async for message in messages:
+                before = session.in_step
                 answers = session.receive(message)
                 if queue.qsize() + len(answers) > bounds.UNREAD_MESSAGES:
                     raise OutOfBounds(f"{bounds.UNREAD_MESSAGES} answers are waiting to be read")
@@ -209,12 +265,24 @@ class _Streams(rpc.ReportsServicer):
                     queue.put_nowait(answer)
                 if message.HasField("hello"):
                     self._arrived(session.node, queue)
-                if session.in_step and not promised:
-                    promised = True
-                    for promise in self._cluster.pending(session.node):
-                        queue.put_nowait(expect(promise))
+                for nomination in await self._due(session, message, began=session.in_step and not before):
+                    queue.put_nowait(expect(nomination))
+                if session.in_step and (gone := self._cluster.departed(session.node)):
+                    queue.put_nowait(pb.ToEnforcer(gone=pb.Gone(pods=gone)))
         finally:
             queue.put_nowait(None)
+
+    async def _due(self, session: ReportSession, message: pb.FromEnforcer, *, began: bool) -> Iterable[Nomination]:
+        """What the enforcer is to be told now. began: its stream or its hook has just begun anew; then each of its
+        pending pods is decided on, and the other nodes' streams do not wait for that.
+        """
+        if began:
+            pending = await asyncio.to_thread(self._cluster.pending, session.node)
+            return (*pending, *self._cluster.facts(session.node))
+        reservations = message.report.reservations if session.in_step else ()
+        return (
+            self._cluster.facts(session.node, {reservation.pod for reservation in reservations}) if reservations else ()
+        )
 
     def _arrived(self, node: str, queue: asyncio.Queue[pb.ToEnforcer | None]) -> None:
         older = self._queues.get(node)

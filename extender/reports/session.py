@@ -15,16 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from extender.cluster.state import Cluster
-from extender.cluster.view import DecisionRow, NodeView, Refused
+from extender.cluster import Cluster
 from extender.reports import incoming
 from extender.reports.incoming import BadMessage, OutOfBounds
-from placement.traffic import Flow
+from extender.state.node_view import DecisionRow, NodeView, ReportRefused
+from placement.traffic.graph import Flow
 from proto import bounds
 from proto import report_pb2 as pb
 
 
-class Taps:
+class SessionCallbacks:
     """Who listens in: each is called on the stream's thread and must be quick."""
 
     def decided(self, node: str, row: DecisionRow) -> None: ...
@@ -55,13 +55,15 @@ class NotYours(ValueError):
     """An enforcer that speaks for another node than it proved to be on."""
 
 
-class Session:
+class ReportSession:
     """BadMessage, OutOfBounds and NotYours from `receive` end the stream; their text is for the enforcer's log.
 
     proven: the node that the caller may speak for; None: any.
     """
 
-    def __init__(self, cluster: Cluster, taps: Taps, clock: Callable[[], float], proven: str | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, taps: SessionCallbacks, clock: Callable[[], float], proven: str | None = None
+    ) -> None:
         self.node = ""
         self._proven = proven
         self._cluster = cluster
@@ -130,7 +132,7 @@ class Session:
         after = self._cluster.reported(self._view, report)
         for row in report.decisions:
             self._taps.decided(self.node, row)
-        if isinstance(after, Refused):
+        if isinstance(after, ReportRefused):
             if not report.base:
                 # Asking again would bring the same again; the enforcer's own backoff makes this a slow loop.
                 raise BadMessage(f"Report: {after.value}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from extender.cluster.readout import Gauge
+from extender.views.readout import Gauge
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Seconds. kube-scheduler's cycle is serial and takes 4 to 8 ms, so what matters happens below 20 ms."""
@@ -30,7 +30,16 @@ class Metrics:
             registry=self.registry,
         )
         self.predictions = Counter(
-            "numakin_predictions", "What became of promised places.", ["outcome"], registry=self.registry
+            "numakin_extender_predictions",
+            "What became of nominated places, as this replica was told; each is told of all.",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self.certificates_not_taken = Counter(
+            "numakin_extender_certificates_not_taken",
+            "Renewed certificates that can't be used: the last good ones serve on.",
+            ["port"],
+            registry=self.registry,
         )
         self.reports = Counter(
             "numakin_extender_reports", "Messages of enforcers by what became of them.", ["result"],

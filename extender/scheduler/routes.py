@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import msgspec
 import structlog
@@ -11,13 +12,14 @@ from flask import Flask, Response, request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from werkzeug.exceptions import HTTPException
 
-from extender.cluster import graphview, readout
-from extender.cluster.pods import PodRow
-from extender.cluster.state import Cluster
-from extender.cluster.strict import Refusal
+from extender.cluster import Cluster
 from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
-from placement.errors import PlacementError
+from extender.scoring.strict import NodeRefusal
+from extender.state.pods import PodRow
+from extender.views import readout, traffic_view
+from extender.views.explain import explain
+from placement.model.errors import PlacementError
 
 _log = structlog.get_logger("scheduler")
 
@@ -30,8 +32,18 @@ LOGGED_BEST = 3
 """Of the scores, the best; explain has them all."""
 
 
-def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], str], *, refuse: bool) -> Flask:
-    """ready gives what is still missing, or the empty string. refuse: /filter may refuse nodes."""
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """missing: why nothing should be asked here now. degraded: what gets nowhere, though there are answers. For people;
+    empty when there is nothing.
+    """
+
+    missing: str = ""
+    degraded: str = ""
+
+
+def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], Readiness], *, refuse: bool) -> Flask:
+    """refuse: /filter may refuse nodes."""
     app = Flask("numakin-extender", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = wire.BODY_BYTES
     verbs = Verbs(cluster, metrics, refuse=refuse)
@@ -60,7 +72,7 @@ class Verbs:
         asked = wire.arguments(body)
         want = self._cluster.wanted(asked.pod)
         if want is None:
-            return wire.filter_answer(asked, wire.Refusals())
+            return wire.filter_answer(asked, wire.FilterRefusals())
         refused = self._cluster.refusals(want, asked.names) if self._refuse and want.strict else {}
         left = [name for name in asked.names if name not in refused]
         if len(left) == 1:
@@ -70,13 +82,13 @@ class Verbs:
             self._count(asked.pod, refused)
         return wire.filter_answer(
             asked,
-            wire.Refusals(
+            wire.FilterRefusals(
                 failed={name: one.why for name, one in refused.items() if not one.hopeless},
                 hopeless={name: one.why for name, one in refused.items() if one.hopeless},
             ),
         )
 
-    def _count(self, pod: PodRow, refused: Mapping[str, Refusal]) -> None:
+    def _count(self, pod: PodRow, refused: Mapping[str, NodeRefusal]) -> None:
         for one in refused.values():
             self._metrics.refusals.labels(one.why).inc()
         _log.info("refused", pod=_named(pod), nodes=sorted(refused)[:LOGGED_NODES], count=len(refused))
@@ -86,7 +98,7 @@ class Verbs:
         want = self._cluster.wanted(asked.pod)
         if want is None or not (self._refuse and want.strict):
             return wire.preempt_answer(asked.victims)
-        kept = self._cluster.helpful(want, {node: one.pods for node, one in asked.victims.items()})
+        kept = self._cluster.helpful(want, {node: victim.pods for node, victim in asked.victims.items()})
         _log.info("preempted", pod=_named(asked.pod), nodes=len(asked.victims), helpful=len(kept))
         return wire.preempt_answer({node: asked.victims[node] for node in kept})
 
@@ -123,6 +135,9 @@ def _measured(verb: str, answer: Callable[[bytes], bytes], metrics: Metrics) -> 
             response = _error(400, str(bad))
         except HTTPException as bad:
             response = _http_error(bad)
+        except Exception:  # noqa: BLE001 - it is answered, logged and counted
+            _log.exception("a request could not be answered", verb=verb)
+            response = _error(500, "a fault of the extender's own; its log says which")
         seconds.observe(time.perf_counter() - begin)
         metrics.requests.labels(verb, str(response.status_code)).inc()
         return response
@@ -132,11 +147,11 @@ def _measured(verb: str, answer: Callable[[bytes], bytes], metrics: Metrics) -> 
 
 def _add_views(app: Flask, cluster: Cluster) -> None:
     @app.get("/api/v1/explain")
-    def explain() -> Response:
+    def explain_pod() -> Response:
         namespace, pod = request.args.get("namespace", "default"), request.args.get("pod", "")
         if not pod:
             return _error(400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME")
-        found = cluster.explain(namespace, pod)
+        found = explain(cluster, namespace, pod)
         if found is None:
             return _error(404, f"pod {namespace}/{pod} was neither scored nor reported lately")
         return _json(found)
@@ -155,11 +170,12 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
 
     @app.get("/api/v1/graph")
     def graph() -> Response:
-        return _json(graphview.graph(cluster.known))
+        return _json(traffic_view.graph(cluster.known))
 
 
-def _readiness(missing: str) -> Response:
-    return Response(f"{missing or 'ok'}\n", status=503 if missing else 200, mimetype="text/plain")
+def _readiness(now: Readiness) -> Response:
+    text = "; degraded: ".join(filter(None, (now.missing or "ok", now.degraded)))
+    return Response(f"{text}\n", status=503 if now.missing else 200, mimetype="text/plain")
 
 
 def _json(value: object, status: int = 200) -> Response:

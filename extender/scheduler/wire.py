@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from extender.cluster.pods import ContainerRow, OwnerRow, PodRow
+from extender.state.pods import ContainerRow, OwnerRow, PodRow
 
 BODY_BYTES = 64 << 20
 """The largest request body: 5,000 Node objects with 50 images each are 58 MB."""
@@ -57,21 +57,21 @@ class PreemptArguments:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class FilterRefusals:
     """Node name -> reason. hopeless: those that evicting nobody could help."""
 
     failed: Mapping[str, str] = field(default_factory=dict)
     hopeless: Mapping[str, str] = field(default_factory=dict)
 
 
-class _Resources(msgspec.Struct):
+class _WireResources(msgspec.Struct):
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
 
 
-class _Container(msgspec.Struct, rename="camel"):
+class _WireContainer(msgspec.Struct, rename="camel"):
     name: str = ""
-    resources: _Resources | None = None
+    resources: _WireResources | None = None
     restart_policy: str | None = None
 
 
@@ -92,10 +92,11 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class _Spec(msgspec.Struct, rename="camel"):
-    containers: list[_Container] | None = None
-    init_containers: list[_Container] | None = None
+    containers: list[_WireContainer] | None = None
+    init_containers: list[_WireContainer] | None = None
     node_name: str | None = None
     host_network: bool | None = None
+    resources: _WireResources | None = None
 
 
 class _Pod(msgspec.Struct):
@@ -144,7 +145,7 @@ def preempt_arguments(body: bytes) -> PreemptArguments:
     raise BadRequest("the request has neither NodeNameToMetaVictims nor NodeNameToVictims")
 
 
-def filter_answer(asked: Arguments, refusals: Refusals) -> bytes:
+def filter_answer(asked: Arguments, refusals: FilterRefusals) -> bytes:
     """All nodes but the refused, in the form of the request: names, or the same Node objects byte for byte."""
     kept = [name not in refusals.failed and name not in refusals.hopeless for name in asked.names]
     nodes = names = None
@@ -174,8 +175,8 @@ def preempt_answer(victims: Mapping[str, Victims]) -> bytes:
     return msgspec.json.encode(
         {
             "NodeNameToMetaVictims": {
-                node: {"Pods": [{"UID": uid} for uid in one.pods], "NumPDBViolations": one.budgets_broken}
-                for node, one in victims.items()
+                node: {"Pods": [{"UID": uid} for uid in victim.pods], "NumPDBViolations": victim.budgets_broken}
+                for node, victim in victims.items()
             }
         }
     )
@@ -224,7 +225,9 @@ def _row(pod: _Pod) -> PodRow:
         raise BadRequest(f"Pod.metadata: name and namespace have 1 to {NAME_LENGTH} characters")
     if len(spec.containers or ()) + len(spec.init_containers or ()) > CONTAINERS:
         raise BadRequest(f"Pod.spec: more than {CONTAINERS} containers")
-    owner = next((one for one in meta.owner_references or () if one.controller), None)
+    owner = next(
+        (owner_reference for owner_reference in meta.owner_references or () if owner_reference.controller), None
+    )
     return PodRow(
         uid=meta.uid or f"{meta.namespace}/{meta.name}",
         namespace=meta.namespace or "default",
@@ -232,24 +235,30 @@ def _row(pod: _Pod) -> PodRow:
         node=spec.node_name or "",
         annotations=meta.annotations or {},
         containers=(
-            *(_container(one, init=True) for one in spec.init_containers or ()),
-            *(_container(one, init=False) for one in spec.containers or ()),
+            *(_container(init_container, init=True) for init_container in spec.init_containers or ()),
+            *(_container(container, init=False) for container in spec.containers or ()),
         ),
         owner=OwnerRow(owner.kind, owner.name, owner.uid) if owner else None,
         host_network=bool(spec.host_network),
         template_hash=(meta.labels or {}).get("pod-template-hash", ""),
+        requests=_amounts(spec.resources.requests if spec.resources else None),
+        limits=_amounts(spec.resources.limits if spec.resources else None),
     )
 
 
-def _container(one: _Container, *, init: bool) -> ContainerRow:
-    resources = one.resources or _Resources()
+def _container(one: _WireContainer, *, init: bool) -> ContainerRow:
+    resources = one.resources or _WireResources()
     return ContainerRow(
         name=one.name,
-        requests={name: str(amount) for name, amount in (resources.requests or {}).items()},
-        limits={name: str(amount) for name, amount in (resources.limits or {}).items()},
+        requests=_amounts(resources.requests),
+        limits=_amounts(resources.limits),
         init=init,
         restartable=init and one.restart_policy == "Always",
     )
+
+
+def _amounts(told: Mapping[str, str | int | float] | None) -> dict[str, str]:
+    return {name: str(amount) for name, amount in (told or {}).items()}
 
 
 def _victims(raw: msgspec.Raw, path: str) -> Victims:

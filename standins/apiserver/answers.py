@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from standins.apiserver import kinds, reading, refusals, requests, writing
+from standins.apiserver import bodies, definitions, kinds, reading, refusals, requests, writing
 from standins.apiserver.access import Access
 from standins.apiserver.requests import ANONYMOUS, Request, User
 from standins.apiserver.store import Store
@@ -29,8 +29,7 @@ class Answers:
         group, _, version = api_version.rpartition("/")
         return self._kinds[group, version, plural]
 
-    def define(self, definition: Mapping[str, Any]) -> None:
-        """Serves the kinds of a CustomResourceDefinition."""
+    def _serve(self, definition: Mapping[str, Any]) -> None:
         for one in kinds.from_definition(definition):
             self._kinds[one.group, one.version, one.plural] = one
 
@@ -80,7 +79,8 @@ class Answers:
 
     def answer(self, request: Request) -> writing.Result:
         if request.kind.plural == "tokenreviews" and request.method == "POST":
-            return 201, _line(self.tokens.review(request)), {}
+            _, warning = bodies.pruned(request, bodies.whole_object(request))
+            return 201, _line(self.tokens.review(request)), warning
         if request.subresource == "token" and request.method == "POST":
             return 201, _line(self.tokens.request(request)), {}
         if request.method == "POST" and (request.subresource == "binding" or request.kind.plural == "bindings"):
@@ -97,8 +97,8 @@ class Answers:
             raise refusals.method_not_allowed()
         with self.store.changed:
             result = write(self.store, request)
-            if request.kind.plural == "customresourcedefinitions" and request.method == "POST":
-                self.define(request.json())
+            if request.kind.kind == definitions.KIND and request.method != "DELETE":
+                self._serve(json.loads(result[1]))
             return result
 
     def _user(self, authorization: str) -> User:

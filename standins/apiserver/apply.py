@@ -147,18 +147,18 @@ def applied(
 ) -> tuple[dict[str, Any], list[Owner]]:
     """The object and its owners after an apply whose conflicts, if any, are forced."""
     taken = {path for _, path in conflicts(current, config, mine, owners)}
-    before = next((one.fields for one in owners if one.identity == mine.identity), frozenset())
-    others = [_less(one, taken) for one in owners if one.identity != mine.identity]
-    others_own: frozenset[Path] = frozenset().union(*(one.fields for one in others))
+    before = next((owner.fields for owner in owners if owner.identity == mine.identity), frozenset())
+    others = [_less(owner, taken) for owner in owners if owner.identity != mine.identity]
+    others_own: frozenset[Path] = frozenset().union(*(other.fields for other in others))
     rest: Any = current
     # Whole items first: an item that has lost its key can't be found any more.
     for path in sorted(before - mine.fields - others_own, key=lambda path: (path[-1] != ".", path)):
         rest = without(rest, path)
     result = merged(schema, rest, config)
-    kept = next((one for one in owners if one.identity == mine.identity and one.fields == mine.fields), None)
+    kept = next((owner for owner in owners if owner.identity == mine.identity and owner.fields == mine.fields), None)
     if kept is not None and result == current:
         return result, list(owners)
-    return result, [*(one for one in others if one.fields), *([mine] if mine.fields else [])]
+    return result, [*(other for other in others if other.fields), *([mine] if mine.fields else [])]
 
 
 def updated(
@@ -166,13 +166,13 @@ def updated(
 ) -> list[Owner]:
     """The owners after a plain write: who changed a field owns it, alone; fields that are gone have no owner."""
     now = paths(schema, after)
-    mine_before = next((one for one in owners if one.identity == mine.identity), None)
+    mine_before = next((owner for owner in owners if owner.identity == mine.identity), None)
     changed = {path for path in now if value_at(before, path) != value_at(after, path)}
-    others = [_less(one, changed | (one.fields - now)) for one in owners if one.identity != mine.identity]
+    others = [_less(owner, changed | (owner.fields - now)) for owner in owners if owner.identity != mine.identity]
     fields = (frozenset(changed) | (mine_before.fields if mine_before else frozenset())) & now
     own = mine_before if mine_before and mine_before.fields == fields and not changed else None
     mine = own or Owner(mine.manager, mine.operation, mine.subresource, fields, mine.time)
-    return [*(one for one in others if one.fields), *([mine] if fields else [])]
+    return [*(other for other in others if other.fields), *([mine] if fields else [])]
 
 
 def _less(owner: Owner, taken: frozenset[Path] | set[Path]) -> Owner:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from standins.apiserver import pods, refusals, schema
+from standins.apiserver import declared, definitions, pods, refusals, schema
 from standins.apiserver.kinds import Kind
 from standins.apiserver.requests import Request
 from standins.apiserver.store import Store, Stored
@@ -64,14 +64,14 @@ def whole_object(request: Request) -> dict[str, Any]:
         )
     metadata = body.setdefault("metadata", {})
     if not isinstance(metadata.get("name", ""), str):
-        raise refusals.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: '
-            "cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"
+        raise _not_handled(
+            kind, "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"
         )
     if metadata.get("namespace", request.namespace) != request.namespace:
         raise refusals.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
+    check_types(kind, body)
     check_times(kind, body, patching=False)
     return body
 
@@ -89,7 +89,7 @@ def check_times(kind: Kind, body: Mapping[str, Any], *, patching: bool) -> None:
         why = f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{text}"'
         if patching:
             raise refusals.Refused(422, f"cannot restore struct from: {why}", "Invalid", {})
-        raise refusals.bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
+        raise _not_handled(kind, why)
 
 
 def validated(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -102,6 +102,8 @@ def validated(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
     if kind.schema is not None:
         body = schema.defaulted(schema_of(kind), body)
         causes = schema.violations(schema_of(kind), body)
+    elif kind.kind == definitions.KIND:
+        causes = schema.violations(schema_of(kind), body) or definitions.violations(body)
     else:
         causes = pods.violations(kind, body, request.namespace)
     if causes:
@@ -110,18 +112,28 @@ def validated(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def pruned(request: Request, body: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, str]]:
-    if request.kind.schema is None:
-        return body, {}
-    kept, dropped = schema.pruned(schema_of(request.kind), body)
+    """Without the fields that the kind doesn't have; refused when validation is strict, else a warning in a header."""
+    kind = request.kind
+    kept, dropped = schema.pruned(schema_of(kind), body)
     how = request.query.get("fieldValidation", "Warn")
     if dropped and how == "Strict":
         told = ", ".join(f'unknown field "{one}"' for one in dropped)
-        kind = request.kind
-        raise refusals.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {told}'
-        )
+        raise _not_handled(kind, f"strict decoding error: {told}")
     warning = ", ".join(f'299 - "unknown field \\"{one}\\""' for one in dropped) if how == "Warn" else ""
     return kept, {"Warning": warning} if warning else {}
+
+
+def check_types(kind: Kind, body: Mapping[str, Any]) -> None:
+    """A built-in kind's fields are decoded into Go's; a custom one's are validated (422)."""
+    if kind.custom:
+        return
+    for reason, _, path in schema.violations(schema_of(kind), body):
+        if reason == "FieldValueTypeInvalid":
+            raise _not_handled(kind, f"json: cannot unmarshal value into Go struct field {kind.kind}.{path}")
+
+
+def _not_handled(kind: Kind, why: str) -> refusals.Refused:
+    return refusals.bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
 
 def check_namespace(store: Store, request: Request) -> None:
@@ -155,4 +167,4 @@ def check_preconditions(request: Request, old: Stored, told: Mapping[str, str]) 
 
 
 def schema_of(kind: Kind) -> schema.Schema:
-    return schema.of_object(kind.schema) if kind.schema is not None else schema.FREE
+    return schema.of_object(kind.schema) if kind.schema is not None else declared.schema_of(kind)

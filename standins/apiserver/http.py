@@ -132,6 +132,9 @@ class Handler(BaseHTTPRequestHandler):
             self._watch(api.watch(request), order)
             return
         code, text, more = api.answers.answer(request)
+        if warning := more.get("Warning"):
+            api.warned.append(f"{request.method} {request.path}: {warning}")
+        api.carried_out(request)
         self._send(code, text, more)
 
     def _watch(self, watch: Watch, order: Order | None) -> None:

@@ -106,8 +106,8 @@ def _pod_violations(kind: Kind, body: Mapping[str, Any]) -> list[Cause]:
     containers = body["spec"].get("containers")
     if not containers:
         return [("FieldValueRequired", "Required value", "spec.containers")]
-    for one in containers:
-        for amounts in (one.get("resources") or {}).values():
+    for container in containers:
+        for amounts in (container.get("resources") or {}).values():
             wrong = [text for text in amounts.values() if not _QUANTITY.fullmatch(str(text))]
             if wrong:
                 raise refusals.bad_request(

@@ -21,7 +21,7 @@ _INCONSISTENT = -1
 
 
 @dataclass(frozen=True)
-class Token:
+class PageToken:
     """What a continue token says: the list's revision, and the last name given out."""
 
     revision: int
@@ -35,7 +35,7 @@ class Token:
         return base64.urlsafe_b64encode(body.encode()).decode().rstrip("=")
 
     @classmethod
-    def parse(cls, text: str, namespace: str) -> Token:
+    def parse(cls, text: str, namespace: str) -> PageToken:
         try:
             body = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
             start = body["start"].rstrip("\0").lstrip("/")
@@ -99,7 +99,7 @@ def _metadata(
 ) -> dict[str, Any]:
     metadata: dict[str, Any] = {"resourceVersion": str(revision)}
     if left > len(page):
-        token = Token(revision, page[-1][0])
+        token = PageToken(revision, page[-1][0])
         metadata["continue"] = token.text(namespaced=not request.namespace)
         if not selective:
             metadata["remainingItemCount"] = left - len(page)
@@ -109,7 +109,7 @@ def _metadata(
 def _asked(store: Store, request: Request) -> tuple[int, Name | None]:
     """The revision to list at, and the name after which to start."""
     if request.query.get("continue"):
-        token = Token.parse(request.query["continue"], request.namespace)
+        token = PageToken.parse(request.query["continue"], request.namespace)
         return (store.revision if token.revision == _INCONSISTENT else token.revision), token.last
     asked = revision_of(request.query.get("resourceVersion") or "0")
     with store.changed:
@@ -121,7 +121,9 @@ def _asked(store: Store, request: Request) -> tuple[int, Name | None]:
 def _too_old(request: Request, last: Name | None) -> refusals.Refused:
     if last is None:
         return refusals.expired(refusals.TOO_OLD_LIST)
-    return refusals.expired(refusals.TOO_OLD_TOKEN, Token(_INCONSISTENT, last).text(namespaced=not request.namespace))
+    return refusals.expired(
+        refusals.TOO_OLD_TOKEN, PageToken(_INCONSISTENT, last).text(namespaced=not request.namespace)
+    )
 
 
 def _check_options(request: Request) -> None:

@@ -53,7 +53,7 @@ def untyped(schema: Schema, value: Any, path: str = "") -> str:
     if isinstance(value, list):
         seen: set[tuple[Any, ...]] = set()
         for item in value:
-            key = tuple(item.get(one) for one in map_keys(schema))
+            key = tuple(item.get(map_key) for map_key in map_keys(schema))
             if key and key in seen:
                 told = ",".join(f'{name}="{one}"' for name, one in zip(map_keys(schema), key, strict=True))
                 return f"{path}: duplicate entries for key [{told}]"

@@ -6,6 +6,7 @@ import json
 import ssl
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +33,9 @@ class ApiServer:
     """A context manager: listening inside, closed after. `url` is where; `kubeconfig(path)` writes how, without TLS.
 
     Objects live in `store`; `create`, `create_pod`, `create_node`, `bind` and `delete` change them without HTTP, with
-    the same rules and the same events. `order` and `break_watches` bring faults. `asked` is every request so far.
+    the same rules and the same events, and refuse fields that a kind doesn't have. `order` and `break_watches` bring
+    faults. `asked` is every request so far. `warned` is what clients were warned of, fields of theirs that were
+    dropped; what is left there is a Python warning at the end.
     """
 
     def __init__(
@@ -47,6 +50,8 @@ class ApiServer:
         self.faults = Orders()
         self.answers = Answers(self.store)
         self.asked: list[Request] = []
+        self.warned: list[str] = []
+        self._done: list[Request] = []
         self.bookmark_every_s = bookmark_every_s
         self._watches: set[Watch] = set()
         self._happened = threading.Condition()
@@ -90,6 +95,8 @@ class ApiServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        if kind is None and self.warned:
+            warnings.warn(f"clients were warned: {self.warned}", stacklevel=2)
 
     def kubeconfig(self, path: Path, token: str = ADMIN_TOKEN, namespace: str = "default") -> Path:
         """Writes a kubeconfig for this server; returns its path."""
@@ -107,8 +114,15 @@ class ApiServer:
         return path
 
     def define(self, definition: Mapping[str, Any]) -> None:
-        """Serves the kinds of a CustomResourceDefinition."""
-        self.answers.define(definition)
+        """Serves the kinds of a CustomResourceDefinition; Refused when the real server would not take it."""
+        where = ("apiextensions.k8s.io/v1", "customresourcedefinitions")
+        name = definition["metadata"]["name"]
+        old = self.store.get(self.answers.kind(*where), ("", name))
+        if old is None:
+            self.create(*where, dict(definition))
+            return
+        metadata = {**definition["metadata"], "resourceVersion": str(old.revision)}
+        self._local("PUT", *where, name=name, body={**definition, "metadata": metadata})
 
     def grant(self, user: str, rules: Iterable[Mapping[str, Any]], namespace: str = "") -> str:
         """Lets a user do what these RBAC rules allow (in one namespace, when given); returns a token of that user."""
@@ -123,7 +137,7 @@ class ApiServer:
 
     def break_watches(self, fault: faults.Fault, resource: str = "") -> int:
         """Breaks the open watches (of that resource); returns how many."""
-        broken = [one for one in list(self._watches) if resource in ("", one.request.kind.plural)]
+        broken = [watche for watche in list(self._watches) if resource in ("", watche.request.kind.plural)]
         for watch in broken:
             watch.break_with(fault)
         return len(broken)
@@ -133,18 +147,22 @@ class ApiServer:
         for watch in list(self._watches):
             watch.bookmark()
 
-    def wait_for(self, holds: Callable[[], bool], timeout_s: float = 10.0) -> bool:
-        """Waits until the predicate over `asked` or `watches` holds."""
+    def wait_for(self, holds: Callable[[], bool], timeout_s: float = 60.0) -> bool:
+        """Waits until the predicate over `asked`, `done` or `watches` holds."""
         with self._happened:
             return self._happened.wait_for(holds, timeout_s)
 
     def watches(self, resource: str = "") -> int:
         """How many watches are open."""
-        return sum(resource in ("", one.request.kind.plural) for one in list(self._watches))
+        return sum(resource in ("", watche.request.kind.plural) for watche in list(self._watches))
 
     def count(self, verb: str, resource: str = "") -> int:
-        """How many such requests have come."""
-        return sum(one.verb == verb and resource in ("", one.kind.plural) for one in list(self.asked))
+        """How many such requests have come; what they change may not be there yet."""
+        return _number_of(self.asked, verb, resource)
+
+    def done(self, verb: str, resource: str = "") -> int:
+        """How many such requests were carried out: what they change is there, and refused ones do not count."""
+        return _number_of(self._done, verb, resource)
 
     def create(self, api_version: str, plural: str, body: dict[str, Any], namespace: str = "") -> dict[str, Any]:
         return self._local("POST", api_version, plural, namespace=namespace, body=body)
@@ -220,6 +238,11 @@ class ApiServer:
             self.asked.append(request)
             self._happened.notify_all()
 
+    def carried_out(self, request: Request) -> None:
+        with self._happened:
+            self._done.append(request)
+            self._happened.notify_all()
+
     def watch(self, request: Request) -> Watch:
         watch = Watch(self.store, request, self.bookmark_every_s)
         with self._happened:
@@ -250,7 +273,7 @@ class ApiServer:
         request = Request(
             method=method,
             path="",
-            query={},
+            query={"fieldValidation": "Strict"},
             headers={"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json"},
             body=json.dumps(body).encode() if body else b"",
             kind=self.answers.kind(api_version, plural),
@@ -262,3 +285,7 @@ class ApiServer:
         )
         result: dict[str, Any] = json.loads(self.answers.answer(request)[1])
         return result
+
+
+def _number_of(requests: list[Request], verb: str, resource: str) -> int:
+    return sum(request.verb == verb and resource in ("", request.kind.plural) for request in list(requests))

@@ -192,7 +192,7 @@ class Tokens:
 
 
 def _told(audiences: tuple[str, ...]) -> str:
-    return "[" + " ".join(f'"{one}"' for one in audiences) + "]"
+    return "[" + " ".join(f'"{audience}"' for audience in audiences) + "]"
 
 
 def _part(body: Mapping[str, Any]) -> str:

@@ -76,6 +76,7 @@ def patch(store: Store, request: Request) -> Result:
         raise refusals.not_found(request.kind, request.name)
     body = patches.patched(request.content_type, old.object, request.json())
     bodies.check_revision(request, old, body)
+    bodies.check_types(request.kind, body)
     bodies.check_times(request.kind, body, patching=True)
     body, warnings = bodies.pruned(request, body)
     return 200, _written(store, request, key, old.object, _changed(request, old.object, body)), warnings
@@ -92,7 +93,7 @@ def delete(store: Store, request: Request) -> Result:
         return 200, pods.delete(store, request, old, options), {}
     store.delete(request.kind, key)
     details = {"name": request.name, "group": request.kind.group, "kind": request.kind.plural}
-    details = {name: one for name, one in details.items() if one}
+    details = {name: detail for name, detail in details.items() if detail}
     details["uid"] = old.object["metadata"]["uid"]
     return 200, _text({**_SUCCESS, "details": details}), {}
 
@@ -151,7 +152,7 @@ def _store(
     store: Store, request: Request, old: Stored | None, body: Mapping[str, Any], owners: list[apply.Owner]
 ) -> bytes:
     """Stores the object with its owners; nothing is stored, and nothing happens, when it is as it was."""
-    managed = [apply.to_managed(one, request.kind.api_version) for one in owners]
+    managed = [apply.to_managed(owner, request.kind.api_version) for owner in owners]
     metadata = {**body["metadata"], **({"managedFields": managed} if managed else {})}
     body = _ordered(request.kind, {**body, "metadata": metadata})
     if old is not None and _without_revision(body) == _without_revision(old.object):

@@ -24,6 +24,11 @@ class Cgroups:
                 if not (above / file).exists():
                     (above / file).write_text("\n")
 
+    def limit(self, cgroups_path: str, memory: int | None) -> None:
+        """A pod's cgroup as the kubelet makes it: with a memory limit, in bytes, where all its containers have one."""
+        self._fill(self._folder(cgroups_path))
+        (self._folder(cgroups_path) / "memory.max").write_text(f"{memory or 'max'}\n")
+
     def remove(self, cgroups_path: str) -> None:
         shutil.rmtree(self._folder(cgroups_path), ignore_errors=True)
 

@@ -25,7 +25,7 @@ from standins.cri.cgroups import Cgroups
 ENDED = None
 
 
-class Runtime(cri_pb2_grpc.RuntimeServiceServicer):
+class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
     """Use as a context manager, or start() and stop(). Methods may be called from any thread.
 
     name, version: as it calls itself. events: False for a runtime that has none. heard: how many listen to them.
@@ -57,8 +57,8 @@ class Runtime(cri_pb2_grpc.RuntimeServiceServicer):
     def stop(self) -> None:
         if self._server is not None:
             with self._lock:
-                for one in self._listeners:
-                    one.put(ENDED)
+                for listener in self._listeners:
+                    listener.put(ENDED)
             self._server.stop(0).wait()
             self._server = None
             self._socket.unlink(missing_ok=True)
@@ -79,7 +79,8 @@ class Runtime(cri_pb2_grpc.RuntimeServiceServicer):
 
     # What the kubelet does
 
-    def run_pod(self, name: str, annotations: Mapping[str, str] | None = None) -> str:
+    def run_pod(self, name: str, annotations: Mapping[str, str] | None = None, *, memory: int | None = 64 << 20) -> str:
+        """memory: the sum of its containers' limits; None: not every one has a limit."""
         with self._lock:
             number = next(self._numbers)
             key = f"sandbox-{number}"
@@ -89,6 +90,7 @@ class Runtime(cri_pb2_grpc.RuntimeServiceServicer):
                 state=cri.SANDBOX_READY,
                 annotations=annotations or {},
             )
+            self.cgroups.limit(self._pod_path(key), memory)
             return key
 
     def create(self, pod: str, *, shares: int = 512, memory: int = 64 << 20, cpuset: str = "") -> str:
@@ -139,7 +141,10 @@ class Runtime(cri_pb2_grpc.RuntimeServiceServicer):
         self._tell(pod)
 
     def path(self, key: str) -> str:
-        return f"/kubepods/{self._sandbox_of[key]}/{key}"
+        return f"{self._pod_path(self._sandbox_of[key])}/{key}"
+
+    def _pod_path(self, sandbox: str) -> str:
+        return f"/kubepods/burstable/pod{self._sandboxes[sandbox].metadata.uid}"
 
     # CRI
 
@@ -162,11 +167,11 @@ class Runtime(cri_pb2_grpc.RuntimeServiceServicer):
                     cri.Container(
                         id=key,
                         pod_sandbox_id=self._sandbox_of[key],
-                        metadata=one.status.metadata,
-                        state=one.status.state,
-                        created_at=one.status.created_at,
+                        metadata=container.status.metadata,
+                        state=container.status.state,
+                        created_at=container.status.created_at,
                     )
-                    for key, one in self._containers.items()
+                    for key, container in self._containers.items()
                 ]
             )
 

@@ -46,7 +46,7 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
         """A pod's container, with the devices that it was given; as a kubelet does, each is told by itself."""
         with self._lock:
             pod = self._pods.setdefault((namespace, name), pb.PodResources(namespace=namespace, name=name))
-            pod.containers.add(name=container, devices=[_device(resource, *one) for one in devices])
+            pod.containers.add(name=container, devices=[_device(resource, *device) for device in devices])
 
     def remove(self, namespace: str, name: str) -> None:
         with self._lock:
@@ -69,6 +69,6 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
 
 def _device(resource: str, name: str, numa_nodes: Iterable[int]) -> pb.ContainerDevices:
     found = pb.ContainerDevices(resource_name=resource, device_ids=[name])
-    for one in numa_nodes:
-        found.topology.nodes.add(ID=one)
+    for numa_node in numa_nodes:
+        found.topology.nodes.add(ID=numa_node)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from standins.machines import amd, arm, emulated, intel, tiers
+from standins.machines import amd, arm, emulated, intel, sgi, tiers
 from standins.machines.description import Description
 from standins.machines.write import write_procfs, write_sysfs
 
@@ -13,6 +13,7 @@ MACHINES: Mapping[str, Description] = {
     **amd.MACHINES,
     **arm.MACHINES,
     **tiers.MACHINES,
+    **sgi.MACHINES,
     **emulated.MACHINES,
 }
 

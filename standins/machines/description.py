@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placement.cpuset import CpuSet
-from placement.topology import Machine
+from placement.model.cpuset import CpuSet
+from placement.model.topology import Machine
 
 
 @dataclass(frozen=True)
@@ -27,4 +27,4 @@ class Description:
 
     @property
     def present(self) -> CpuSet:
-        return self.machine.cpus | self.offline
+        return self.machine.all_cpus | self.offline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from placement.cpuset import CpuSet
+from placement.model.cpuset import CpuSet
 from standins.machines.description import Description
 from standins.machines.shape import (
     assembled,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from placement.cpuset import CpuSet
-from placement.topology import LOCAL_DISTANCE, Machine, NumaNode
+from placement.model.cpuset import CpuSet
+from placement.model.topology import LOCAL_DISTANCE, Machine, NumaNode
 
 MIB = 1 << 20
 
@@ -56,12 +56,14 @@ def assembled(
     nodes_per_socket: int = 1,
     cores_per_cache: int = 0,
     hugepages: Mapping[int, int] | None = None,
+    withheld: Collection[int] = (),
 ) -> Machine:
     """The machine of these cores by NUMA node, with further NUMA nodes of memory alone (or of nothing) after them.
 
     cores_per_cache: consecutive cores under one last-level cache; 0 where Linux tells of none. slit: a row for each
     NUMA node, ascending.
-    hugepages: page size to bytes, on every NUMA node with CPUs and memory.
+    hugepages: page size to bytes, on every NUMA node with CPUs and memory. withheld: NUMA nodes that hold movable pages
+    alone.
     """
     cpu_ids = list(ids) or list(range(len(cores)))
     memory = dict(zip(cpu_ids, memory_mib, strict=True)) | dict(memory_only_mib or {})
@@ -74,6 +76,7 @@ def assembled(
             memory=memory[one] * MIB,
             distances=dict(zip(every, row, strict=True)),
             hugepages=dict(hugepages or {}) if one in cpus and memory[one] else {},
+            withheld=one in withheld,
         )
         for one, row in zip(every, slit, strict=True)
     )

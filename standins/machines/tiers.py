@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from placement.cpuset import CpuSet
+from placement.model.cpuset import CpuSet
 from standins.machines.description import Description
 from standins.machines.shape import assembled, numbered, siblings_adjacent, siblings_last, slit
 
@@ -99,6 +99,7 @@ def _gb200(name: str) -> Description:
             memory_only_mib={node: 188_416 if node % 8 == 2 else 0 for node in range(2, 34)},
             slit=[[far(a, b) for b in every] for a in every],
             cores_per_cache=72,
+            withheld=[2, 10, 18, 26],
         ),
     )
 
@@ -125,6 +126,31 @@ def _power9_ac922(name: str) -> Description:
                 """
             ),
             cores_per_cache=2,
+            withheld=range(252, 256),
+        ),
+    )
+
+
+def _power9_six_gpus(name: str) -> Description:
+    every = [0, 8, *range(250, 256)]
+
+    def far(a: int, b: int) -> int:
+        return 10 if a == b else 40 if max(a, b) <= 8 else 80
+
+    return Description(
+        title="IBM Power AC922, 2 x POWER9 of 22 cores, SMT 4, 6 GPUs: NUMA nodes 0, 8 and 250-255",
+        source="hwloc's recorded sysfs of such a machine (its test nvidiagpunumanodes): CPUs 0-87 and 88-175, GPUs of "
+        "15,360 MB, SLIT 10/40/80, has_normal_memory 0,8, has_memory 0,8,250-255",
+        derived="L3: IBM's manual, 10 MB for a pair of cores",
+        machine=assembled(
+            name,
+            numbered([22, 22], 4, siblings_adjacent),
+            ids=[0, 8],
+            memory_mib=[126_796, 130_812],
+            memory_only_mib=dict.fromkeys(range(250, 256), 15_360),
+            slit=[[far(a, b) for b in every] for a in every],
+            cores_per_cache=2,
+            withheld=range(250, 256),
         ),
     )
 
@@ -147,5 +173,6 @@ MACHINES: Mapping[str, Description] = {
     "xeon-cxl": _xeon_cxl("xeon-cxl"),
     "gb200": _gb200("gb200"),
     "power9-ac922": _power9_ac922("power9-ac922"),
+    "power9-six-gpus": _power9_six_gpus("power9-six-gpus"),
     "power8-smt-off": _power8_smt_off("power8-smt-off"),
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from placement.cpuset import CpuSet, NumaSet
-from placement.topology import Machine, NumaNode
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine, NumaNode
 from standins.machines.description import Description
 
 KIB = 1024
@@ -32,17 +32,20 @@ def sysfs_files(description: Description) -> Iterator[tuple[str, str]]:
     machine, present = description.machine, description.present
     cpu = "devices/system/cpu"
     for name, cpus in (
-        ("online", machine.cpus),
+        ("online", machine.all_cpus),
         ("offline", description.offline),
         ("present", present),
         ("possible", present),
+        ("isolated", machine.all_cpus - machine.cpus),
     ):
         yield f"{cpu}/{name}", f"{cpus}"
+    # A kernel that was not told of any, as those built for many CPUs print it.
+    yield f"{cpu}/nohz_full", "  (null)"
     yield f"{cpu}/kernel_max", f"{max(present)}"
     for one in present:
         # Linux writes no `online` for CPU 0 where it cannot be taken offline.
         if one:
-            yield f"{cpu}/cpu{one}/online", f"{int(one in machine.cpus)}"
+            yield f"{cpu}/cpu{one}/online", f"{int(one in machine.all_cpus)}"
     yield from _topology(description)
     yield from _caches(description)
     if description.numa:
@@ -85,15 +88,15 @@ def _numa_nodes(machine: Machine) -> Iterator[tuple[str, str]]:
     for name, ids in (
         ("online", every),
         ("possible", every),
-        ("has_cpu", machine.cpu_nodes),
-        ("has_memory", machine.mems),
+        ("has_cpu", NumaSet.of(node.id for node in machine.numa_nodes if node.all_cpus)),
+        ("has_memory", machine.all_mems),
         ("has_normal_memory", machine.mems),
     ):
         yield f"{top}/{name}", f"{ids}"
     for node in machine.numa_nodes:
         folder = f"{top}/node{node.id}"
-        yield f"{folder}/cpulist", f"{node.cpus}"
-        yield f"{folder}/cpumap", mask(node.cpus)
+        yield f"{folder}/cpulist", f"{node.all_cpus}"
+        yield f"{folder}/cpumap", mask(node.all_cpus)
         yield f"{folder}/distance", " ".join(str(far) for far in node.distances.values())
         yield f"{folder}/meminfo", "\n".join(f"Node {node.id} {line}" for line in _meminfo(node))
         for size, reserved in node.hugepages.items():
@@ -105,11 +108,14 @@ def _numa_nodes(machine: Machine) -> Iterator[tuple[str, str]]:
 def procfs_files(description: Description) -> Iterator[tuple[str, str]]:
     """Each file below the procfs root, and its content."""
     machine = description.machine
-    total = NumaNode(0, machine.cpus, sum(node.memory for node in machine.numa_nodes), {0: 10})
+    total = NumaNode(0, machine.all_cpus, sum(node.memory for node in machine.numa_nodes), {0: 10})
     yield "meminfo", "\n".join(_meminfo(total))
     # lscpu leaves out CPUs of no model.
-    yield "cpuinfo", "\n".join(f"processor\t: {one}\nmodel name\t: {description.title}\n" for one in machine.cpus)
-    times = [f"cpu{one} 100 0 100 1000 0 0 0 0 0 0" for one in machine.cpus]
+    yield (
+        "cpuinfo",
+        "\n".join(f"processor\t: {all_cpu}\nmodel name\t: {description.title}\n" for all_cpu in machine.all_cpus),
+    )
+    times = [f"cpu{all_cpu} 100 0 100 1000 0 0 0 0 0 0" for all_cpu in machine.all_cpus]
     yield "stat", "\n".join([f"cpu  {100 * len(times)} 0 {100 * len(times)} {1000 * len(times)} 0 0 0 0 0 0", *times])
     yield "zoneinfo", "\n".join(line for node in machine.numa_nodes if node.memory for line in _zone(node))
 

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -84,7 +85,7 @@ class Attached:
         """
         if self._launched and not self._terms.version.synchronizes_launched:
             return []
-        with self._fatal():
+        with self._fatal(closes=self._terms.version.closes_unsynchronized):
             return self._synchronize(list(pods), list(containers))
 
     def deliver(self, method: str, request: Message) -> bytes | None:
@@ -115,12 +116,13 @@ class Attached:
         return self.connection.call(method, request, self._terms.request_timeout_s)
 
     @contextlib.contextmanager
-    def _fatal(self) -> Iterator[None]:
-        """Before a plugin is synchronized, an error status ends it, too."""
+    def _fatal(self, *, closes: bool = True) -> Iterator[None]:
+        """Before a plugin is synchronized, an error status ends it, too; closes: its connection as well."""
         try:
             yield
         except StatusError as error:
-            self.connection.close(str(error))
+            if closes:
+                self.connection.close(str(error))
             raise PluginLostError(str(error)) from error
 
     def _configure(self) -> None:
@@ -140,12 +142,19 @@ class Attached:
 
     def _synchronize(self, pods: list[nri.PodSandbox], containers: list[nri.Container]) -> list[nri.ContainerUpdate]:
         pods_each, containers_each = self._parts(pods, containers)
+        over = time.monotonic() + self._terms.request_timeout_s  # for all parts together
         while True:
             some, pods = pods[:pods_each], pods[pods_each:]
             others, containers = containers[:containers_each], containers[containers_each:]
             more = bool(pods or containers)
             request = nri.SynchronizeRequest(pods=some, containers=others, more=more)
-            answer = nri.SynchronizeResponse.FromString(self.call("Synchronize", request))
+            payload = self.connection.call(
+                "Synchronize",
+                request,
+                max(0.0, over - time.monotonic()),
+                keep_open=not self._terms.version.closes_unsynchronized,
+            )
+            answer = nri.SynchronizeResponse.FromString(payload)
             if not more:
                 return list(answer.update)
             if answer.update or not answer.more:

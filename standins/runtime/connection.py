@@ -56,8 +56,11 @@ class Connection:
     def closed(self) -> bool:
         return bool(self.reason)
 
-    def call(self, method: str, request: Message, timeout_s: float) -> bytes:
-        """The answer's payload. Raises StatusError; PluginLostError, and the connection is closed then."""
+    def call(self, method: str, request: Message, timeout_s: float, *, keep_open: bool = False) -> bytes:
+        """The answer's payload. Raises StatusError; PluginLostError, and the connection is closed then.
+
+        keep_open: not when the time is over; a late answer is thrown away, and the plugin's own calls are served on.
+        """
         stream = next(self._streams)
         answer: Answer = SimpleQueue()
         self._pending[stream] = answer
@@ -74,8 +77,10 @@ class Connection:
                 raise PluginLostError(self.reason)
             told = answer.get(timeout=timeout_s)
         except Empty:
-            self.close(f"{method}: context deadline exceeded")
-            raise PluginLostError(self.reason) from None
+            late = f"{method}: context deadline exceeded"
+            if not keep_open:
+                self.close(late)
+            raise PluginLostError(late) from None
         except OSError as error:
             self.close(f"{method}: {error}")
             raise PluginLostError(self.reason) from error

@@ -21,7 +21,10 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod sandbox."""
+    """A pod sandbox. cpu_request, memory_limit: what the kubelet tells of the pod when it makes the sandbox, the sums
+    of those requests (CPUs) and limits (bytes) of its containers that are set; a later resize changes nothing here.
+    recovered: the runtime has restarted since it made the sandbox.
+    """
 
     name: str
     namespace: str
@@ -32,6 +35,9 @@ class Pod:
     host_network: bool = False
     id: str = field(default_factory=new_id)
     stopped: bool = False
+    recovered: bool = False
+    cpu_request: float = 0.0
+    memory_limit: int = 0
 
     @property
     def cgroup_parent(self) -> str:
@@ -56,6 +62,7 @@ class Pod:
                 cgroups_path=f"{self.cgroup_parent}/{self.id}",
                 namespaces=[nri.LinuxNamespace(type=kind) for kind in kinds],
                 resources=nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=2))),
+                pod_resources=resources_of(self.cpu_request, 0, self.memory_limit),
             ),
         )
 

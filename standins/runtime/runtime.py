@@ -3,16 +3,18 @@ does, and keeps a record of where every container would be.
 
 It holds to the real one's rules: one lock around every event; a plugin that lets a deadline pass or breaks the wire is
 closed and the container starts without it; an error status fails the CRI call; no two plugins may set the same field
-of a container.
+of a container; and plugins hear nothing of the end of sandboxes that it found at its own start (containerd#8426), only
+of their containers.
 """
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import md5
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 from google.protobuf.message import Message
@@ -69,6 +71,7 @@ class Runtime:
         self._containers: dict[str, Container] = {}
         self._next_pid = 1000
         self.fail_updates = False  # as when runc can't write a cgroup
+        self.unsolicited = 0  # UpdateContainers so far
         self.plugins = Plugins(self._terms, self._lock, self._snapshot, self._apply, self._unsolicited)
 
     def __enter__(self) -> Self:
@@ -81,6 +84,8 @@ class Runtime:
         self.stop()
 
     def start(self) -> None:
+        with self._lock:
+            self._pods = {key: replace(pod, recovered=True) for key, pod in self._pods.items()}
         if self._path:
             self.plugins.listen(self._path)
 
@@ -123,9 +128,22 @@ class Runtime:
         *,
         qos: str = "burstable",
         host_network: bool = False,
+        cpu_request: float = 0.0,
+        memory_limit: int = 0,
     ) -> Pod:
-        """A running pod sandbox. Raises CriError."""
+        """A running pod sandbox; cpu_request, memory_limit: as `Pod` has them. Raises CriError."""
         pod = Pod(name, namespace, uid or str(uuid4()), annotations or {}, labels or {}, qos, host_network)
+        return self._run(replace(pod, cpu_request=cpu_request, memory_limit=memory_limit))
+
+    def run_static_pod(self, name: str, node: str, annotations: Mapping[str, str], **more: Any) -> Pod:
+        """As the kubelet runs one of its own manifests: named after the node too, and its uid is a hash, which the
+        mirror pod at the API server carries in an annotation.
+        """
+        hashed = md5(f"{name} of {node}".encode(), usedforsecurity=False).hexdigest()
+        config = {"kubernetes.io/config.hash": hashed, "kubernetes.io/config.source": "file"}
+        return self.run_pod(f"{name}-{node}", uid=hashed, annotations={**annotations, **config}, **more)
+
+    def _run(self, pod: Pod) -> Pod:
         with self._lock:
             self._pods[pod.id] = pod
             try:
@@ -138,8 +156,9 @@ class Runtime:
     def stop_pod(self, pod: Pod) -> None:
         """Its containers must have been stopped."""
         with self._lock:
-            self._pods[pod.id] = replace(pod, stopped=True)
-            self._pod_event("StopPodSandbox", nri.StopPodSandboxRequest(pod=pod.message()))
+            self._pods[pod.id] = replace(self._pods[pod.id], stopped=True)
+            if not self._pods[pod.id].recovered:
+                self._pod_event("StopPodSandbox", nri.StopPodSandboxRequest(pod=pod.message()))
 
     def remove_pod(self, pod: Pod) -> None:
         """Stopped first if it was not, its containers removed, as the kubelet does it."""
@@ -148,8 +167,8 @@ class Runtime:
                 self.remove_container(container)
             if not self._pods[pod.id].stopped:
                 self.stop_pod(pod)
-            del self._pods[pod.id]
-            self._pod_event("RemovePodSandbox", nri.RemovePodSandboxRequest(pod=pod.stripped_message()))
+            if not self._pods.pop(pod.id).recovered:
+                self._pod_event("RemovePodSandbox", nri.RemovePodSandboxRequest(pod=pod.stripped_message()))
 
     def create_container(
         self,
@@ -275,6 +294,7 @@ class Runtime:
 
     def _unsolicited(self, request: nri.UpdateContainersRequest) -> nri.UpdateContainersResponse:
         with self._lock:
+            self.unsolicited += 1
             if self.fail_updates:
                 raise StatusError(UNKNOWN, "NRI update of some containers failed")
             self._apply(request.update)

@@ -33,7 +33,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Scheduler:
-    """allocatable: thousandths of a CPU by node. extender: None plays a cluster without one."""
+    """allocatable: millicores by node. extender: None plays a cluster without one."""
 
     allocatable: Mapping[str, int]
     extender: Extender | None = None

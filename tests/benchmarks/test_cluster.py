@@ -66,12 +66,15 @@ XEON = MACHINES["xeon-e5-2680v4-in-turn"].machine
 )
 def test_a_numa_node_is_over_committed_when_those_confined_to_it_ask_for_more_than_it_has(containers, over):
     rows = [Confined(mask, cpu_milli, 0) for mask, cpu_milli in containers]
-    assert [one.numa_nodes for one in overcommitments("n", XEON, rows)] == over
+    assert [overcommitment.numa_nodes for overcommitment in overcommitments("n", XEON, rows)] == over
 
 
 def test_a_cpu_that_two_containers_have_for_themselves_is_over_committed():
     rows = [Confined(0b01, 2000, 0, own=0b0101), Confined(0b01, 2000, 0, own=0b0100)]
-    assert [(one.resource, one.asked, one.room) for one in overcommitments("n", XEON, rows)] == [("own CPUs", 3, 2)]
+    assert [
+        (overcommitment.resource, overcommitment.asked, overcommitment.room)
+        for overcommitment in overcommitments("n", XEON, rows)
+    ] == [("exclusive CPUs", 3, 2)]
 
 
 CALLS = Calls("c", "10.0.0.1", "s", "10.96.0.1", bytes=200, count=7)
@@ -133,11 +136,13 @@ def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_p
         found.append(simulated(tmp_path / run, SMALL, lambda _: None, played))
     first, second = found
     assert [first.over_commitments, second.over_commitments] == [0, 0]
-    assert [one.placements for one in first.findings[:2]] == [one.placements for one in second.findings[:2]]
+    assert [finding.placements for finding in first.findings[:2]] == [
+        finding.placements for finding in second.findings[:2]
+    ]
     assert [first.errors, second.errors] == [(), ()]
     assert first.findings[2].figures == {"cpusets changed": 0}
     steady, burst = first.findings[:2]
     assert steady.pods > 100
     assert burst.pods == 30
     assert burst.locality == 1.0
-    assert steady.promises.kept + burst.promises.kept == steady.pods + burst.pods
+    assert steady.nominations.kept + burst.nominations.kept == steady.pods + burst.pods

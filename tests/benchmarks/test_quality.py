@@ -17,8 +17,8 @@ from benchmarks.yardstick.best_known import problem_of
 from benchmarks.yardstick.bound import upper_bound
 from benchmarks.yardstick.exact import optimum
 from benchmarks.yardstick.sample import sample
-from placement.occupancy import Occupancy, Seat
-from placement.search import solve
+from placement.plan.search import solve
+from placement.state.occupancy import Occupancy, Reservation
 from tests.placement.asking import nodes
 
 
@@ -27,7 +27,7 @@ def seated(what, *numa_nodes: str):
     occupancy, members = Occupancy(), {}
     for service, where in zip(what.services, numa_nodes, strict=False):
         pod = f"{service.name}#0"
-        occupancy = occupancy.seated(Seat(pod, pod, "", nodes(where), service.demand))
+        occupancy = occupancy.with_reservation(Reservation(pod, pod, "", nodes(where), service.demand))
         members[pod] = service.name
     return occupancy, members
 
@@ -47,7 +47,7 @@ class TestMeasures:
             occupancy = Occupancy()
             for number, where in enumerate(numa_nodes):
                 pod = f"p{number}"
-                occupancy = occupancy.seated(Seat(pod, pod, "", nodes(where), service))
+                occupancy = occupancy.with_reservation(Reservation(pod, pod, "", nodes(where), service))
             return measure.oversubscription(what, occupancy)
 
         assert over("0", "1") == 0
@@ -61,7 +61,11 @@ class TestScenarios:
     @pytest.mark.parametrize("fill", FILLS)
     def test_a_scenario_fills_the_machine_as_far_as_it_says(self, graph, fill):
         what = scenario(graph, 4, fill)
-        asked = sum(one.demand.cpu_milli * one.replicas for one in what.services) / 1000 / len(what.machine.cpus)
+        asked = (
+            sum(service.demand.cpu_milli * service.replicas for service in what.services)
+            / 1000
+            / len(what.machine.cpus)
+        )
         assert fill - 0.03 <= asked <= fill
 
     @pytest.mark.parametrize("order", ORDERS)

@@ -17,7 +17,7 @@ def test_the_shops_are_kept_together_and_without_numakin_they_are_not() -> None:
     assert shares["lowest first"] < 0.5
     assert shares["spread"] < 0.2
     assert "who landed where" in played.stderr
-    assert re.search(r"promised: \d+ kept", played.stderr)
+    assert re.search(r"nominated: \d+ kept", played.stderr)
 
 
 def test_keep_leaves_it_running_and_says_where() -> None:

@@ -1,4 +1,4 @@
-"""The enforcer on a real containerd without NRI: what bypass mode promises of pods, read back from the kernel."""
+"""The enforcer on a real containerd without NRI: what bypass mode nominations of pods, read back from the kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.lab.waiting import until
 
 pytestmark = pytest.mark.runtime
 
-SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 thousandths of a CPU
+SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 millicores
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_a_killed_enforcer_pins_on_its_return_what_it_missed_and_knows_its_own_w
     enforcer.start()
     assert pinned(missed, machine)
     assert kernel.cpuset(exclusive) == before
-    assert not enforcer.log_records("stood aside"), "what it wrote before is its own"
+    assert not enforcer.log_records("yielded"), "what it wrote before is its own"
 
 
 @pytest.mark.parametrize("ends", [RealContainerd.stop, RealContainerd.kill], ids=["restarted", "crashed"])
@@ -118,7 +118,7 @@ def test_it_follows_a_runtime_that_comes_back(
     assert enforcer.status()["registered"]
 
 
-def test_it_stands_aside_where_somebody_else_writes_the_cpuset(
+def test_it_yields_where_somebody_else_writes_the_cpuset(
     runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     sandbox = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
@@ -126,9 +126,9 @@ def test_it_stands_aside_where_somebody_else_writes_the_cpuset(
     pid = runtime.kubelet.pid(container)
     other = machine.halves[1 - machine.halves.index(pinned(pid, machine))]
     runtime.kubelet.update(container, cri.LinuxContainerResources(cpuset_cpus=other))
-    until(lambda: enforcer.log_records("stood aside"), "the enforcer to see it", 40)
+    until(lambda: enforcer.log_records("yielded"), "the enforcer to see it", 40)
     assert kernel.cpuset(pid).cpus == other
-    assert enforcer.status()["counts"]["stood aside"] == 1
+    assert enforcer.status()["counts"]["yielded"] == 1
 
 
 def test_a_cpuset_that_the_kernel_refuses_is_counted_and_left_alone(
@@ -176,6 +176,6 @@ def test_containers_are_pinned_soon_after_their_start(
 ) -> None:
     for number in range(5):
         pinned(run(runtime, f"cart-{number}", "shop"), machine)
-    late = [int(one["ms_after_start"]) for one in enforcer.log_records("cpuset written")]
+    late = [int(log_record["ms_after_start"]) for log_record in enforcer.log_records("cpuset written")]
     print(f"{runtime.suite}: pinned {sorted(late)} ms after the start")
     assert len(late) >= 5

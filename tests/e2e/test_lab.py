@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from proto import cri_pb2 as cri
-from tests.e2e.lab import kernel, vm
+from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 
 
@@ -30,12 +30,3 @@ def test_containers_outlive_their_containerd(runtime: RealContainerd, ends: Call
     ends(runtime)
     runtime.start()
     assert runtime.kubelet.pid(container) == pid
-
-
-@pytest.mark.numavm
-@pytest.mark.timeout(1200)
-def test_the_emulated_machine_has_numa_nodes_and_runs_the_project(numavm: Callable[..., vm.Result]) -> None:
-    script = "from proto import cri_pb2, cri_pb2_grpc; print('imports', cri_pb2.NODE)"
-    result = numavm("2x4", ["bash", "-c", f'cat /sys/devices/system/node/node*/cpulist; python3 -c "{script}"'])
-    assert result.status == 0, result.output + result.messages
-    assert result.output.split("\n")[:3] == ["0-3", "4-7", "imports 2"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.ask import NobodyAnswersError, ask
+from enforcer.cli.status import NobodyAnswersError, ask
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.idle import idle_procfs
@@ -28,7 +28,7 @@ cd /host && exec /usr/sbin/chroot /host {python} -c '
 import os, runpy, sys
 os.chdir("{repository}"); sys.path.insert(0, "{repository}"); os.environ["PYTHONPATH"] = "{repository}"
 sys.argv = ["numakin-enforcer"]
-runpy.run_module("enforcer.main", run_name="__main__")'
+runpy.run_module("enforcer", run_name="__main__")'
 """
 
 

@@ -23,8 +23,8 @@ class Found:
     """What the boot printed, by pod."""
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
-        self.pinned = {one["pod"]: one for one in records if one.get("when") == "pinned"}
-        self.released = {one["pod"]: one for one in records if one.get("when") == "released"}
+        self.pinned = {record["pod"]: record for record in records if record.get("when") == "pinned"}
+        self.released = {record["pod"]: record for record in records if record.get("when") == "released"}
 
 
 @pytest.fixture(scope="module")

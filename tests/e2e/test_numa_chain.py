@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from enforcer.observe import chain as members
+from enforcer.observe.collectors import chain as members
 from tests.e2e.guest import chain
 from tests.e2e.lab import vm
 
@@ -32,9 +32,13 @@ class Found:
     """What the boot printed. refusals: member -> what the kernel said. exchanges: name -> member -> end -> volume."""
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
-        self.refusals: dict[str, str] = {one["member"]: one["refused"] for one in records if "member" in one}
-        self.exchanges: dict[str, Any] = {one["exchange"]: one["counted"] for one in records if "exchange" in one}
-        self.web: dict[str, Any] = next(one for one in records if "web" in one)
+        self.refusals: dict[str, str] = {
+            record["member"]: record["refused"] for record in records if "member" in record
+        }
+        self.exchanges: dict[str, Any] = {
+            record["exchange"]: record["counted"] for record in records if "exchange" in record
+        }
+        self.web: dict[str, Any] = next(record for record in records if "web" in record)
 
 
 @pytest.fixture(scope="module")

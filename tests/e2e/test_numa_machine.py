@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from placement.cpuset import CpuSet
+from placement.model.cpuset import CpuSet
 from tests.e2e.guest import main_path
 from tests.e2e.lab import vm
 
@@ -28,7 +28,7 @@ class Found:
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
         self.machine: dict[str, Any] = records[0]["machine"]
-        self.pods: dict[str, dict[str, Any]] = {one["pod"]: one for one in records[1:]}
+        self.pods: dict[str, dict[str, Any]] = {record["pod"]: record for record in records[1:]}
         node_of = {cpus: node for node, cpus in CPUS.items()}
         self.homes = {name: node_of.get(self.pods[name]["allowed"]["cpus"]) for name in MEMBERS}
 
@@ -91,7 +91,7 @@ def test_the_extenders_prediction_is_what_happened(found: Found, pod: str) -> No
     assert predicted["numa_nodes"] == str(found.homes[pod]) == happened["numa_nodes"]
     assert [one["cpus"] for one in predicted["containers"]] == [seen["allowed"]["cpus"]]
     assert [one["mems"] for one in predicted["containers"]] == [seen["allowed"]["mems"]]
-    assert happened["promise"] == "kept"
+    assert happened["nomination"] == "kept"
 
 
 @pytest.mark.parametrize("pod", MEMBERS)

@@ -1,4 +1,4 @@
-"""The enforcer on a real containerd: what it promises of pods, read back from the kernel."""
+"""The enforcer on a real containerd: what it nominations of pods, read back from the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from placement.cpuset import CpuSet
+from placement.model.cpuset import CpuSet
 from proto import cri_pb2 as cri
 from standins.kubelet import Kubelet
 from tests.e2e.lab import kernel
@@ -19,7 +19,7 @@ from tests.e2e.lab.waiting import until
 
 pytestmark = pytest.mark.runtime
 
-SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 thousandths of a CPU
+SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 millicores
 
 
 def run(runtime: RealContainerd, pod: str, group: str = "") -> int:

@@ -15,13 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from enforcer import lock
-from enforcer.config import Config
-from placement.cpuset import CpuSet
-from standins.machines import MACHINES, write_sysfs
+from enforcer.cli.status import NobodyAnswersError, ask
+from enforcer.local import control
+from enforcer.settings.config import Config
+from placement.model.cpuset import CpuSet
+from process import lock
+from proto import local_pb2 as local
+from standins.cri.cgroups import Cgroups
 from standins.runtime.runtime import Runtime
+from tests.trees import sysfs
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 GROUP = {"group.numakin.io": "web"}
 
 
@@ -43,12 +47,19 @@ class Enforcer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.metrics = f"127.0.0.1:{free.getsockname()[1]}"
-        write_sysfs(MACHINES["xeon-8380"], folder / "sys")
+        self.sysfs = sysfs("xeon-8380")
         self.processes: list[subprocess.Popen[str]] = []
 
     def start(self, *more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "enforcer.main", "run", "--nri-socket", str(self.socket)]
-        command += ["--run-dir", str(self.run_dir), "--sysfs", str(self.folder / "sys"), "--node-name", "n1"]
+        return self._start("enforcer", "run", more=more)
+
+    def start_hook(self) -> subprocess.Popen[str]:
+        """The hook alone."""
+        return self._start("enforcer.hook")
+
+    def _start(self, *program: str, more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", *program, "--nri-socket", str(self.socket)]
+        command += ["--run-dir", str(self.run_dir), "--sysfs", str(self.sysfs), "--node-name", "n1"]
         command += ["--metrics-listen", self.metrics, "--observe", "off", *more]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.processes.append(process)
@@ -56,7 +67,7 @@ class Enforcer:
 
     def status(self) -> dict:
         asked = subprocess.run(
-            [sys.executable, "-m", "enforcer.main", "status", "--json", "--run-dir", str(self.run_dir)],
+            [sys.executable, "-m", "enforcer", "status", "--json", "--run-dir", str(self.run_dir)],
             capture_output=True,
             text=True,
             check=True,
@@ -67,9 +78,24 @@ class Enforcer:
         """The pids of the hook and the observer."""
         found = {}
         for pid in Path(f"/proc/{self.processes[-1].pid}/task/{self.processes[-1].pid}/children").read_text().split():
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
             found[line[2].decode().rpartition(".")[2] if len(line) > 2 else ""] = int(pid)
         return found
+
+    def joined(self) -> bool:
+        try:
+            return bool(ask(self.run_dir)["registered"])
+        except NobodyAnswersError:
+            return False
+
+    def kill_hook(self) -> None:
+        """Its supervisor starts another."""
+        hook = self.children()["hook"]
+        os.kill(hook, signal.SIGKILL)
+        until(lambda: self.children().get("hook", hook) != hook, "another hook")
 
     def get(self, path: str) -> tuple[int, str]:
         try:
@@ -81,10 +107,10 @@ class Enforcer:
             return 0, ""
 
     def close(self) -> None:
-        for one in self.processes:
-            if one.poll() is None:
-                one.terminate()
-            one.communicate(timeout=PATIENCE_S)
+        for process in self.processes:
+            if process.poll() is None:
+                process.terminate()
+            process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.fixture
@@ -102,9 +128,7 @@ def runtime(enforcer: Enforcer) -> Iterator[Runtime]:
 
 
 def numa_cpus(enforcer: Enforcer) -> list[CpuSet]:
-    return [
-        CpuSet.parse((enforcer.folder / f"sys/devices/system/node/node{one}/cpulist").read_text()) for one in (0, 1)
-    ]
+    return [CpuSet.parse((enforcer.sysfs / f"devices/system/node/node{one}/cpulist").read_text()) for one in (0, 1)]
 
 
 def cpus(runtime: Runtime, container) -> CpuSet:
@@ -118,7 +142,7 @@ def test_members_are_pinned_together_and_others_are_not_touched(enforcer: Enforc
         runtime.run_container(runtime.run_pod(f"m{n}", annotations=GROUP), "app", cpu_request=2) for n in range(3)
     ]
     plain = runtime.run_container(runtime.run_pod("plain"), "app", cpu_request=2)
-    assert {str(cpus(runtime, one)) for one in members} == {str(numa_cpus(enforcer)[0])}
+    assert {str(cpus(runtime, member)) for member in members} == {str(numa_cpus(enforcer)[0])}
     assert runtime.containers[plain.id].resources.cpu.cpus == ""
     assert runtime.containers[plain.id].annotations == {}
 
@@ -130,6 +154,18 @@ def test_it_says_what_is_pinned_where_and_why(enforcer: Enforcer, runtime: Runti
     (one,) = enforcer.status()["containers"]
     assert (one["pod"], one["numa_nodes"]) == ("shop/m", "0")
     assert any("no kin here" in reason for reason in one["reasons"])
+
+
+def test_the_hook_logs_what_it_decides_whether_or_not_an_observer_is_there(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    enforcer.run_dir.mkdir()
+    process = enforcer.start_hook()
+    runtime.wait_for_plugin(PATIENCE_S)
+    runtime.run_container(runtime.run_pod("m", "shop", annotations=GROUP), "app", cpu_request=2)
+    assert process.stderr is not None
+    said = next(line for line in process.stderr if "container pinned" in line)
+    assert "pod=shop/m container=app" in said
 
 
 def test_what_was_decided_before_the_observer_was_there_is_counted_too(enforcer: Enforcer, runtime: Runtime) -> None:
@@ -167,6 +203,54 @@ def test_killed_and_started_again_it_pins_what_it_missed_and_leaves_the_rest(
     assert cpus(runtime, missed) == cpus(runtime, before) == pinned
 
 
+def test_killed_at_any_moment_it_knows_its_own_work_and_gives_no_cpu_twice(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    """The first are pinned at Synchronize and carry no mark; each kill comes right after an answer."""
+    own = GROUP | {"cpus.numakin.io": "exclusive"}
+    early = runtime.run_container(runtime.run_pod("early", annotations=GROUP), "app", cpu_request=2)
+    kept = [runtime.run_container(runtime.run_pod("first", annotations=own), "app", cpu_request=4)]
+    enforcer.start()
+    until(lambda: enforcer.joined() and cpus(runtime, kept[0]), "they are pinned")
+    for number in range(4):
+        pod = runtime.run_pod(f"own-{number}", annotations=own)
+        kept.append(runtime.run_container(pod, "app", cpu_request=3))
+        enforcer.kill_hook()
+        if number % 2:
+            runtime.stop_container(kept.pop(0))
+        missed = runtime.run_container(runtime.run_pod(f"missed-{number}", annotations=own), "app", cpu_request=2)
+        until(enforcer.joined, "it is back")
+        until(lambda one=missed: cpus(runtime, one), "the missed one is pinned")
+        kept.append(missed)
+        taken = [cpus(runtime, one) for one in kept]
+        everyones = set().union(*taken)
+        asked = sum(one.resources.cpu.shares.value for one in kept) // 1024
+        assert len(everyones) == sum(map(len, taken)) == asked, "no CPU is anybody's twice"
+        assert everyones.isdisjoint(cpus(runtime, early))
+        assert not enforcer.status()["counts"].get("yielded")
+
+
+def test_the_room_of_a_pod_that_ends_after_the_runtimes_restart_is_free_again(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    """The runtime tells of its containers' end alone."""
+    cgroups = Cgroups(enforcer.folder, "0-159", "0-1")
+    enforcer.start("--procfs", str(cgroups.procfs))
+    runtime.wait_for_plugin(PATIENCE_S)
+    large = {"annotations": GROUP | {"cpus.numakin.io": "exclusive"}}
+    first = runtime.run_pod("first", **large)
+    (cgroups.root / first.cgroup_parent.lstrip("/")).mkdir(parents=True)
+    taken = cpus(runtime, runtime.run_container(first, "app", cpu_request=70))
+    runtime.stop()
+    until(lambda: not enforcer.joined(), "the runtime is missed")
+    runtime.start()
+    until(enforcer.joined, "it is back")
+    (cgroups.root / first.cgroup_parent.lstrip("/")).rmdir()
+    runtime.remove_pod(first)
+    again = runtime.run_container(runtime.run_pod("again", **large), "app", cpu_request=70)
+    assert cpus(runtime, again) == taken
+
+
 @pytest.mark.parametrize("victim", ["hook", "observer"])
 def test_either_process_may_die_without_the_other(enforcer: Enforcer, runtime: Runtime, victim: str) -> None:
     enforcer.start()
@@ -188,11 +272,28 @@ def test_ready_means_registered_with_the_runtime(enforcer: Enforcer) -> None:
     until(lambda: enforcer.get("/readyz")[0] == 503, "not ready without a runtime")
     assert enforcer.get("/readyz")[1] == "not registered with the container runtime\n"
     assert enforcer.get("/healthz") == (200, "ok\n")
+    assert "numakin_enforcer_runtime_confirmed_seconds_ago NaN" in enforcer.get("/metrics")[1]
     with Runtime(enforcer.socket) as runtime:
         runtime.wait_for_plugin(PATIENCE_S)
         until(lambda: enforcer.get("/readyz")[0] == 200, "ready")
         assert "numakin_enforcer_registered 1.0" in enforcer.get("/metrics")[1]
+        until(lambda: "runtime, confirmed " in enforcer.get("/readyz")[1], "the age of the proof is told")
+        assert "numakin_enforcer_runtime_confirmed_seconds_ago NaN" not in enforcer.get("/metrics")[1]
+        assert enforcer.status()["confirmed_seconds_ago"] is not None
     until(lambda: enforcer.get("/readyz")[0] == 503, "not ready any more")
+
+
+def test_told_of_containers_that_the_runtime_kept_from_it_it_registers_anew(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    enforcer.start()
+    runtime.wait_for_plugin(PATIENCE_S)
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(enforcer.run_dir / "hook.sock"))
+        sock.sendall(control.framed(local.ToHook(untold=local.Untold(containers=["a", "b"]))))
+        until(lambda: sum("is synchronized" in note for note in runtime.plugins.notes) == 2, "registered again")
+    made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
+    assert cpus(runtime, made)
 
 
 def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer, runtime: Runtime) -> None:
@@ -200,15 +301,40 @@ def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer
     runtime.wait_for_plugin(PATIENCE_S)
     made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
     said = subprocess.run(
-        [sys.executable, "-m", "enforcer.main", "release", "--run-dir", str(enforcer.run_dir)],
+        [sys.executable, "-m", "enforcer", "release", "--run-dir", str(enforcer.run_dir)],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert said.stdout == "released 1 containers; nothing more is pinned until the enforcer starts again\n"
+    assert said.stdout == "released 1 containers; nothing is pinned until `numakin-enforcer resume`\n"
     assert str(cpus(runtime, made)) == "0-159"
     later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
     assert not cpus(runtime, later)
+
+
+def test_a_release_lasts_over_restarts_of_either_until_it_is_ended(enforcer: Enforcer, runtime: Runtime) -> None:
+    enforcer.start()
+    runtime.wait_for_plugin(PATIENCE_S)
+    made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
+    assert ask(enforcer.run_dir, "release")["released"] == 1
+    runtime.stop()
+    until(lambda: not enforcer.joined(), "the runtime is missed")
+    runtime.start()
+    until(enforcer.joined, "it is back")
+    assert str(cpus(runtime, made)) == "0-159"
+    enforcer.kill_hook()
+    until(enforcer.joined, "it is back")
+    later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
+    assert (str(cpus(runtime, made)), str(cpus(runtime, later))) == ("0-159", "")
+    assert enforcer.status()["released"]
+    said = subprocess.run(
+        [sys.executable, "-m", "enforcer", "resume", "--run-dir", str(enforcer.run_dir)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "resumed: containers are pinned again\n"
+    until(lambda: cpus(runtime, made) == cpus(runtime, later) == numa_cpus(enforcer)[0], "they are pinned again")
 
 
 def test_a_second_enforcer_says_so_and_leaves(enforcer: Enforcer, runtime: Runtime) -> None:
@@ -236,10 +362,10 @@ def test_it_ends_cleanly_on_sigterm(enforcer: Enforcer, runtime: Runtime) -> Non
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        (("--reserved-cpus", "900"), 3, "reserved-cpus: CPUs 900 are not online; online: 0-159"),
+        (("--reserved-cpus", "900"), 1, "reserved-cpus: CPUs 900 are not online; online: 0-159"),
         (("--heartbeat-s", "100"), 2, "heartbeat-s: 100.0 is not allowed; allowed: 0.1 to 60 seconds"),
         (("--config", "/nowhere"), 2, "config file /nowhere: "),
-        (("--sysfs", "/nowhere"), 3, "/nowhere"),
+        (("--sysfs", "/nowhere"), 1, "/nowhere"),
     ],
 )
 def test_a_bad_option_is_said_and_ends_it(
@@ -257,12 +383,14 @@ class TestLaunchedByTheRuntime:
     @pytest.fixture
     def program(self, enforcer: Enforcer) -> Path:
         program = enforcer.folder / "10-numakin"
-        program.write_text(f"#!{sys.executable}\nimport sys\nfrom enforcer.main import main\nsys.exit(main([]))\n")
+        program.write_text(f"#!{sys.executable}\nimport sys\nfrom enforcer.cli.main import main\nsys.exit(main([]))\n")
         program.chmod(0o755)
         return program
 
     def test_it_takes_its_options_from_the_drop_in_file(self, enforcer: Enforcer, program: Path) -> None:
-        drop_in = f'sysfs = "{enforcer.folder}/sys"\nmetrics-listen = "{enforcer.metrics}"\nnode-name = "n7"\nobserve = "off"\n'
+        drop_in = (
+            f'sysfs = "{enforcer.sysfs}"\nmetrics-listen = "{enforcer.metrics}"\nnode-name = "n7"\nobserve = "off"\n'
+        )
         with Runtime() as runtime:
             runtime.launch(program, "10", "numakin", drop_in)
             made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
@@ -281,7 +409,7 @@ class TestLaunchedByTheRuntime:
         held = lock.acquire(Path(Config().run_dir))
         try:
             with Runtime() as runtime:
-                runtime.launch(program, "10", "numakin", f'sysfs = "{enforcer.folder}/sys"')
+                runtime.launch(program, "10", "numakin", f'sysfs = "{enforcer.sysfs}"')
                 assert any("another numakin-enforcer" in note for note in runtime.plugins.notes), runtime.plugins.notes
         finally:
             os.close(held)

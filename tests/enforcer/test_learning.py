@@ -1,24 +1,30 @@
 """Recorded traffic, replayed into the real program: what it teaches, and how people see it."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from enforcer.config import Config
+from enforcer.cli.top import Tape
+from enforcer.observer.endpoint import traffic_page
+from enforcer.observer.endpoint.attachment import Attachment
+from enforcer.observer.endpoint.pages import Counters, application
+from enforcer.observer.traffic_loop import Outlets, TrafficLoop, TrafficView
+from enforcer.observer.windows import BadRecording, Window, recorded
 from enforcer.report.mirror import Mirror
-from enforcer.watching import Outlets, View, Watching
-from enforcer.web import Counters, server
-from enforcer.windows import BadRecording, Window, recorded
-from placement.occupancy import Occupancy
-from placement.traffic import Flow
+from enforcer.settings.config import Config
+from placement.state.occupancy import Occupancy
+from placement.traffic.graph import Flow, TrafficTally
 from standins.machines import MACHINES
 from standins.runtime.runtime import Runtime
+from tests import supervised
+from tests.enforcer.observer.endpoint.test_port import served
 from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, cpus, enforcer, until
 
 __all__ = ["enforcer"]
@@ -29,7 +35,7 @@ WEB = {"pod-template-hash": "6d4cf"}
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "enforcer.main", *words], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "enforcer", *words], capture_output=True, text=True, check=False, timeout=60
     )
 
 
@@ -124,6 +130,29 @@ def test_a_recording_of_what_is_seen_can_be_replayed(enforcer: Enforcer, runtime
     assert any(window.flows for window in recorded(file))
 
 
+def test_top_says_through_whom_nobody_is_seen() -> None:
+    """Also of a proxy that has not opted in."""
+    halves = [("web", "proxy", 1), ("proxy", "db", 1), ("cart", "proxy", 3), ("proxy", "cache", 3)]
+    asked = [Flow(f"uid-{one}", f"uid-{other}", "tcp", 100 * much, 10) for one, other, much in halves]
+    answered = [Flow(f"uid-{other}", f"uid-{one}", "tcp", 2000 * much, 10) for one, other, much in halves]
+    tally = TrafficTally(1.0)
+    tally.add(asked + answered, 0.0)
+    view = TrafficView("replay", graph=tally.graph(0.0), names={"uid-proxy": "mesh/proxy-x2x7"})
+    assert traffic_page.traffic(view)["relays"] == ["mesh/proxy-x2x7"]
+
+
+def test_a_recording_goes_on_when_the_observer_was_started_again(enforcer: Enforcer, runtime: Runtime) -> None:
+    """Whose windows count from 1 again."""
+    run(runtime, "web")
+    until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
+    tape = Tape(enforcer.metrics)
+    until(lambda: tape.news() and tape.windows >= 3, "some windows")
+    os.kill(enforcer.children()["observer"], signal.SIGKILL)
+    before = tape.windows
+    until(lambda: tape.news() and tape.windows > before, "a window of the new observer")
+    assert tape.windows - before == tape.last, "from its first"
+
+
 def test_without_an_enforcer_top_says_so() -> None:
     said = command("top", "--metrics", "127.0.0.1:1")
     assert said.returncode == 1
@@ -144,28 +173,31 @@ def test_a_broken_recording_is_refused_with_its_line(tmp_path: Path, line: str) 
 
 
 def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(enforcer: Enforcer) -> None:
-    watching = Watching(Config(), MACHINES["xeon-8380"].machine, Outlets(*[lambda _: None] * 4, Occupancy))
-    watching.view = View("inet_diag", (("cgroup_skb", "cgroup v2 is not mounted"),))
+    watching = TrafficLoop(
+        Config(), MACHINES["xeon-8380"].machine, Outlets(*[lambda _: None] * 4, Occupancy), supervised.threads()
+    )
+    watching.view = TrafficView(
+        "inet_diag", (("cgroup_skb", "cgroup v2 is not mounted"),), unseen=(("in the host's network", 3),)
+    )
 
     class Health:
-        mirror, counters, ready, streaming = Mirror(), Counters(), (True, ""), 0
+        mirror, counters, ready, streaming, threads = Mirror(), Counters(), (True, ""), 0, supervised.threads()
+        attachment, census = Attachment(), None
 
     Health.watching = watching
-    with server(enforcer.metrics, Health) as served:
-        thread = threading.Thread(target=served.handle_request)
-        thread.start()
+    with served(enforcer, application(Health)):
+        until(lambda: enforcer.get("/metrics")[0] == 200, "the port is served")
         _, text = enforcer.get("/metrics")
-        thread.join()
     assert 'numakin_enforcer_collector{name="inet_diag"} 1.0' in text
     assert 'numakin_enforcer_collector_refused{name="cgroup_skb",reason="cgroup v2 is not mounted"} 1.0' in text
+    assert 'numakin_enforcer_traffic_unseen_containers{reason="in the host\'s network"} 3.0' in text
+    assert traffic_page.traffic(watching.view)["unseen"] == [{"reason": "in the host's network", "containers": 3}]
 
 
 class TestDoctor:
     def test_it_says_what_will_not_work_and_ends_with_1(self, enforcer: Enforcer) -> None:
-        said = command(
-            "doctor", "--json", "--nri-socket", str(enforcer.socket), "--sysfs", str(enforcer.folder / "sys")
-        )
-        found = {(one["topic"], one["grade"]): one["text"] for one in json.loads(said.stdout)}
+        said = command("doctor", "--json", "--nri-socket", str(enforcer.socket), "--sysfs", str(enforcer.sysfs))
+        found = {(load["topic"], load["grade"]): load["text"] for load in json.loads(said.stdout)}
         assert said.returncode == 1
         assert found["NRI", "bad"].startswith(f"no socket at {enforcer.socket}: switch NRI on")
         assert found["NUMA", "good"] == "2 NUMA nodes with 80 CPUs each"

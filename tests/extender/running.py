@@ -7,6 +7,7 @@ import json
 import queue
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,16 +15,16 @@ from typing import Any
 
 import grpc
 
-from placement.cpuset import CpuSet, NumaSet
-from placement.demand import Demand
-from placement.occupancy import Holding, Seat, fingerprint
-from placement.topology import Machine, NumaNode
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine, NumaNode
+from placement.state.occupancy import Allocation, Reservation, fingerprint
 from proto import convert
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from standins.extender import ExtenderProcess
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 GIB = 1 << 30
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "kube-scheduler"
 
@@ -50,19 +51,19 @@ def machine(numa_nodes: int = 2, cpus: int = 8, memory: int = 16 * GIB) -> Machi
     )
 
 
-def seat(pod: str, numa_nodes: str, *, group: str = "default/shop", milli: int = 1000) -> Seat:
-    return Seat(pod, pod, group, NumaSet.parse(numa_nodes), Demand(cpu_milli=milli, memory=GIB))
+def reservation(pod: str, numa_nodes: str, *, group: str = "default/shop", milli: int = 1000) -> Reservation:
+    return Reservation(pod, pod, group, NumaSet.parse(numa_nodes), Demand(cpu_milli=milli, memory=GIB))
 
 
 def whole_report(
-    generation: int, seats: Iterable[Seat] = (), holdings: Iterable[Holding] = (), **more: Any
+    generation: int, reservations: Iterable[Reservation] = (), allocations: Iterable[Allocation] = (), **more: Any
 ) -> pb.Report:
-    seats, holdings = list(seats), list(holdings)
+    reservations, allocations = list(reservations), list(allocations)
     return pb.Report(
         generation=generation,
-        fingerprint=fingerprint(seats, holdings),
-        seats=map(convert.seat_to, seats),
-        holdings=map(convert.holding_to, holdings),
+        fingerprint=fingerprint(reservations, allocations),
+        reservations=map(convert.reservation_to, reservations),
+        allocations=map(convert.allocation_to, allocations),
         registered=True,
         **more,
     )
@@ -92,6 +93,7 @@ class Enforcer:
         metadata = [("authorization", f"Bearer {token}")] if token else None
         self._channel = channel or grpc.insecure_channel(address)
         self._out: queue.Queue[pb.FromEnforcer | None] = queue.Queue()
+        self._before_ack: deque[pb.ToEnforcer] = deque()
         self._answers = rpc.ReportsStub(self._channel).Stream(
             iter(self._out.get, None), timeout=DEADLINE, metadata=metadata
         )
@@ -101,14 +103,16 @@ class Enforcer:
         self._out.put(pb.FromEnforcer(**message))
 
     def next(self) -> pb.ToEnforcer:
-        return next(self._answers)
+        return self._before_ack.popleft() if self._before_ack else next(self._answers)
 
-    def report(self, machine: Machine, *seats: Seat, generation: int = 1, **more: Any) -> None:
-        """Machine and a whole report, up to its acknowledgement."""
+    def report(self, machine: Machine, *reservations: Reservation, generation: int = 1, **more: Any) -> None:
+        """Machine and a whole report, up to its acknowledgement. A nomination may come before that: it stays the next."""
         assert self.next() == pb.ToEnforcer(welcome=pb.Welcome(resume=False))
         self.send(machine=convert.machine_to(machine))
-        self.send(report=whole_report(generation, seats, **more))
-        assert self.next() == pb.ToEnforcer(ack=pb.Ack(generation=generation))
+        self.send(report=whole_report(generation, reservations, **more))
+        while (message := next(self._answers)) != pb.ToEnforcer(ack=pb.Ack(generation=generation)):
+            assert message.HasField("expect"), message
+            self._before_ack.append(message)
 
     def failure(self) -> grpc.RpcError:
         """The error that ends the stream."""
@@ -195,8 +199,8 @@ class Extender:
         self.program.end(signal.SIGQUIT)
 
     def _close(self) -> None:
-        for one in self._enforcers:
-            one.close()
+        for enforcer in self._enforcers:
+            enforcer.close()
         self._enforcers.clear()
         self.connection.close()
 

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from standins.apiserver import ApiServer
-from standins.machines import MACHINES, write_sysfs
+from standins.machines import MACHINES
 from standins.runtime.runtime import Runtime
-from tests.extender.running import DEADLINE, Extender, machine, running, seat, until, whole_report
+from tests.extender.running import DEADLINE, Extender, machine, reservation, running, until, whole_report
 from tests.manifests.rendered import files, one
+from tests.trees import sysfs
 
 GROUPS = "numakin.io/v1alpha1"
 DEFINITION = one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io")
@@ -87,7 +88,7 @@ def test_policy_and_size_are_those_of_the_object_where_the_pod_is_silent(extende
     assert len(extender.post("filter", question(pod(server, "web-1", cpu="9", policy="best-effort")))["NodeNames"]) == 2
     server.bind(pod(server, "web-2")["metadata"]["name"], "n1")
     expect = enforcer.next().expect
-    assert [(one.policy, one.size) for one in expect.containers] == [("single-numa-node", 5)]
+    assert [(container.policy, container.size) for container in expect.containers] == [("single-numa-node", 5)]
     assert expect.room_milli == 4 * 500
 
 
@@ -98,7 +99,9 @@ def test_a_workload_with_priority_draws_newcomers_from_a_greater_number(extender
         server.bind(name, node)
         server.set_phase(name, "Running")
     for node in ("n1", "n2"):
-        extender.enforcer(node).report(machine(), *(seat(uids[name], "1") for name in homes if homes[name] == node))
+        extender.enforcer(node).report(
+            machine(), *(reservation(uids[name], "1") for name in homes if homes[name] == node)
+        )
     asked = question(pod(server, "api-0"))
     scores = extender.scores(asked)
     assert scores["n2"] > scores["n1"]
@@ -127,9 +130,11 @@ def test_what_can_not_be_taken_is_told_and_costs_only_itself(extender: Extender,
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "NumaSpecIgnored", problem)
     assert event["involvedObject"]["uid"] == stored(server)["metadata"]["uid"]
     server.bind(pod(server, "web-0")["metadata"]["name"], "n1")
-    assert [(one.policy, one.size) for one in enforcer.next().expect.containers] == [("best-effort", 5)]
+    assert [(container.policy, container.size) for container in enforcer.next().expect.containers] == [
+        ("best-effort", 5)
+    ]
     server.patch(GROUPS, "affinitygroups", "shop", {"spec": {"policy": "restricted"}}, namespace="default")
-    until("it is mended", lambda: status(server)["conditions"][0]["status"] == "True")
+    until("it is fixed", lambda: status(server)["conditions"][0]["status"] == "True")
 
 
 def test_the_status_comes_and_goes_and_the_spec_stays(extender: Extender, server: ApiServer):
@@ -138,7 +143,7 @@ def test_the_status_comes_and_goes_and_the_spec_stays(extender: Extender, server
     uid = pod(server, "web-0")["metadata"]["uid"]
     server.bind("web-0", "n1")
     enforcer = extender.enforcer("n1")
-    enforcer.report(machine(), seat(uid, "1"))
+    enforcer.report(machine(), reservation(uid, "1"))
     until("its member is told", lambda: status(server).get("homes") == "n1/1")
     server.delete("v1", "pods", "web-0", namespace="default", grace_s=0)
     enforcer.send(report=whole_report(2))
@@ -153,14 +158,13 @@ class Node:
     """A real enforcer on a machine of its own, and its container runtime."""
 
     def __init__(self, folder: Path, extender: str) -> None:
-        self._log = folder / "enforcer.log"
+        self._log = folder / "process.log"
         self.runtime = Runtime(folder / "nri.sock")
         self.runtime.start()
-        write_sysfs(MACHINES["xeon-8380"], folder / "sys")
         command = [
-            *(sys.executable, "-m", "enforcer.main", "run", "--node-name", "n1", "--metrics-listen", ""),
+            *(sys.executable, "-m", "enforcer", "run", "--node-name", "n1", "--metrics-listen", ""),
             *("--nri-socket", str(folder / "nri.sock"), "--run-dir", str(folder / "run")),
-            *("--sysfs", str(folder / "sys"), "--extender", extender, "--log-level", "debug"),
+            *("--sysfs", str(sysfs("xeon-8380")), "--extender", extender, "--log-level", "debug"),
         ]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stderr=log)

@@ -10,7 +10,7 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import Enforcer, Extender, machine, seat, until
+from tests.extender.running import Enforcer, Extender, machine, reservation, until
 from tests.manifests.rendered import files, one
 
 WORKLOADS = ("web", "cart", "db")
@@ -31,7 +31,7 @@ class Site:
 
     def enforcer(self) -> Enforcer:
         enforcer = self.extender.enforcer(NODE)
-        enforcer.report(machine(), *(seat(uid, "0") for uid in self.uids.values()))
+        enforcer.report(machine(), *(reservation(uid, "0") for uid in self.uids.values()))
         return enforcer
 
     def talk(self, enforcer: Enforcer, source: str, target: str) -> None:

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from enforcer.windows import Window
-from placement.traffic import Flow
+from enforcer.observer.windows import Window
+from placement.traffic.graph import Flow
 from standins.apiserver import ApiServer
-from standins.machines import MACHINES, write_sysfs
 from standins.runtime.runtime import Runtime
 from tests.extender.running import DEADLINE, Extender, until
 from tests.manifests.rendered import files, one
+from tests.trees import sysfs
 
 NODE = "n1"
 GROUP = {"group.numakin.io": "shop"}
@@ -129,14 +129,13 @@ class Site:
         flows = (Flow(web, db, "tcp", 50_000, 500), Flow(db, web, "tcp", 90_000, 500))
         recording = self._folder / "recording"
         recording.write_text("".join(Window(1.0, flows).to_json() + "\n" for _ in range(600)))
-        write_sysfs(MACHINES["xeon-8380"], self._folder / "sys")
         command = [
-            *(sys.executable, "-m", "enforcer.main", "run", "--node-name", NODE, "--metrics-listen", ""),
+            *(sys.executable, "-m", "enforcer", "run", "--node-name", NODE, "--metrics-listen", ""),
             *("--nri-socket", str(self._folder / "nri.sock"), "--run-dir", str(self._folder / "run")),
-            *("--sysfs", str(self._folder / "sys"), "--replay", str(recording), "--window-s", "1"),
+            *("--sysfs", str(sysfs("xeon-8380")), "--replay", str(recording), "--window-s", "1"),
             *("--extender", ",".join(f"127.0.0.1:{port}" for port in self._ports)),
         ]
-        with (self._folder / "enforcer.log").open("wb") as log:
+        with (self._folder / "process.log").open("wb") as log:
             return subprocess.Popen(command, stderr=log)
 
 
@@ -189,8 +188,8 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     site.enforcer.wait(DEADLINE)
     fresh = site.start_replica(0)
     until("it knows who talks to whom", lambda: fresh.edges == TALK)
-    written = site.server.count("patch", "affinitygroups")
-    until("it writes", lambda: site.server.count("patch", "affinitygroups") > written, TAKEN_OVER_S)
+    written = site.server.done("patch", "affinitygroups")
+    until("it writes", lambda: site.server.done("patch", "affinitygroups") > written, TAKEN_OVER_S)
     assert site.status["learned"] == learned
 
 
@@ -212,4 +211,4 @@ def test_why_a_pod_is_where_it_is_outlives_all_replicas_and_is_no_news_to_the_ne
     until("it says why", lambda: fresh.happened("web-1") == [happened])
     until("it writes", lambda: fresh.leading, TAKEN_OVER_S)
     assert site.server.count("create", "events") == told
-    assert "numakin_predictions_total{outcome=" not in fresh.extender.get("/metrics")
+    assert "numakin_extender_predictions_total{outcome=" not in fresh.extender.get("/metrics")

@@ -17,10 +17,11 @@ import pytest
 
 from proto.certificates import expiry
 from standins.apiserver import ApiServer
-from standins.machines import MACHINES, write_sysfs
 from standins.runtime.runtime import Runtime
 from tests.certificates import Authority, Mount, needed
 from tests.extender.running import DEADLINE, Extender, until
+from tests.metrics import value
+from tests.trees import sysfs
 
 pytestmark = needed
 
@@ -43,7 +44,7 @@ class Site:
         self.authority = Authority(folder / "authority")
         self.extenders = Mount(folder / "extenders", self.authority.issue(NAME), self.authority.ca)
         self.enforcers = Mount(folder / "enforcers", self.authority.issue("DNS:enforcer"), self.authority.ca)
-        self.log, self.token = folder / "enforcer.log", folder / "token"
+        self.log, self.token = folder / "process.log", folder / "token"
         server.create_node(NODE)
         server.create_pod("enforcer-1", "numakin", serviceAccountName="enforcer", nodeName=NODE)
         self.token.write_text(server.token_for("numakin", "enforcer", "numakin", "enforcer-1"))
@@ -69,11 +70,10 @@ class Site:
 
     def start_enforcer(self, *, certificate: bool, token: bool) -> None:
         """What it has to show."""
-        write_sysfs(MACHINES["xeon-8380"], self.folder / "sys")
         command = [
-            *(sys.executable, "-m", "enforcer.main", "run", "--node-name", NODE, "--observe", "off"),
+            *(sys.executable, "-m", "enforcer", "run", "--node-name", NODE, "--observe", "off"),
             *("--nri-socket", str(self.folder / "nri.sock"), "--run-dir", str(self.folder / "run")),
-            *("--sysfs", str(self.folder / "sys"), "--metrics-listen", f"127.0.0.1:{self._metrics}"),
+            *("--sysfs", str(sysfs("xeon-8380")), "--metrics-listen", f"127.0.0.1:{self._metrics}"),
             *("--extender", f"localhost:{self._port}", "--extender-ca", str(self.enforcers.ca)),
         ]
         if certificate:
@@ -95,10 +95,11 @@ class Site:
 
     def expires(self) -> float:
         """By the enforcer's metrics."""
+        return self.metric("numakin_enforcer_certificate_expiration_timestamp_seconds")
+
+    def metric(self, name: str) -> float:
         with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=DEADLINE) as answer:
-            lines = answer.read().decode().splitlines()
-        name = "numakin_enforcer_certificate_expiration_timestamp_seconds "
-        return float(next(line for line in lines if line.startswith(name)).removeprefix(name))
+            return value(answer.read().decode(), name)
 
     def close(self) -> None:
         if self.enforcer is not None:
@@ -181,3 +182,4 @@ def test_with_a_broken_renewal_the_enforcer_goes_on_with_what_it_had(site):
     site.start_extender(certificate=True, token=False)
     until("the node is heard", lambda: site.heard)
     assert site.said("renewed certificates not taken")
+    assert site.metric("numakin_enforcer_certificates_not_taken_total") == 1

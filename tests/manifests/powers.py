@@ -5,8 +5,8 @@ of the process with the pid that is given can be seen.
 import sys
 from pathlib import Path
 
-from enforcer.observe import cgroup_skb, chain, socket_tracepoints, unix_sockets, wakeups
-from enforcer.observe.loader import Refused
+from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.collectors import cgroup_skb, chain, socket_tracepoints, unix_sockets, wakeups
 
 ROOT = chain.cgroup_root()
 if ROOT is None:
@@ -22,7 +22,7 @@ for name, opener in OPENERS.items():
         collector = opener()
         collector.attach()
         collector.close()
-    except (Refused, OSError) as error:
+    except (LoadRefused, OSError) as error:
         print(name, "refused:", error)
     else:
         print(name, "works")

@@ -12,7 +12,10 @@ import pytest
 import yaml
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
-OVERLAYS = ("base", "overlays/trial", "overlays/tls", "overlays/tls-cert-manager", "overlays/strict", "overlays/bypass")
+BEFORE_1_30 = "overlays/before-1.30"
+OVERLAYS = tuple(f"overlays/{one.name}" for one in sorted((MANIFESTS / "overlays").iterdir()))
+WHOLE = ("base", *OVERLAYS)
+"""What can be applied."""
 
 
 def files(folder: str = "base") -> list[dict[str, Any]]:

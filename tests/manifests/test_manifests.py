@@ -1,6 +1,8 @@
 """The manifests fit together, fit the programs, and fit Kubernetes."""
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +10,27 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from enforcer.config import MOST_REPLICAS, Config
-from enforcer.options import configured, run_options
 from enforcer.report.replicas import RESOLVE_EVERY_S
 from enforcer.report.stream import LONGEST_WAIT_S
-from extender import rollcall
+from enforcer.settings.config import MOST_REPLICAS, Config
+from enforcer.settings.options import configured, run_options
+from extender import readiness
 from extender.config import load
 from extender.kube.tokens import AUDIENCE
 from standins.apiserver import schema
 from standins.apiserver.kinds import from_definition
-from tests.manifests.rendered import MANIFESTS, OVERLAYS, files, one, rendered
+from tests.manifests import foreign
+from tests.manifests.rendered import BEFORE_1_30, MANIFESTS, WHOLE, files, one, rendered
 
 ASKED, TOLD = "numakin-extender", "numakin-extender-replicas"
 """The Services of kube-scheduler and of enforcers."""
 
-FOREIGN = ("cert-manager.io", "monitoring.coreos.com", "apiextensions.k8s.io")
+SUPPORTED = tuple(f"1.{minor}" for minor in range(30, 38))
+"""The versions of Kubernetes that the README nominations."""
+OLDER = tuple(f"1.{minor}" for minor in range(25, 30))
+"""Those for which there is an overlay."""
+
+PROJECT = tomllib.loads((MANIFESTS.parent / "pyproject.toml").read_text())
 
 
 def pod_specs(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -34,24 +42,65 @@ def arguments(objects: list[dict[str, Any]], kind: str, name: str) -> list[str]:
     return [word.replace("$(NODE_NAME)", "node-1") for word in container["args"]]
 
 
-@pytest.fixture(params=OVERLAYS)
+@pytest.fixture(params=WHOLE)
 def objects(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     return rendered(request.param)
 
 
-@pytest.mark.parametrize("version", ["1.30", "1.37"])
-def test_every_object_is_as_kubernetes_has_it(objects, version):
-    for each in objects:
-        if each["apiVersion"].partition("/")[0] not in FOREIGN:
-            kubernetes_validate.validate(each, version, strict=True)
+def check_strictly(each: dict[str, Any], version: str) -> None:
+    """As the API server checks what `kubectl apply` sends: an unknown field is an error, whatever the kind."""
+    described = foreign.SCHEMAS.get((each["apiVersion"], each["kind"]))
+    if described is None:
+        kubernetes_validate.validate(each, version, strict=True)
+        return
+    whole = schema.of_object(described)
+    assert not schema.untyped(whole, each)
+    assert not schema.violations(whole, each)
 
 
-@pytest.mark.parametrize("version", ["1.30", "1.37"])
+def nulls(value: Any, path: str) -> Iterator[str]:
+    """A field without a value is a slip of the pen: after a comma in an unquoted text, YAML reads on as the next field."""
+    if value is None:
+        yield path
+    elif isinstance(value, dict):
+        for name, one_value in value.items():
+            yield from nulls(one_value, f"{path}.{name}")
+    elif isinstance(value, list):
+        for at, one_value in enumerate(value):
+            yield from nulls(one_value, f"{path}[{at}]")
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("overlay", [one for one in WHOLE if one != BEFORE_1_30])
+def test_every_object_is_as_kubernetes_has_it(overlay, version):
+    for each in rendered(overlay):
+        check_strictly(each, version)
+
+
+@pytest.mark.parametrize("version", [*OLDER, *SUPPORTED])
+def test_older_versions_have_an_overlay(version):
+    for each in rendered(BEFORE_1_30):
+        check_strictly(each, version)
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
 def test_every_file_is_as_kubernetes_has_it(version):
     """As the one above, for machines without kustomize."""
-    for each in files():
-        if each["apiVersion"].partition("/")[0] not in FOREIGN:
-            kubernetes_validate.validate(each, version, strict=True)
+    for folder in ("base", "components/monitoring", "components/refuse", "overlays/tls-cert-manager"):
+        for each in files(folder):
+            check_strictly(each, version)
+
+
+def test_nothing_is_left_empty_by_a_slip():
+    for path in sorted(MANIFESTS.rglob("*.yaml")):
+        for each in yaml.safe_load_all(path.read_text()):
+            assert not [*nulls(each, path.name)]
+
+
+def test_the_supported_versions_are_told():
+    text = (MANIFESTS.parent / "README.md").read_text()
+    assert f"Kubernetes {SUPPORTED[0]} to {SUPPORTED[-1]}" in text
+    assert f"{OLDER[0]} to {OLDER[-1]}" in text
 
 
 def test_the_extender_takes_its_arguments(objects):
@@ -71,7 +120,7 @@ def test_the_enforcer_takes_its_arguments(objects):
     assert command == "run"
     config = configured(run_options().parse_args(options))
     assert config.node_name == "node-1"
-    assert config.metrics_listen == "0.0.0.0:9464"
+    assert config.metrics_listen == "0.0.0.0:16862"
 
 
 def test_the_programs_listen_where_the_containers_and_the_service_say(objects):
@@ -95,7 +144,7 @@ def test_every_replica_is_told_by_every_enforcer_before_it_is_asked(objects):
     assert dialled in arguments(objects, "DaemonSet", "numakin-enforcer")
     probe = deployment["template"]["spec"]["containers"][0]["readinessProbe"]
     assert probe["httpGet"]["path"] == "/readyz"
-    assert rollcall.WITHIN_S > RESOLVE_EVERY_S + LONGEST_WAIT_S
+    assert readiness.WITHIN_S > RESOLVE_EVERY_S + LONGEST_WAIT_S
 
 
 def test_kube_scheduler_is_sent_to_the_service(objects):
@@ -250,13 +299,15 @@ def test_the_images_have_the_programs_and_what_they_import():
         assert f'ENTRYPOINT ["{base}"]' in text
         for copied in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
             assert all((MANIFESTS.parent / source).exists() for source in copied.split()), copied
+        for package in PROJECT["tool"]["importlinter"]["root_packages"]:
+            assert f"COPY {package} /src/{package}\n" in text
 
 
 def test_the_enforcers_image_has_the_packages_that_it_imports():
     listed = set((MANIFESTS / "images/enforcer/requirements").read_text().split())
     modules = {"google": "protobuf", "grpc": "grpcio", "prometheus_client": "prometheus-client", "rich": "rich"}
     imported = set()
-    for folder in ("enforcer", "placement", "proto"):
+    for folder in ("enforcer", "placement", "process", "proto"):
         for path in (MANIFESTS.parent / folder).rglob("*.py"):
             imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE))
     assert {package for module, package in modules.items() if module in imported} == listed

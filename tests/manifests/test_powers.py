@@ -103,3 +103,25 @@ def test_bypass_mode_needs_no_capability_to_write_a_cpuset_and_to_speak_to_roots
     command = [*only(set()), sys.executable, "-m", "tests.manifests.bypassing", container_cgroup]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert answer.stdout.split() == ["cpuset", "socket"], answer.stderr
+
+
+def kubelets_policy(procfs_root: Path, *command: str) -> str:
+    """The CPU manager's policy of a kubelet with all of root's powers, as this command finds it."""
+    words = ["kubelet", "-c", "import time; print(flush=True); time.sleep(600)", f"--root-dir={procfs_root}"]
+    looks = "from pathlib import Path; from enforcer.cli.kubelet import managers; print(managers(Path('/proc')).cpu)"
+    with subprocess.Popen(words, executable=sys.executable, stdout=subprocess.PIPE) as kubelet:
+        assert kubelet.stdout is not None
+        kubelet.stdout.readline()
+        answer = subprocess.run(
+            [*command, sys.executable, "-c", looks], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        kubelet.kill()
+    return answer.stdout.strip()
+
+
+def test_they_are_enough_to_see_the_kubelets_policy_without_its_folder(named, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    (tmp_path / "cpu_manager_state").write_text('{"policyName": "static"}')
+    (tmp_path / "cpu_manager_state").chmod(0o600)
+    assert kubelets_policy(tmp_path, *only(named)) == "static"

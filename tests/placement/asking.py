@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Decision, Kin, Request, decide
-from placement.demand import Demand
-from placement.occupancy import Occupancy
-from placement.optin import OptIn
-from placement.topology import Machine
+from placement.decide.decide import Decision, Kin, Request, decide
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine
+from placement.optin.parsing import OptIn
+from placement.state.occupancy import Occupancy
 from tests.machines import GIB
 
 
@@ -53,7 +53,7 @@ def filled(machine: Machine, *requests: Request, occupancy: Occupancy | None = N
 
 
 def at(numa_nodes: str, **more: Any) -> Kin:
-    """A promise."""
+    """A nomination."""
     return Kin(expected=NumaSet.parse(numa_nodes), **more)
 
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from enforcer.machine.sysfs import read_machine
-from placement import pools
-from placement.decide import Kin, decide
-from placement.occupancy import Occupancy
-from placement.optin import Cpus, Policy
-from standins.machines import MACHINES, write_procfs, write_sysfs
+from placement.decide.decide import Kin, decide
+from placement.optin.parsing import Cpus, Policy
+from placement.state import pools
+from placement.state.occupancy import Occupancy
+from standins.machines import MACHINES, write_procfs
+from tests.machines import GIB
 from tests.placement.asking import asks, settle
+from tests.trees import sysfs
 
 KINDS = (Cpus.SHARED, Cpus.EXCLUSIVE, Cpus.SHARED, Cpus.EXCLUSIVE_CORES)
 
 
-@pytest.fixture(params=MACHINES)
-def machine(request, tmp_path: Path):
-    write_sysfs(MACHINES[request.param], tmp_path / "sys")
-    write_procfs(MACHINES[request.param], tmp_path / "proc")
-    return read_machine(tmp_path / "sys", request.param, tmp_path / "proc")
+@pytest.fixture(scope="module", params=MACHINES)
+def machine(request, tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("machine")
+    write_procfs(MACHINES[request.param], folder / "proc")
+    return read_machine(sysfs(request.param), request.param, folder / "proc")
 
 
 def test_a_machine_is_filled_without_oversubscription(machine):
-    size = max(1, min(machine.cpu_counts[one] for one in machine.cpu_nodes) // 6)
+    size = max(1, min(machine.cpu_counts[cpu_node] for cpu_node in machine.cpu_nodes) // 6)
     occupancy, capacity, asked = Occupancy(), 700 * len(machine.cpus), 0
     number = 0
     while asked + 1000 * size <= capacity and number < 200:
@@ -35,19 +35,20 @@ def test_a_machine_is_filled_without_oversubscription(machine):
         asked += 1000 * max(size, len(decision.exclusive))
         number += 1
     load = occupancy.cpu_load(machine)
-    assert all(load[one] <= 1000 * machine.cpu_counts[one] for one in machine.cpu_nodes)
+    assert all(load[cpu_node] <= 1000 * machine.cpu_counts[cpu_node] for cpu_node in machine.cpu_nodes)
     assert pools.due(machine, occupancy) == ()
-    for holding in occupancy.holdings.values():
-        assert holding.cpus <= machine.cpus
-        assert holding.mems <= machine.mems
+    for allocation in occupancy.allocations.values():
+        assert allocation.cpus <= machine.cpus
+        assert allocation.mems <= machine.mems
+        assert allocation.mems.isdisjoint(machine.all_mems - machine.mems)
 
 
 def test_a_group_that_fits_one_numa_node_is_on_one(machine):
-    size = min(machine.cpu_counts[one] for one in machine.cpu_nodes) / 5
+    size = min(machine.cpu_counts[cpu_node] for cpu_node in machine.cpu_nodes) / 5
     occupancy = Occupancy()
     for number in range(4):
         _, occupancy = settle(machine, occupancy, asks(f"p{number}", size, 0.1))
-    assert len({one.numa_nodes for one in occupancy.seats.values()}) == 1
+    assert len({reservation.numa_nodes for reservation in occupancy.reservations.values()}) == 1
 
 
 def test_what_is_wider_than_a_numa_node_lies_close_together(machine):
@@ -60,3 +61,11 @@ def test_what_is_wider_than_a_numa_node_lies_close_together(machine):
     a, b = decision.numa_nodes
     nearest = min(machine.distance(x, y) for x in machine.cpu_nodes for y in machine.cpu_nodes if x != y)
     assert min(machine.distance(a, b), machine.distance(b, a)) == nearest
+
+
+def test_memory_of_more_than_one_numa_node_takes_two_at_most(machine):
+    largest = max(machine.node(cpu_node).memory for cpu_node in machine.cpu_nodes)
+    decision = decide(machine, Occupancy(), asks("a", 1, 1.25 * largest / GIB), Kin())
+    if len(machine.mems & machine.cpu_nodes) > 1:
+        assert decision.fits
+        assert len(decision.numa_nodes) <= 2

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.cpuset import CpuSet, NumaSet
-from placement.decide import Kin, Reason
-from placement.demand import Demand
-from placement.occupancy import Holding, Part, Seat
-from placement.rules import Rules
-from placement.wishes import Pool
+from placement.decide.decide import Kin, Reason
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.rules import Rules
+from placement.optin.options import Pool
+from placement.state.occupancy import Allocation, Part, Reservation
 from proto import convert
 from proto import report_pb2 as pb
 from tests import machines
@@ -28,8 +28,8 @@ demands = st.builds(
     hugepages=st.dictionaries(amounts, amounts, max_size=2),
     estimated=st.frozensets(st.sampled_from(["cpu", "memory"])),
 )
-seats = st.builds(
-    Seat,
+reservations = st.builds(
+    Reservation,
     key=names,
     pod=names,
     group=names,
@@ -39,29 +39,30 @@ seats = st.builds(
     pool=st.sampled_from(Pool),
     alone=st.booleans(),
     size=st.integers(0, 10_000),
+    workload=names,
 )
-holdings = st.builds(
-    Holding,
+allocations = st.builds(
+    Allocation,
     container=names,
     name=names,
     pod=names,
-    seat=names,
+    reservation=names,
     cpus=cpus,
     mems=numa_nodes,
     exclusive=cpus,
-    foreign=st.booleans(),
+    externally_managed=st.booleans(),
 )
 rules = st.builds(Rules, st.booleans(), st.integers(0, 1024), st.booleans())
 
 
-@given(seats)
-def test_a_seat_comes_back(seat):
-    assert convert.seat_from(_sent(convert.seat_to(seat))) == seat
+@given(reservations)
+def test_a_reservation_comes_back(reservation):
+    assert convert.reservation_from(_sent(convert.reservation_to(reservation))) == reservation
 
 
-@given(holdings)
-def test_a_holding_comes_back(holding):
-    assert convert.holding_from(_sent(convert.holding_to(holding))) == holding
+@given(allocations)
+def test_a_allocation_comes_back(allocation):
+    assert convert.allocation_from(_sent(convert.allocation_to(allocation))) == allocation
 
 
 @pytest.mark.parametrize("machine", machines.ALL, ids=lambda one: one.name)
@@ -79,10 +80,10 @@ def test_rules_that_are_not_told_are_the_defaults():
 
 
 def test_a_pool_that_is_not_known_here_is_the_shared_one():
-    assert convert.seat_from(pb.Seat(key="a", pool="platinum")).pool is Pool.SHARED
+    assert convert.reservation_from(pb.Reservation(key="a", pool="platinum")).pool is Pool.SHARED
 
 
-def test_kin_are_what_the_promise_tells():
+def test_kin_are_what_the_nomination_tells():
     expect = pb.Expect(
         numa_nodes="1",
         planned="0-1",

@@ -6,7 +6,7 @@ containerd, and the enforcer with its probes always on. Two servers and their cl
 node, and talk: one pair over pod networks, one over the node's own. When the enforcer knows who talks to whom, new
 replicas of three of them are created; and in the end the pairs themselves are moved together. Prints a JSON object a
 line: what `numakin-enforcer doctor` says, each pod with what the kernel says, what the enforcer knew before the replicas
-came, and what the kernel says of the pairs in the end.
+came, what the kernel says of each replica's siblings and kin when it came, and of the pairs in the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.waiting import until
 
 NRI_SOCKET = "/run/nri/nri.sock"
-METRICS = "127.0.0.1:9464"
+METRICS = "127.0.0.1:16862"
 WINDOW_S = 10
 WINDOWS_TO_LEARN = 2
 PATIENCE_S = 180.0
@@ -96,6 +96,9 @@ class World:
         """One more, which need not talk any more to be placed."""
         pod = self._pod(deployment, 2, NODE_NETWORK)
         self._run(pod, list(SLEEP), self._folder(deployment))
+        siblings, kin = (pod_name(one, 1) for one in (deployment, REPLICAS[deployment]))
+        now = {one: asdict(kernel.allowed(self.pids[one])) for one in (siblings, kin)}
+        say({"joined": pod.config.metadata.name, "siblings": now[siblings], "kin": now[kin]})
 
     def passer_by(self) -> None:
         """A member that comes and goes: a runtime of this age takes moves along with such."""
@@ -105,7 +108,8 @@ class World:
 
     def _pod(self, deployment: str, replica: int, network: cri.NamespaceOption) -> Any:
         name = pod_name(deployment, replica)
-        pod = self.kubelet.run_pod(name, annotations=AUTO, labels={"pod-template-hash": HASH}, namespaces=network)
+        labels = {"pod-template-hash": HASH}
+        pod = self.kubelet.run_pod(name, annotations=AUTO, labels=labels, namespaces=network, memory_limit=MEMORY_LIMIT)
         self.uids[name] = pod.uid
         return pod
 
@@ -156,7 +160,7 @@ def known(pair: Pair) -> bool:
 
 
 def doctor() -> dict[str, Any]:
-    command = [sys.executable, "-m", "enforcer.main", "doctor", "--json", "--nri-socket", NRI_SOCKET]
+    command = [sys.executable, "-m", "enforcer", "doctor", "--json", "--nri-socket", NRI_SOCKET]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return {"doctor": json.loads(done.stdout or "[]"), "status": done.returncode, "stderr": done.stderr[-2000:]}
 
@@ -191,7 +195,7 @@ def gather(world: World) -> None:
         return all(now[pair.server]["cpus"] == now[pair.client]["cpus"] for pair in PAIRS)
 
     until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S / 2)
-    moved = [one["why"] for one in world.enforcer.log_records("container moved")]
+    moved = [log_record["why"] for log_record in world.enforcer.log_records("container moved")]
     say({"gathered": allowed(), "moved": moved})
 
 

@@ -23,7 +23,7 @@ from tests.e2e.lab.waiting import until
 
 PATIENCE_S = 120.0
 SOCKET = "/run/containerd/containerd.sock"
-TOUCHED = 16 << 20
+TOUCHED, LIMIT = 16 << 20, 64 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
 COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
 GROUPS = {"cart": "shop", "checkout": "shop", "ledger": "bank", "plain": ""}
@@ -32,8 +32,9 @@ GROUPS = {"cart": "shop", "checkout": "shop", "ledger": "bank", "plain": ""}
 def created(kubelet: Kubelet, pod: str) -> int:
     """The pid of a pod's container, its memory touched."""
     annotations = {"group.numakin.io": GROUPS[pod]} if GROUPS[pod] else {}
-    resources = cri.LinuxContainerResources(cpu_shares=102, memory_limit_in_bytes=64 << 20)
-    pid = kubelet.pid(kubelet.run(kubelet.run_pod(pod, annotations=annotations), command=COMMAND, resources=resources))
+    resources = cri.LinuxContainerResources(cpu_shares=102, memory_limit_in_bytes=LIMIT)
+    sandbox = kubelet.run_pod(pod, annotations=annotations, memory_limit=LIMIT)
+    pid = kubelet.pid(kubelet.run(sandbox, command=COMMAND, resources=resources))
     until(lambda: kernel.anonymous_memory(pid).total() >= TOUCHED, f"{pod} to touch its memory", PATIENCE_S)
     return pid
 

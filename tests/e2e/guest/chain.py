@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from enforcer.observe import chain
-from enforcer.observe.collector import Collector
-from enforcer.observe.counters import TCP, UDP, Volume
-from enforcer.observe.loader import Refused
+from enforcer.observe.bpf.counters import TCP, UDP, Volume
+from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.collectors import chain
+from enforcer.observe.collectors.collector import Collector
 from tests.e2e.guest import web
 from tests.e2e.lab.waiting import until
 from tests.enforcer.observe.observe_lab import Lab, flows, lab
@@ -79,7 +79,7 @@ class Members:
             begun, refused = time.monotonic(), ""
             try:
                 collector = chain.tried(open_member(sources))
-            except (Refused, OSError) as error:
+            except (LoadRefused, OSError) as error:
                 refused = str(error)
             else:
                 self.attached[name] = collector

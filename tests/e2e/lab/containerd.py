@@ -121,7 +121,7 @@ class RealContainerd:
             stderr=subprocess.STDOUT,
         )
         try:
-            until(lambda: all(one.exists() for one in self._sockets), "containerd's sockets")
+            until(lambda: all(socket.exists() for socket in self._sockets), "containerd's sockets")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.log_end()}") from None
         until(self.kubelet.initialized, "containerd's CRI to be initialized")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 
+from enforcer.machine.cgroup import MEMORY_LIMIT_V1, MEMORY_LIMIT_V2, CgroupTree
 from proto import cri_pb2 as cri
 from proto import cri_pb2_grpc
 from tests.e2e.lab import image
@@ -76,8 +77,11 @@ class Kubelet:
         annotations: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         namespaces: cri.NamespaceOption = NODE_NETWORK,
+        memory_limit: int = 0,
     ) -> Pod:
-        """A pod sandbox without containers. uid: made up where not given."""
+        """A pod sandbox without containers. uid: made up where not given. memory_limit: the sum of its containers', in
+        bytes, where every one of them has one: then the kubelet limits the pod's own cgroup, too.
+        """
         uid = uid or str(uuid.uuid4())
         config = cri.PodSandboxConfig(
             metadata=cri.PodSandboxMetadata(name=name, uid=uid, namespace=namespace),
@@ -90,6 +94,8 @@ class Kubelet:
             ),
         )
         answer = self._runtime.RunPodSandbox(cri.RunPodSandboxRequest(config=config), timeout=CALL_S)
+        if memory_limit:
+            _limit_memory(config.linux.cgroup_parent, memory_limit)
         return Pod(answer.pod_sandbox_id, config)
 
     def create(
@@ -185,6 +191,14 @@ class Kubelet:
         request = cri.ContainerStatusRequest(container_id=container, verbose=True)
         info = self._runtime.ContainerStatus(request, timeout=CALL_S).info["info"]
         return int(json.loads(info).get("pid", 0))
+
+
+def _limit_memory(cgroups_path: str, limit: int) -> None:
+    tree = CgroupTree.discover()
+    folder = tree.folder(cgroups_path, "memory")
+    if folder is None:
+        raise LookupError(f"the runtime made no cgroup {cgroups_path}")
+    (folder / (MEMORY_LIMIT_V1 if tree.version("memory") == 1 else MEMORY_LIMIT_V2)).write_text(str(limit))
 
 
 def _labels(pod: str, namespace: str, uid: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from enforcer.ask import NobodyAnswersError, ask
+from enforcer.cli.status import NobodyAnswersError, ask
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.waiting import until
@@ -23,8 +23,8 @@ class RunningEnforcer:
 
     def __init__(self, folder: Path, nri_socket: Path, *options: str) -> None:
         self.run_dir = folder / "run"
-        self.log = folder / "enforcer.log"
-        self._command = [sys.executable, "-m", "enforcer.main", "run", "--nri-socket", str(nri_socket)]
+        self.log = folder / "process.log"
+        self._command = [sys.executable, "-m", "enforcer", "run", "--nri-socket", str(nri_socket)]
         self._command += ["--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", ""]
         self._command += ["--log-format", "json", "--procfs", str(idle_procfs(folder)), *options]
         self._process: subprocess.Popen[bytes] | None = None

@@ -16,8 +16,8 @@ from enforcer.nri.handlers import Creation, Handlers
 from enforcer.nri.identity import Identity
 from enforcer.nri.plugin import Plugin
 from enforcer.nri.session import Stage
-from enforcer.nri.socket_loop import Loop
 from enforcer.nri.transport import External
+from process.loop import Loop
 from proto import nri_pb2 as nri
 
 PADDING = "padding.numakin.io"

@@ -8,7 +8,7 @@ import pytest
 
 from enforcer.machine.cgroup import CgroupTree, Cpuset
 from enforcer.machine.errors import BadCgroupsPath, BadFile, CgroupRefused, NotThere
-from placement.cpuset import CpuSet, NumaSet
+from placement.model.cpuset import CpuSet, NumaSet
 
 POD = "/kubepods/podx"
 CONTAINER = f"{POD}/c1"
@@ -178,6 +178,58 @@ def test_in_the_hybrid_the_cpuset_is_version_1_and_pressure_version_2(tmp_path: 
     assert not tree.memory_migrates("/k8s.io/c2")
     assert tree.memory_in_use("/k8s.io/c1") == 8192
     assert tree.pressure("/k8s.io/c1", "cpu").some.avg10 == 0.1
+
+
+UID = "8f1c-77"
+SYSTEMD = "kubepods-burstable-pod8f1c_77.slice:cri-containerd:c1"
+
+
+class TestPodLimitsMemory:
+    """The kubelet limits the memory of a pod's cgroup when every container of the pod has a limit."""
+
+    @pytest.mark.parametrize(
+        ("cgroups_path", "folder"),
+        [
+            ("/kubepods/burstable/pod8f1c-77/c1", "kubepods/burstable/pod8f1c-77"),
+            ("/kubepods/pod8f1c-77/c1", "kubepods/pod8f1c-77"),
+            (SYSTEMD, "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod8f1c_77.slice"),
+        ],
+    )
+    @pytest.mark.parametrize(("told", "limited"), [("max", False), ("8388608", True)])
+    def test_version_2(self, tmp_path: Path, cgroups_path, folder, told, limited) -> None:
+        _files(tmp_path / folder, memory__max=told)
+        assert CgroupTree(unified=tmp_path).pod_limits_memory(cgroups_path, UID) is limited
+
+    @pytest.mark.parametrize(("told", "limited"), [("9223372036854771712", False), ("8388608", True)])
+    def test_version_1(self, tmp_path: Path, told, limited) -> None:
+        (tmp_path / "kubepods/pod8f1c-77").mkdir(parents=True)
+        (tmp_path / "kubepods/pod8f1c-77/memory.limit_in_bytes").write_text(told)
+        tree = CgroupTree(controllers={"cpuset": tmp_path / "other", "memory": tmp_path})
+        assert tree.pod_limits_memory("/kubepods/pod8f1c-77/c1", UID) is limited
+
+    @pytest.mark.parametrize("cgroups_path", ["/k8s.io/c1", "/kubepods/podother/c1", "/kubepods/pod8f1c-77/c1"])
+    def test_it_is_not_known_without_a_cgroup_of_the_pod(self, tmp_path: Path, cgroups_path) -> None:
+        _files(tmp_path / "k8s.io", memory__max="8388608")
+        _files(tmp_path / "kubepods/podother", memory__max="8388608")
+        assert CgroupTree(unified=tmp_path).pod_limits_memory(cgroups_path, UID) is None
+
+
+@pytest.mark.parametrize(
+    ("cgroups_path", "folder"),
+    [
+        ("/kubepods/pod8f1c-77/c1", "kubepods/pod8f1c-77"),
+        (
+            "kubepods-burstable-pod8f1c_77.slice:cri-containerd:c1",
+            "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod8f1c_77.slice",
+        ),
+    ],
+)
+def test_a_pod_is_there_as_long_as_its_own_cgroup_is(tmp_path: Path, cgroups_path: str, folder: str) -> None:
+    tree = CgroupTree(unified=tmp_path)
+    assert not tree.has_pod(cgroups_path, UID)
+    (tmp_path / folder).mkdir(parents=True)
+    assert tree.has_pod(cgroups_path, UID)
+    assert not tree.has_pod(cgroups_path, "another")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from enforcer.machine import load
 from enforcer.machine.errors import BadFile, NotThere
-from enforcer.machine.formats import CpuTime, Pressure, Stall, pressure
+from enforcer.machine.formats import CpuTime, Pressure, StallTime, pressure
 from enforcer.machine.load import cpu_times, machine_pressure, used_cpus
 from enforcer.machine.sysfs import read_machine
 from standins.machines import MACHINES
@@ -65,7 +65,7 @@ def test_this_machine_uses_no_more_than_its_cpus():
 
 def test_pressure_is_read_with_and_without_its_full_line():
     some = "some avg10=12.88 avg60=4.99 avg300=1.63 total=11952192"
-    read = Stall(12.88, 4.99, 1.63, 11952192)
+    read = StallTime(12.88, 4.99, 1.63, 11952192)
     assert pressure(some) == Pressure(read)
     assert pressure(f"{some}\n{some.replace('some', 'full')}\n") == Pressure(read, read)
 
@@ -81,7 +81,7 @@ def test_pressure_is_read_with_and_without_its_full_line():
     ids=["somebody's own limit", "where memory is scarce", "everywhere", "where it is not known"],
 )
 def test_the_machines_pressure_is_put_down_to_where_memory_is_scarce(available, stalled):
-    waits = Pressure(Stall(25.0, 5.0, 1.0, 1))
+    waits = Pressure(StallTime(25.0, 5.0, 1.0, 1))
     assert load.stalled(TWO, waits, {one: gib << 30 for one, gib in available.items()}) == stalled
     assert load.stalled(TWO, None, {0: 0, 1: 0}) == {0: 0.0, 1: 0.0}, "a kernel without PSI vetoes nothing"
 

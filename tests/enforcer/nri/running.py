@@ -12,10 +12,10 @@ from enforcer.nri.handlers import Handlers
 from enforcer.nri.identity import Identity
 from enforcer.nri.plugin import Plugin
 from enforcer.nri.session import Stage
-from enforcer.nri.socket_loop import Loop
 from enforcer.nri.transport import External
+from process.loop import Loop
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Running:

@@ -16,7 +16,7 @@ import os, sys
 sys.path.insert(0, {checkout!r})
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.plugin import Plugin
-from enforcer.nri.socket_loop import Loop
+from process.loop import Loop
 from enforcer.nri.transport import launched_by_runtime
 from proto import nri_pb2 as nri
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from enforcer.nri import ttrpc
 from enforcer.nri.errors import PeerError, ProtocolError, UsageError
-from enforcer.nri.ttrpc import Decoder, Kind, Message, Oversized, encode
+from enforcer.nri.ttrpc import Decoder, FrameKind, Message, Oversized, encode
 from proto import ttrpc_pb2
 
 MESSAGES = st.lists(
-    st.builds(Message, st.integers(0, 2**32 - 1), st.sampled_from(Kind), st.binary(max_size=40)), max_size=6
+    st.builds(Message, st.integers(0, 2**32 - 1), st.sampled_from(FrameKind), st.binary(max_size=40)), max_size=6
 )
 
 
@@ -31,23 +31,23 @@ def test_any_split_of_a_stream_gives_the_same_messages(messages, cuts):
 def test_a_message_over_the_bound_is_told_once_and_thrown_away_however_it_is_split(cuts):
     # The bound is too long for a test to send: what follows the header is cut short, so nothing comes after it.
     header = struct.pack(">IIBB", ttrpc.MAX_INCOMING + 1, 7, 1, 0)
-    assert fed(header + b"x" * 20, cuts) == [Oversized(7, Kind.REQUEST, ttrpc.MAX_INCOMING + 1)]
+    assert fed(header + b"x" * 20, cuts) == [Oversized(7, FrameKind.REQUEST, ttrpc.MAX_INCOMING + 1)]
 
 
 def test_a_message_after_one_over_the_bound_is_read_again():
     decoder = Decoder()
     length = ttrpc.MAX_INCOMING + 5
-    assert decoder.feed(struct.pack(">IIBB", length, 7, 1, 0)) == [Oversized(7, Kind.REQUEST, length)]
+    assert decoder.feed(struct.pack(">IIBB", length, 7, 1, 0)) == [Oversized(7, FrameKind.REQUEST, length)]
     for _ in range(16):
         assert decoder.feed(bytes(ttrpc.MAX_INCOMING // 16)) == []
     assert decoder.pending
-    assert decoder.feed(b"12345" + encode(9, Kind.REQUEST, b"after")) == [Message(9, Kind.REQUEST, b"after")]
+    assert decoder.feed(b"12345" + encode(9, FrameKind.REQUEST, b"after")) == [Message(9, FrameKind.REQUEST, b"after")]
     assert not decoder.pending
 
 
 def test_more_than_ttrpcs_own_four_mebibytes_are_taken_since_old_containerds_send_them():
     data = struct.pack(">IIBB", 6 << 20, 3, 1, 0) + bytes(6 << 20)
-    assert Decoder().feed(data) == [Message(3, Kind.REQUEST, bytes(6 << 20))]
+    assert Decoder().feed(data) == [Message(3, FrameKind.REQUEST, bytes(6 << 20))]
 
 
 @pytest.mark.parametrize("kind", [0, 4, 255])
@@ -65,7 +65,7 @@ def test_garbage_gives_messages_or_a_protocol_error(data):
 
 def test_a_message_that_the_runtime_would_throw_away_is_not_sent():
     with pytest.raises(UsageError) as raised:
-        encode(1, Kind.RESPONSE, bytes((4 << 20) + 1))
+        encode(1, FrameKind.RESPONSE, bytes((4 << 20) + 1))
     assert str(raised.value) == "a ttrpc message of 4194305 bytes: the runtime takes at most 4194304"
 
 

@@ -5,7 +5,7 @@ import os
 import platform
 import struct
 
-from enforcer.observe.bpf import SYSCALL
+from enforcer.observe.bpf.syscall import SYSCALL
 
 # enum bpf_cmd and struct bpf_prog_info of include/uapi/linux/bpf.h.
 PROG_GET_NEXT_ID, PROG_GET_FD_BY_ID, OBJ_GET_INFO_BY_FD = 11, 13, 15

@@ -1,10 +1,10 @@
 import os
 
-import observe_lab
 import pytest
 
-from enforcer.observe import cgroup_skb
-from enforcer.observe.loader import Refused
+from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.collectors import cgroup_skb
+from tests.enforcer.observe import observe_lab
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def bpf_allowed():
         collector = cgroup_skb.open_collector(root, edges=64)
         collector.attach()
         collector.close()
-    except (Refused, OSError) as error:
+    except (LoadRefused, OSError) as error:
         pytest.skip(f"the kernel refuses: {error}")
 
 
@@ -34,7 +34,7 @@ def allowed():
     def open_attached(open_collector, *arguments):
         try:
             collector = open_collector(*arguments)
-        except Refused as error:
+        except LoadRefused as error:
             pytest.skip(f"the kernel refuses: {error}")
         try:
             collector.attach()

@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from enforcer.observe.counters import Flow, address
+from enforcer.observe.bpf.counters import FlowKey, address
 
 PEER = Path(__file__).parent / "traffic_peer.py"
 DEADLINE_S = 60
@@ -128,5 +128,5 @@ def flows(snapshot, pods):
     return {
         (names[key.cgroup], str(address(key.peer)), key.port, key.server, key.protocol): volume
         for key, volume in snapshot.counters.items()
-        if isinstance(key, Flow) and key.cgroup in names
+        if isinstance(key, FlowKey) and key.cgroup in names
     }

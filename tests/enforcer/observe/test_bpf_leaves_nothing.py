@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from bpf_programs import next_program, program_name
+
+from tests.enforcer.observe.bpf_programs import next_program, program_name
 
 pytestmark = pytest.mark.bpf
 
@@ -15,7 +16,7 @@ DEADLINE_S = 30
 
 HOLDER = """
 import sys
-from enforcer.observe import bpf, chain, unix_sockets, wakeups
+from enforcer.observe.collectors import chain, unix_sockets, wakeups
 print("starting", flush=True)
 collectors = [chain.choose(chain.Sources(chain.cgroup_root(), list)).collector]
 for module in (unix_sockets, wakeups):

@@ -3,10 +3,10 @@
 import shutil
 
 import pytest
-from observe_lab import flows
 
-from enforcer.observe import cgroup_skb, socket_tracepoints
-from enforcer.observe.counters import TCP
+from enforcer.observe.bpf.counters import TCP
+from enforcer.observe.collectors import cgroup_skb, socket_tracepoints
+from tests.enforcer.observe.observe_lab import flows
 
 pytestmark = [
     pytest.mark.bpf,

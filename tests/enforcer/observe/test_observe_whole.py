@@ -4,13 +4,13 @@ from ipaddress import ip_address
 
 import pytest
 
-from enforcer.observe import chain, unix_sockets
-from enforcer.observe.attribution import attribute
-from enforcer.observe.duty import DutyCycle
-from enforcer.observe.edges import Edge, Local
-from enforcer.observe.processes import find_container
-from enforcer.observe.residents import Residents
-from enforcer.observe.watch import Watch
+from enforcer.observe.attribution.attribution import attribute
+from enforcer.observe.attribution.containers import ContainerIndex
+from enforcer.observe.attribution.edges import Edge, Local
+from enforcer.observe.attribution.processes import Hierarchies, find_container
+from enforcer.observe.collectors import chain, unix_sockets
+from enforcer.observe.collectors.duty import DutyCycle
+from enforcer.observe.collectors.watch import CollectorPair
 
 pytestmark = pytest.mark.bpf
 
@@ -20,24 +20,26 @@ CLIENT, SERVER = Local("pod-client", "client"), Local("pod-server", "server")
 
 def test_two_pods_that_talk_by_tcp_and_unix_sockets_become_edges(lab, pods, allowed, tmp_path):
     choice = chain.choose(chain.Sources(chain.cgroup_root(), list))
-    watch = Watch([choice.collector, allowed(unix_sockets.open_collector)], DutyCycle(1, 10), 0)
+    watch = CollectorPair([choice.collector, allowed(unix_sockets.open_collector)], DutyCycle(1, 10), 0)
     path = str(tmp_path / "socket")
     served = lab.serve("tcp", "10.87.0.2", 5003, REQUEST, REPLY, **pods["server"])
     lab.serve("unix", path, 0, REQUEST, REPLY, cgroup=pods["server"]["cgroup"])
-    root = chain.cgroup_root()
-    server = find_container("server", "pod-server", served.pid, addresses=(ip_address("10.87.0.2"),), cgroup_root=root)
+    mounted = Hierarchies.mounted()
+    server = find_container(
+        "server", "pod-server", served.pid, addresses=(ip_address("10.87.0.2"),), hierarchies=mounted
+    )
 
     watch.step(0)
     with lab.asking("tcp", "10.87.0.2", 5003, REQUEST, REPLY, REQUESTS, **pods["client"]) as asking:
         lab.ask("unix", path, 0, REQUEST, REPLY, REQUESTS, cgroup=pods["client"]["cgroup"])
         client = find_container(
-            "client", "pod-client", asking.pid, addresses=(ip_address("10.87.0.1"),), cgroup_root=root
+            "client", "pod-client", asking.pid, addresses=(ip_address("10.87.0.1"),), hierarchies=mounted
         )
     reading = watch.read(7)
     watch.close()
 
     # The client has ended by now.
-    found = attribute(reading.delta.counters, Residents.of([client, server]).after([server]))
+    found = attribute(reading.delta.counters, ContainerIndex.of([client, server]).after([server]))
     asked, answered = (REQUESTS * REQUEST, REQUESTS), (REQUESTS * REPLY, REQUESTS)
     assert set(found.edges) == {
         Edge("tcp", CLIENT, SERVER, *asked, 5003, True),
@@ -51,9 +53,8 @@ def test_a_container_is_known_by_its_own_cgroup_and_those_below(lab, pods):
     served = lab.serve("tcp", "10.87.0.2", 5003, REQUEST, REPLY, **pods["server"])
     below = pods["server"]["cgroup"].path / "below"
     below.mkdir()
-    root = chain.cgroup_root()
     inner = below.stat().st_ino
-    container = find_container("server", "pod", served.pid, cgroup_root=root)
+    container = find_container("server", "pod", served.pid, hierarchies=Hierarchies.mounted())
     below.rmdir()
     assert container.cgroup_ids == {pods["server"]["cgroup"].id, inner}
     assert served.pid in container.pids
@@ -61,4 +62,4 @@ def test_a_container_is_known_by_its_own_cgroup_and_those_below(lab, pods):
 
 def test_a_process_that_has_ended_is_named(lab):
     with pytest.raises(ProcessLookupError, match="container c has ended"):
-        find_container("c", "pod", (1 << 22) + 1, cgroup_root=chain.cgroup_root())
+        find_container("c", "pod", (1 << 22) + 1, hierarchies=Hierarchies.mounted())

@@ -1,8 +1,10 @@
 """Requests to the API server: errors as they are told, connections kept."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from extender.kube.api import ApiError, Unreachable
+from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import THROTTLED, Answer, Cut
@@ -29,6 +31,39 @@ def test_a_retry_after_that_is_no_number_is_none(server, api, retry_after):
     with pytest.raises(ApiError) as told:
         api.get(PODS)
     assert told.value.retry_after_s == 0
+
+
+@pytest.mark.parametrize("retry_after", ["9" * 400, "86400"])
+def test_a_retry_after_without_measure_is_bounded(server, api, retry_after):
+    server.order(Answer(503, b"", {"Retry-After": retry_after}), "list", "pods")
+    with pytest.raises(ApiError) as told:
+        api.get(PODS)
+    assert told.value.retry_after_s == 300
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b'{"message": null, "reason": 5}', b"[" * 100_000])
+def test_a_refusal_of_any_shape_is_told(server, api, body):
+    server.order(Answer(500, body), "list", "pods")
+    with pytest.raises(ApiError, match=r"^500 "):
+        api.get(PODS)
+
+
+@pytest.mark.parametrize("body", [b"<html>Please log in</html>", b"", b"null", b"[]", b"\xff", b"[" * 100_000])
+def test_an_answer_that_is_no_object_is_none_of_an_api_server(server, api, body):
+    server.order(Answer(200, body), "list", "pods")
+    with pytest.raises(Unreachable, match=r"GET /api/v1/pods: the answer is no JSON object: b'"):
+        api.get(PODS).json()
+
+
+def test_credentials_that_can_not_be_read_are_told_as_every_other_failure():
+    class Unreadable:
+        configuration, rest_client = SimpleNamespace(host="http://127.0.0.1:1"), None
+
+        def update_params_for_auth(self, *_):
+            raise FileNotFoundError(2, "No such file or directory", "/run/token")
+
+    with pytest.raises(Unreachable, match="/run/token"):
+        Api(Unreadable()).get(PODS)
 
 
 def test_a_message_is_bounded(server, api):

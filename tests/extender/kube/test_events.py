@@ -3,8 +3,9 @@
 import pytest
 
 from extender.kube import events
-from extender.kube.events import About, Book, Event, Events, Told, counted, rendered
+from extender.kube.events import About, Announced, Book, Event, Events, counted, rendered
 from standins.apiserver.faults import Answer
+from tests.supervised import threads
 
 POD = About("shop", "cart-1", "u1")
 PLACED = Event(POD, "NumaPlaced", "on NUMA node 1 of node-7, beside 3 members of shop/cart")
@@ -24,6 +25,18 @@ def test_another_message_is_another_event():
     other = Event(POD, "NumaPlaced", "on NUMA node 0")
     assert book.enter(other, 1000.1).count == 1
     assert book.enter(other, 1000.2).name != book.enter(PLACED, 1000.3).name
+
+
+def test_figures_that_differ_make_no_other_event():
+    """As a container is told that restarts again and again."""
+    book = Book()
+    told = [
+        book.enter(Event(POD, "NumaPlaced", f"room left {share} %", series="create app on NUMA node 1"), 1000 + share)
+        for share in range(5)
+    ]
+    assert {one.name for one in told} == {told[0].name}
+    assert told[-1].count == 5
+    assert book.enter(Event(POD, "NumaPlaced", "room left 4 %", series="create app on NUMA node 0"), 1010).count == 1
 
 
 def test_the_same_much_later_is_new():
@@ -57,7 +70,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
 
 
 def test_an_event_says_all_that_kubectl_shows():
-    assert rendered(PLACED, Told("cart-1.1", 0, 0), "extender-0") == {
+    assert rendered(PLACED, Announced("cart-1.1", 0, 0), "extender-0") == {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": "cart-1.1", "namespace": "shop"},
@@ -72,11 +85,15 @@ def test_an_event_says_all_that_kubectl_shows():
         "reportingComponent": "numakin",
         "reportingInstance": "extender-0",
     }
-    assert counted(Told("x", 0, 60, 3)) == {"count": 3, "lastTimestamp": "1970-01-01T00:01:00Z"}
+    assert counted(PLACED, Announced("x", 0, 60, 3)) == {
+        "count": 3,
+        "lastTimestamp": "1970-01-01T00:01:00Z",
+        "message": PLACED.message,
+    }
 
 
 def test_a_long_message_is_cut():
-    message = rendered(Event(POD, "R", "x" * 2000, warning=True), Told("n", 0, 0), "h")["message"]
+    message = rendered(Event(POD, "R", "x" * 2000, warning=True), Announced("n", 0, 0), "h")["message"]
     assert len(message) == events.LONGEST
     assert message.endswith("...")
 
@@ -92,7 +109,7 @@ def told(server, api):
     server.create_pod("cart-1", "shop")
 
     def tell(*some: Event, **options):
-        teller = Events(api, "extender-0", **options)
+        teller = Events(api, "extender-0", **options, threads=threads())
         teller.start()
         for one in some:
             teller.emit(one)
@@ -110,6 +127,11 @@ def test_events_reach_the_pod(told):
         ("NumaPlaced", "Normal", 2),
     ]
     assert found[1]["involvedObject"]["name"] == "cart-1"
+
+
+def test_the_latest_message_of_a_series_stands(told):
+    _, (found,) = told(*(Event(POD, "NumaPlaced", f"room left {share} %", series="x") for share in (7, 5)))
+    assert (found["count"], found["message"]) == (2, "room left 5 %")
 
 
 def test_an_event_that_has_ended_meanwhile_is_told_anew(server, told):
@@ -136,7 +158,7 @@ def test_a_replica_that_does_not_write_tells_nothing(told):
 
 def test_a_full_queue_drops(api, monkeypatch):
     monkeypatch.setattr(events, "WAITING", 2)
-    teller = Events(api, "h")
+    teller = Events(api, "h", threads=threads())
     for _ in range(5):
         teller.emit(PLACED)
     assert teller.dropped == 3

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from extender.kube.lease import DEFAULT_TERMS, Election, Seen, Terms, claim, micro_time
+from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations, Seen, claim, micro_time
+from process.threads import Threads
 from standins.apiserver.faults import Answer
+from tests.supervised import threads
 
 WALL = datetime(2026, 11, 20, 21, 0, tzinfo=UTC)
 
@@ -59,7 +61,7 @@ def test_taking_over_counts_a_transition():
     assert taken["spec"]["acquireTime"] == taken["spec"]["renewTime"]
 
 
-QUICK = Terms(retry_period=0.02)
+QUICK = LeaseDurations(retry_period=0.02)
 
 
 class Told:
@@ -75,9 +77,9 @@ class Told:
 def elected(api):
     started: list[Election] = []
 
-    def start(me: str, terms: Terms = QUICK) -> tuple[Election, Told]:
+    def start(me: str, terms: LeaseDurations = QUICK) -> tuple[Election, Told]:
         told = Told()
-        one = Election(api, "numakin-system", "numakin-extender", me, told, terms=terms)
+        one = Election(api, "numakin-system", "numakin-extender", me, told, terms=terms, threads=threads())
         started.append(one)
         one.start()
         return one, told
@@ -107,7 +109,7 @@ def test_of_many_that_start_together_one_leads(server, elected):
 
 
 def test_a_holder_that_can_not_renew_stops_writing_by_itself(server, elected):
-    one, told = elected("one", Terms(renew_deadline=0.2, retry_period=0.02))
+    one, told = elected("one", LeaseDurations(renew_deadline=0.2, retry_period=0.02))
     assert told.leading.wait(10)
     server.order(Answer(500), "update", "leases", times=10_000)
     assert told.following.wait(10)
@@ -124,7 +126,7 @@ def test_whoever_sees_another_holder_stops_at_once(server, elected):
 
 
 def test_the_defaults_are_client_gos():
-    assert Terms(lease_duration=15, renew_deadline=10, retry_period=2) == DEFAULT_TERMS
+    assert LeaseDurations(lease_duration=15, renew_deadline=10, retry_period=2) == DEFAULT_TERMS
 
 
 @pytest.mark.parametrize(
@@ -136,11 +138,11 @@ def test_the_defaults_are_client_gos():
 )
 def test_a_holder_must_stop_before_another_may_take_over(terms, wrong):
     with pytest.raises(ValueError, match=wrong):
-        Terms(*terms)
+        LeaseDurations(*terms)
 
 
 def test_the_lease_says_how_long_the_others_leave_its_holder_in_place(server, elected):
-    _, told = elected("one", Terms(lease_duration=40, retry_period=0.02))
+    _, told = elected("one", LeaseDurations(lease_duration=40, retry_period=0.02))
     assert told.leading.wait(10)
     found = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
     assert found["spec"]["leaseDurationSeconds"] == 40
@@ -154,3 +156,26 @@ def test_a_dead_holders_lease_is_taken_when_it_has_run_out(server, elected):
     assert told.leading.wait(10)
     found = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
     assert found["spec"]["leaseTransitions"] == 1
+
+
+NONSENSE = [b"<html><body>Please log in</body></html>", b"", b"[]", b"null", b'"x"', b"\xff\xfe", b"[" * 100_000]
+MISSHAPEN = [b'{"spec": 5}', b'{"spec": {"holderIdentity": 7, "leaseDurationSeconds": "x"}}', b'{"metadata": []}']
+
+
+@pytest.mark.parametrize("body", [*NONSENSE, *MISSHAPEN])
+def test_an_answer_that_is_no_lease_does_not_end_the_election(server, api, body):
+    """A proxy before the API server answers in its place, with 200."""
+    server.order(Answer(200, body), "get", "leases", times=2)
+    told = Told()
+    one = Election(api, "numakin-system", "numakin-extender", "me", told, terms=QUICK, threads=Threads(lambda _: None))
+    one.start()
+    assert told.leading.wait(20)
+    one.stop()
+
+
+def test_what_was_written_is_not_believed_when_the_answer_is_nonsense(server, elected):
+    server.order(Answer(200, b"<html>"), "create", "leases", times=1)
+    one, told = elected("one")
+    assert told.leading.wait(10)
+    assert server.count("get", "leases") >= 2
+    assert one.leading

@@ -6,16 +6,18 @@ from dataclasses import replace
 import pytest
 
 from extender.kube import publish
-from extender.kube.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.api import MERGE_PATCH, Api, Unreachable
-from extender.kube.nrt import topology
+from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
+from extender.kube.objects.nrt import topology
 from extender.kube.publish import Desired, Ledger, Publisher, Unwanted
-from placement.cpuset import CpuSet
-from placement.occupancy import Occupancy
-from placement.topology import Machine, NumaNode
+from placement.model.cpuset import CpuSet
+from placement.model.topology import Machine, NumaNode
+from placement.state.occupancy import Occupancy
+from process.threads import Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut
 from tests.manifests.rendered import files, one
+from tests.supervised import threads
 
 GROUPS = "numakin.io/v1alpha1"
 
@@ -32,7 +34,7 @@ class Wanted:
     def __init__(self, api: Api) -> None:
         self.objects: list[Desired] = []
         self.leading = True
-        self.publisher = Publisher(api, lambda: self.objects, lambda: self.leading)
+        self.publisher = Publisher(api, lambda: self.objects, lambda: self.leading, threads=threads())
 
     def round(self, *groups: GroupStatus) -> int:
         """How many were published."""
@@ -200,9 +202,9 @@ def test_a_round_is_bounded(server, wanted, monkeypatch):
 
 
 def test_it_runs_by_itself_until_it_is_stopped(server, api):
-    publisher = Publisher(api, lambda: [affinity_group(CART)], every_s=0.01)
+    publisher = Publisher(api, lambda: [affinity_group(CART)], every_s=0.01, threads=threads())
     publisher.start()
-    assert server.wait_for(lambda: server.count("patch", "affinitygroups") == 2)
+    assert server.wait_for(lambda: server.done("patch", "affinitygroups") == 2)
     publisher.stop()
     assert status(server)["memberCount"] == 1
 
@@ -216,10 +218,12 @@ def test_a_source_that_fails_does_not_end_it(server, api):
             raise found
         return found
 
-    publisher = Publisher(api, source, every_s=0.01)
+    failures: list[Failure] = []
+    publisher = Publisher(api, source, every_s=0.01, threads=Threads(failures.append))
     publisher.start()
-    assert server.wait_for(lambda: server.count("patch", "affinitygroups") == 2)
+    assert server.wait_for(lambda: server.done("patch", "affinitygroups") == 2)
     publisher.stop()
+    assert [str(failure.error) for failure in failures] == ["a bug"]
 
 
 def test_the_fullest_status_fits_into_etcd(server, wanted):

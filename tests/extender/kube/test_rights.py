@@ -5,21 +5,22 @@ import threading
 
 import pytest
 
-from extender.kube.affinitygroup import GroupStatus, affinity_group
 from extender.kube.api import Api, ApiError
 from extender.kube.config import connect
 from extender.kube.events import About, Event, Events
-from extender.kube.grouprows import affinity_groups
-from extender.kube.lease import Election, Terms
-from extender.kube.nrt import topology
+from extender.kube.lease import Election, LeaseDurations
+from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
+from extender.kube.objects.grouprows import affinity_groups
+from extender.kube.objects.nrt import topology
 from extender.kube.publish import Publisher, Unwanted
 from extender.kube.stream import nodes, pods
 from extender.kube.tokens import BadToken, node_of
-from extender.kube.watch import Watcher
-from placement.occupancy import Occupancy
-from tests.extender.kube.test_nrt import MACHINE
+from extender.kube.watch import ListWatch
+from placement.state.occupancy import Occupancy
+from tests.extender.kube.objects.test_nrt import MACHINE
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges
+from tests.supervised import threads
 
 NAMESPACE = "numakin"
 
@@ -42,7 +43,7 @@ def extender(server, tmp_path) -> Api:
 
 @pytest.mark.parametrize("resource", [pods, nodes, affinity_groups])
 def test_it_may_watch(extender, server, resource):
-    watcher = Watcher(extender, resource(), lambda _changes: None)
+    watcher = ListWatch(extender, resource(), lambda _changes: None, threads=threads())
     watcher.start()
     assert watcher.synced.wait(10)
     assert server.wait_for(lambda: server.watches() == 1)
@@ -51,7 +52,7 @@ def test_it_may_watch(extender, server, resource):
 
 def test_it_may_publish(extender):
     objects = [affinity_group(GroupStatus("shop", "cart")), topology("n1", MACHINE, Occupancy())]
-    publisher = Publisher(extender, lambda: objects)
+    publisher = Publisher(extender, lambda: objects, threads=threads())
     publisher.round()
     assert publisher.published == 2
 
@@ -59,7 +60,7 @@ def test_it_may_publish(extender):
 def test_it_may_take_back_an_object_of_its_own(extender, server):
     path = "/apis/numakin.io/v1alpha1/namespaces/shop/affinitygroups/cart"
     source: list = [affinity_group(GroupStatus("shop", "cart"))]
-    publisher = Publisher(extender, lambda: source)
+    publisher = Publisher(extender, lambda: source, threads=threads())
     publisher.round()
     made = server.get("numakin.io/v1alpha1", "affinitygroups", "cart", "shop")["metadata"]
     source[:] = [Unwanted(path, made["uid"], made["resourceVersion"])]
@@ -73,7 +74,13 @@ def test_it_may_take_back_an_object_of_its_own(extender, server):
 def test_it_may_lead(extender):
     led = threading.Event()
     election = Election(
-        extender, NAMESPACE, "numakin-extender", "me", lambda _leading: led.set(), terms=Terms(retry_period=0.02)
+        extender,
+        NAMESPACE,
+        "numakin-extender",
+        "me",
+        lambda _leading: led.set(),
+        terms=LeaseDurations(retry_period=0.02),
+        threads=threads(),
     )
     election.start()
     assert led.wait(10)
@@ -81,7 +88,7 @@ def test_it_may_lead(extender):
 
 
 def test_it_may_tell_events_and_count_them(extender, server):
-    told = Events(extender, "me")
+    told = Events(extender, "me", threads=threads())
     told.start()
     for _ in range(2):
         told.emit(Event(About("shop", "cart-1", "u"), "NumaPlaced", "x"))

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from extender.cluster.pods import ContainerRow, OwnerRow
-from extender.kube.stream import nodes, pods
+from extender.kube.stream import nodes, pods, reduce
+from extender.state.pods import ContainerRow, OwnerRow
 
 
 def row(pod: dict) -> object:
@@ -62,6 +62,75 @@ def test_a_pod_has_all_that_placement_asks_for():
 )
 def test_whatever_may_be_missing_may_be_missing(pod):
     assert row(pod).name == "a"
+
+
+def changed(*, metadata=None, spec=None, status=None) -> object:
+    return row(
+        {
+            "metadata": {**POD["metadata"], **(metadata or {})},
+            "spec": {**POD["spec"], **(spec or {})},
+            "status": {**POD["status"], **(status or {})},
+        }
+    )
+
+
+RESIZED = [{"name": "main", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "3", "memory": "2Gi"}}}]
+OWNED = [{"kind": "Node", "name": "n1", "uid": "n", "controller": True}]
+HASH = "6d0bcf7fa2b0a8d1c7a6d86c7b5b5f01"
+
+
+class TestResources:
+    """What the node has given counts, not what the spec asks for."""
+
+    def test_of_a_container_that_was_resized(self):
+        found = changed(status={"containerStatuses": RESIZED})
+        assert found.containers[2] == ContainerRow("main", {"cpu": "2"}, {"cpu": "3", "memory": "2Gi"})
+
+    def test_what_was_set_aside_goes_before_what_is_carried_out(self):
+        found = changed(status={"containerStatuses": [{**RESIZED[0], "allocatedResources": {"cpu": "4"}}]})
+        assert found.containers[2].requests == {"cpu": "4"}
+
+    def test_of_a_sidecar(self):
+        given = [{"name": "proxy", "allocatedResources": {"cpu": "200m"}}]
+        assert changed(status={"initContainerStatuses": given}).containers[1].requests == {"cpu": "200m"}
+
+    def test_a_status_that_tells_none_changes_nothing(self):
+        assert changed(status={"containerStatuses": [{"name": "main"}]}).containers == row(POD).containers
+
+    @pytest.mark.parametrize(
+        ("status", "cpu"), [({}, 4000), ({"resources": {"requests": {"cpu": "5"}}}, 5000)], ids=["asked", "given"]
+    )
+    def test_the_pods_own_go_before_its_containers(self, status, cpu):
+        own = {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}}
+        demand = changed(spec={"resources": own}, status=status).demand
+        assert (demand.cpu_milli, demand.memory, demand.memory_limit) == (cpu, 8 << 30, 8 << 30)
+
+
+class TestStaticPods:
+    """A mirror pod goes by what the node calls its static pod."""
+
+    def mirror(self, value: str, owners: list) -> dict:
+        return {"annotations": {"kubernetes.io/config.mirror": value}, "ownerReferences": owners, "labels": {}}
+
+    def test_its_uid_is_the_manifests_hash(self):
+        assert changed(metadata=self.mirror(HASH, OWNED)).uid == HASH
+
+    @pytest.mark.parametrize(
+        ("value", "owners"),
+        [(HASH, []), ("u2", OWNED), ("0c5b1f43-97f3-4b7f-8f39-6f8f5a1d2c10", OWNED), ("", OWNED)],
+        ids=["nobody's", "no hash", "a pod's uid", "none"],
+    )
+    def test_nobody_takes_another_pods_uid_so(self, value, owners):
+        assert changed(metadata=self.mirror(value, owners)).uid == "u1"
+
+    def test_it_is_nobodys_replica(self):
+        one, other = (changed(metadata={**self.mirror(HASH, OWNED), "name": name}) for name in ("a-n1", "b-n1"))
+        assert (one.workload, other.workload) == ("shop/Pod/a-n1", "shop/Pod/b-n1")
+
+    def test_its_end_is_told_by_the_same_name(self):
+        body = {"metadata": {**POD["metadata"], **self.mirror(HASH, OWNED)}, "spec": {}}
+        line = json.dumps({"type": "DELETED", "object": body}).encode()
+        assert reduce(pods(), [line]).changes.gone == (HASH,)
 
 
 def test_replicas_share_their_containers():

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from extender.cluster.pods import NodeChanges, PodChanges, PodRow
 from extender.kube.api import Api
 from extender.kube.stream import nodes, pods
-from extender.kube.watch import Pace, Watcher
+from extender.kube.watch import ListWatch, Pace
+from extender.state.pods import NodeChanges, PodChanges, PodRow
+from process.threads import Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut, Fault, Say, Stall
+from tests.supervised import threads
 
 QUICK = Pace(first_s=0.01, longest_s=0.05)
 DEADLINE_S = 20
@@ -53,12 +55,12 @@ def view() -> View:
 
 
 @pytest.fixture
-def watched(api: Api, view: View) -> Iterator[Callable[..., Watcher]]:
+def watched(api: Api, view: View) -> Iterator[Callable[..., ListWatch]]:
     """Starts a watch of pods."""
-    started: list[Watcher] = []
+    started: list[ListWatch] = []
 
-    def start(pace: Pace = QUICK) -> Watcher:
-        watcher = Watcher(api, pods(), view.take, pace)
+    def start(pace: Pace = QUICK) -> ListWatch:
+        watcher = ListWatch(api, pods(), view.take, pace, threads=threads())
         started.append(watcher)
         watcher.start()
         assert watcher.synced.wait(DEADLINE_S)
@@ -284,11 +286,13 @@ def test_a_consumer_that_fails_gets_everything_anew(server, api):
             raise RuntimeError("a bug")
         again.set()
 
-    watcher = Watcher(api, pods(), take, QUICK)
+    failures: list[Failure] = []
+    watcher = ListWatch(api, pods(), take, QUICK, threads=Threads(failures.append))
     server.create_pod("a")
     watcher.start()
     assert again.wait(DEADLINE_S)
     watcher.stop()
+    assert [str(failure.error) for failure in failures] == ["a bug"]
     assert all(one.whole for one in seen)
 
 
@@ -303,7 +307,7 @@ def test_stopping_does_not_wait_for_the_server(server, watched, state):
         server.break_watches(Cut())
         assert server.wait_for(lambda: server.watches("pods") == 0)
     watcher.stop()
-    assert not watcher._thread.is_alive()
+    assert not watcher.alive
 
 
 def test_age_tells_how_old_the_view_is(server, watched):
@@ -325,7 +329,7 @@ def test_nodes_are_followed_by_name(server, api):
         if changes.gone:
             told.set()
 
-    watcher = Watcher(api, nodes(), take, QUICK)
+    watcher = ListWatch(api, nodes(), take, QUICK, threads=threads())
     watcher.start()
     assert watcher.synced.wait(DEADLINE_S)
     server.delete("v1", "nodes", "n1")

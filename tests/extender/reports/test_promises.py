@@ -1,4 +1,4 @@
-"""From a binding at the API server to the promise on its node's stream: the real program between stand-ins of both."""
+"""From a binding at the API server to the nomination on its node's stream: the real program between stand-ins of both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import GIB, Enforcer, Extender, machine, running, seat, until, whole_report
+from tests.extender.running import GIB, Enforcer, Extender, machine, reservation, running, until, whole_report
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges
 
@@ -44,7 +44,7 @@ def bound(server: ApiServer, name: str, node: str, **annotations: str) -> str:
 def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tell(watching, server):
     server.create_node("n1")
     enforcer = watching.enforcer("n1")
-    enforcer.report(machine(), seat("kin", "1"), generation=9)
+    enforcer.report(machine(), reservation("kin", "1"), generation=9)
     uid = bound(server, "web-1", "n1", group="shop", size="5")
     demand = pb.Demand(cpu_milli=500, memory=GIB)
     assert enforcer.next().expect == pb.Expect(
@@ -60,7 +60,7 @@ def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tel
     )
 
 
-def test_a_pod_that_has_not_opted_in_is_not_promised(watching, server):
+def test_a_pod_that_has_not_opted_in_is_not_nominated(watching, server):
     server.create_node("n1")
     enforcer = watching.enforcer("n1")
     enforcer.report(machine())
@@ -69,7 +69,7 @@ def test_a_pod_that_has_not_opted_in_is_not_promised(watching, server):
     assert enforcer.next().expect.pod == uid
 
 
-def test_a_promise_waits_for_an_enforcer_that_comes_later(watching, server):
+def test_a_nomination_waits_for_an_enforcer_that_comes_later(watching, server):
     server.create_node("n1")
     uid = bound(server, "web-1", "n1", group="shop")
     until("the binding is seen", lambda: watching.get("/metrics"))
@@ -79,7 +79,7 @@ def test_a_promise_waits_for_an_enforcer_that_comes_later(watching, server):
     assert (expect.pod, expect.numa_nodes) == (uid, "0")
 
 
-def test_a_burst_of_bindings_is_promised_without_overcommitting(watching, server):
+def test_a_burst_of_bindings_is_nominated_without_overcommitting(watching, server):
     server.create_node("n1")
     enforcer = watching.enforcer("n1")
     enforcer.report(machine(2, 8, 64 * GIB))
@@ -101,7 +101,7 @@ def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
         pod=uid, namespace="default", pod_name="web-1", container_name="main", numa_nodes="0", cpus="0-7",
         reasons=[pb.Reason(what="no kin here", effect="the emptiest that fits is NUMA node 0")], outcome=pb.KEPT,
     )  # fmt: skip
-    enforcer.send(report=whole_report(2, [seat(uid, "0")], decisions=[record]))
+    enforcer.send(report=whole_report(2, [reservation(uid, "0")], decisions=[record]))
     assert server.wait_for(lambda: server.count("create", "events") == 2)
     told = [json.loads(asked.body) for asked in server.asked if (asked.verb, asked.kind.plural) == ("create", "events")]
     assert [(one["involvedObject"]["uid"], one["type"], one["reason"], one["message"]) for one in told] == [
@@ -118,7 +118,7 @@ def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
             "container main on NUMA node 0: no kin here: the emptiest that fits is NUMA node 0",
         ),
     ]
-    assert 'numakin_predictions_total{outcome="kept"} 1.0' in watching.get("/metrics")
+    assert 'numakin_extender_predictions_total{outcome="kept"} 1.0' in watching.get("/metrics")
 
 
 @pytest.fixture
@@ -154,16 +154,16 @@ def test_nodes_and_groups_are_published_for_others(watching, server):
     server.create_node("n1")
     enforcer = watching.enforcer("n1")
     uid = bound(server, "web-1", "n1", group="shop")
-    enforcer.report(machine(), seat(uid, "1"), seat("unknown", "1"))
+    enforcer.report(machine(), reservation(uid, "1"), reservation("unknown", "1"))
 
     def published() -> bool:
-        return server.count("patch", "noderesourcetopologies") > 0 and server.count("patch", "affinitygroups") > 0
+        return server.done("patch", "noderesourcetopologies") > 0 and server.done("patch", "affinitygroups") > 0
 
     until("both are published", published)
     group = server.get("numakin.io/v1alpha1", "affinitygroups", "shop", "default")
     assert group["metadata"]["annotations"] == {"numakin.io/group": "shop"}
     zones = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")["zones"]
-    assert [one["name"] for one in zones] == ["node-0", "node-1"]
+    assert [zone["name"] for zone in zones] == ["node-0", "node-1"]
 
 
 def test_a_refused_pod_is_woken_when_a_node_would_take_it(server: ApiServer, tmp_path: Path):
@@ -175,11 +175,29 @@ def test_a_refused_pod_is_woken_when_a_node_would_take_it(server: ApiServer, tmp
         large = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "6"}}}
         pod = server.create_pod("large", annotations=keys, containers=[large])
         enforcer = extender.enforcer("n1")
-        low = [seat("a", "0", milli=4000), seat("b", "1", milli=4000)]
+        low = [reservation("a", "0", milli=4000), reservation("b", "1", milli=4000)]
         enforcer.report(machine(), *low)
         body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": ["n1"]}).encode()
         assert extender.post("filter", body)["NodeNames"] == []
         enforcer.send(report=whole_report(2, low[:1]))
-        assert server.wait_for(lambda: server.count("patch", "pods") == 1)
+        assert server.wait_for(lambda: server.done("patch", "pods") == 1)
         assert "numakin-woken-at" in server.get("v1", "pods", "large", "default")["metadata"]["annotations"]
         assert extender.post("filter", body)["NodeNames"] == ["n1"]
+
+
+def test_a_container_that_restarts_again_and_again_makes_one_event(watching, server):
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine())
+    until("the Lease is held", lambda: "numakin_extender_leading 1.0" in watching.get("/metrics"))
+    uid = bound(server, "web-1", "n1", group="shop")
+    assert enforcer.next().expect.pod == uid
+    for start in range(3):
+        why = pb.Reason(what="room left", number=f"{90 - start}%", effect="of the CPUs there stay free")
+        record = pb.DecisionRecord(
+            pod=uid, namespace="default", pod_name="web-1", container_name="main", numa_nodes="0", cpus="0-7",
+            event="create", reasons=[why],
+        )  # fmt: skip
+        enforcer.send(report=whole_report(2 + start, [reservation(uid, "0")], decisions=[record]))
+    assert server.wait_for(lambda: server.count("create", "events") + server.count("patch", "events") == 3)
+    assert server.count("create", "events") == 1

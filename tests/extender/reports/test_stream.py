@@ -5,11 +5,11 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from placement.cpuset import CpuSet
-from placement.occupancy import Holding, fingerprint
+from placement.model.cpuset import CpuSet
+from placement.state.occupancy import Allocation, fingerprint
 from proto import bounds, convert
 from proto import report_pb2 as pb
-from tests.extender.running import Extender, machine, seat, until, whole_report
+from tests.extender.running import Extender, machine, reservation, until, whole_report
 
 RESUME = pb.ToEnforcer(welcome=pb.Welcome(resume=True))
 ANEW = pb.ToEnforcer(welcome=pb.Welcome(resume=False))
@@ -19,19 +19,19 @@ def ack(generation: int) -> pb.ToEnforcer:
     return pb.ToEnforcer(ack=pb.Ack(generation=generation))
 
 
-def difference(base, generation, seats, *, holdings=(), new=(), gone=()):
+def difference(base, generation, reservations, *, allocations=(), new=(), gone=()):
     return pb.Report(
         generation=generation,
         base_generation=base,
-        fingerprint=fingerprint(seats, holdings),
-        seats=map(convert.seat_to, new),
-        gone_seats=gone,
+        fingerprint=fingerprint(reservations, allocations),
+        reservations=map(convert.reservation_to, new),
+        gone_reservations=gone,
     )
 
 
 def test_differences_go_on_where_the_whole_report_ended(extender: Extender):
     enforcer = extender.enforcer("n1")
-    a, b = seat("a", "0"), seat("b", "1")
+    a, b = reservation("a", "0"), reservation("b", "1")
     enforcer.report(machine(), a, generation=3)
     enforcer.send(report=difference(3, 4, [a, b], new=[b]))
     assert enforcer.next() == ack(4)
@@ -43,7 +43,7 @@ def test_differences_go_on_where_the_whole_report_ended(extender: Extender):
 
 def test_a_stream_that_breaks_resumes_without_saying_it_all_again(extender: Extender):
     first = extender.enforcer("n1")
-    a, b = seat("a", "0"), seat("b", "1")
+    a, b = reservation("a", "0"), reservation("b", "1")
     first.report(machine(), a, generation=3)
     first.close()
     again = extender.enforcer("n1", acked_generation=3, acked_fingerprint=fingerprint([a], []))
@@ -55,14 +55,14 @@ def test_a_stream_that_breaks_resumes_without_saying_it_all_again(extender: Exte
 @pytest.mark.parametrize(
     "hello",
     [
-        {"acked_generation": 2, "acked_fingerprint": fingerprint([seat("a", "0")], [])},
+        {"acked_generation": 2, "acked_fingerprint": fingerprint([reservation("a", "0")], [])},
         {"acked_generation": 3, "acked_fingerprint": 17},
-        {"session": "session-2", "acked_generation": 3, "acked_fingerprint": fingerprint([seat("a", "0")], [])},
+        {"session": "session-2", "acked_generation": 3, "acked_fingerprint": fingerprint([reservation("a", "0")], [])},
     ],
     ids=["another generation", "another fingerprint", "another session"],
 )
 def test_everything_is_asked_for_when_the_ends_hold_different_things(extender: Extender, hello):
-    extender.enforcer("n1").report(machine(), seat("a", "0"), generation=3)
+    extender.enforcer("n1").report(machine(), reservation("a", "0"), generation=3)
     assert extender.enforcer("n1", **hello).next() == ANEW
 
 
@@ -80,7 +80,7 @@ def test_a_difference_against_an_unknown_generation_asks_for_everything(extender
 def test_a_fingerprint_that_does_not_match_asks_for_everything(extender: Extender):
     enforcer = extender.enforcer("n1")
     enforcer.report(machine(), generation=3)
-    enforcer.send(report=difference(3, 4, [seat("a", "0")]))
+    enforcer.send(report=difference(3, 4, [reservation("a", "0")]))
     assert enforcer.next() == ANEW
     assert 'reports_total{result="fingerprint"} 1.0' in extender.get("/metrics")
 
@@ -89,7 +89,7 @@ def test_a_whole_report_with_another_fingerprint_ends_the_stream(extender: Exten
     enforcer = extender.enforcer("n1")
     assert enforcer.next() == ANEW
     enforcer.send(machine=convert.machine_to(machine()))
-    report = whole_report(1, [seat("a", "0")])
+    report = whole_report(1, [reservation("a", "0")])
     report.fingerprint += 1
     enforcer.send(report=report)
     error = enforcer.failure()
@@ -108,7 +108,7 @@ def test_a_second_stream_of_a_node_replaces_the_first(extender: Extender):
     first = extender.enforcer("n1")
     first.report(machine())
     second = extender.enforcer("n1", session="session-2")
-    second.report(machine(), seat("a", "0"))
+    second.report(machine(), reservation("a", "0"))
     error = first.failure()
     assert error.code() is grpc.StatusCode.ABORTED
     assert error.details() == "another stream of node n1 took over"
@@ -148,12 +148,12 @@ def overlapping() -> pb.Machine:
 
 
 def far_away() -> pb.Report:
-    return whole_report(1, [seat("a", "7")])
+    return whole_report(1, [reservation("a", "7")])
 
 
 def bad_cpus() -> pb.Report:
-    report = whole_report(1, [], [Holding("c", "main", "a", "a", CpuSet.parse("1"))])
-    report.holdings[0].cpus = "1-x"
+    report = whole_report(1, [], [Allocation("c", "main", "a", "a", CpuSet.parse("1"))])
+    report.allocations[0].cpus = "1-x"
     return report
 
 
@@ -196,7 +196,7 @@ def test_a_bad_message_ends_the_stream_with_its_name(extender: Extender, message
 
 
 REFUSED_REPORTS = {
-    "unknown NUMA node": (far_away(), "Report: seat a is on NUMA node 7, which the machine does not have"),
+    "unknown NUMA node": (far_away(), "Report: reservation a is on NUMA node 7, which the machine does not have"),
     "bad CPUs": (bad_cpus(), "Report: '1-x' is not a list of ids: '1-x' is neither an id nor a range"),
     "free memory": (
         whole_report(1, free_memory={9: 1}),
@@ -253,18 +253,18 @@ def decision(pod: str, event: str) -> pb.DecisionRecord:
 
 def test_what_was_decided_before_our_time_is_explained_and_not_counted(extender: Extender):
     enforcer = extender.enforcer("n1")
-    enforcer.report(machine(), seat("a", "0"), earlier=[decision("a", "create")])
+    enforcer.report(machine(), reservation("a", "0"), earlier=[decision("a", "create")])
     found = extender.get("/api/v1/explain?namespace=default&pod=name-a")
     assert (found["scored"], [one["event"] for one in found["happened"]]) == (None, ["create"])
     assert found["happened"][0]["reasons"] == ["no kin here: the emptiest NUMA node"]
-    assert "numakin_predictions_total{" not in extender.get("/metrics")
+    assert "numakin_extender_predictions_total{" not in extender.get("/metrics")
 
 
 def test_what_is_known_already_is_not_doubled_by_being_told_again(extender: Extender):
     first = extender.enforcer("n1")
-    first.report(machine(), seat("a", "0"), decisions=[decision("a", "create"), decision("a", "synchronize")])
+    first.report(machine(), reservation("a", "0"), decisions=[decision("a", "create"), decision("a", "synchronize")])
     first.close()
     again = extender.enforcer("n1", "session-2")
-    again.report(machine(), seat("a", "0"), earlier=[decision("a", "synchronize")])
+    again.report(machine(), reservation("a", "0"), earlier=[decision("a", "synchronize")])
     found = extender.get("/api/v1/explain?namespace=default&pod=name-a")
     assert [one["event"] for one in found["happened"]] == ["create", "synchronize"]

@@ -11,26 +11,34 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.extender import ExtenderGone
-from tests.extender.running import DEADLINE, Extender, machine, recorded, running, seat, until, whole_report
+from tests.extender.running import DEADLINE, Extender, machine, recorded, reservation, running, until, whole_report
 
 
 def test_a_pod_that_has_not_opted_in_gets_equal_scores_and_every_node(extender: Extender):
-    extender.enforcer("n2").report(machine(), seat("kin", "0"))
+    extender.enforcer("n2").report(machine(), reservation("kin", "0"))
     body = recorded("basic-nodecache-true.prioritize")
     assert extender.scores(body) == {"n1": 0, "n2": 0, "n3": 0}
     assert extender.post("filter", body)["NodeNames"] == ["n1", "n2", "n3"]
 
 
 def test_the_kins_node_wins_and_nodes_without_an_enforcer_score_0(extender: Extender):
-    extender.enforcer("n2").report(machine(), seat("kin", "1"))
+    extender.enforcer("n2").report(machine(), reservation("kin", "1"))
     extender.enforcer("n3").report(machine())
     scores = extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
     assert scores["n1"] == 0
     assert scores["n2"] > scores["n3"] > 0
 
 
+def test_a_node_whose_many_numa_nodes_are_short_of_memory_is_scored_like_any_other(extender: Extender):
+    """The pod's CPU fits one NUMA node, its 128 MiB take two."""
+    extender.enforcer("n2").report(machine(numa_nodes=17, memory=100 << 20))
+    extender.enforcer("n3").report(machine(), reservation("kin", "1"))
+    scores = extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
+    assert scores["n3"] > scores["n2"] > 0
+
+
 def test_the_answer_is_the_same_when_whole_node_objects_are_sent(extender: Extender):
-    extender.enforcer("n2").report(machine(), seat("kin", "1"))
+    extender.enforcer("n2").report(machine(), reservation("kin", "1"))
     names = extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
     assert extender.scores(recorded("basic-nodecache-false.prioritize", opted_in=True)) == names
 
@@ -96,7 +104,7 @@ def test_a_body_over_the_bound_is_refused_before_it_is_read(extender: Extender):
 
 def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender: Extender):
     enforcer = extender.enforcer("n2")
-    enforcer.report(machine(), seat("kin", "1"))
+    enforcer.report(machine(), reservation("kin", "1"))
     body = recorded("basic-nodecache-true.prioritize", opted_in=True)
     scores = extender.scores(body)
     uid = json.loads(body)["Pod"]["metadata"]["uid"]
@@ -113,9 +121,9 @@ def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender:
     record = pb.DecisionRecord(
         pod=uid, namespace="default", pod_name="t001", container_name="main", numa_nodes="1", cpus="8-15", mems="1",
         score=0.9, reasons=[pb.Reason(what="its kin are near", number="1.00", effect="NUMA node 1")],
-        outcome=pb.KEPT, promised="1", generation=2, event="create",
+        outcome=pb.KEPT, nominated="1", generation=2, event="create",
     )  # fmt: skip
-    whole = [seat("kin", "1"), seat(uid, "1", milli=100)]
+    whole = [reservation("kin", "1"), reservation(uid, "1", milli=100)]
     enforcer.send(report=whole_report(2, whole, decisions=[record]))
     assert enforcer.next().ack.generation == 2
     found = extender.get("/api/v1/explain?namespace=default&pod=t001")
@@ -129,15 +137,17 @@ def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender:
             "mems": "1",
             "score": 0.9,
             "reasons": ["its kin are near 1.00: NUMA node 1"],
-            "promise": "kept",
-            "promised": "1",
+            "nomination": "kept",
+            "nominated": "1",
             "generation": 2,
         }
     ]
 
 
 def test_groups_and_nodes_are_listed_with_the_locality_reached(extender: Extender):
-    extender.enforcer("n1").report(machine(), seat("a", "0"), seat("b", "0"), seat("c", "1"), seat("x", "0", group=""))
+    extender.enforcer("n1").report(
+        machine(), reservation("a", "0"), reservation("b", "0"), reservation("c", "1"), reservation("x", "0", group="")
+    )
     (group,) = extender.get("/api/v1/groups")["groups"]
     assert group["group"] == "default/shop"
     assert [(one["uid"], one["numa_nodes"]) for one in group["members"]] == [("a", "0"), ("b", "0"), ("c", "1")]
@@ -186,7 +196,7 @@ def test_a_port_in_use_is_named_and_the_program_leaves(tmp_path):
 
 def test_a_silent_node_counts_less_and_then_not_at_all(tmp_path):
     with running(tmp_path, "--report-timeout", "1") as extender:
-        extender.enforcer("n2").report(machine(), seat("kin", "1"))
+        extender.enforcer("n2").report(machine(), reservation("kin", "1"))
         body = recorded("basic-nodecache-true.prioritize", opted_in=True)
         assert extender.scores(body)["n2"] > 0
         until("the silent node scores 0", lambda: extender.scores(body)["n2"] == 0)

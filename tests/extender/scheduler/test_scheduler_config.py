@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from extender.cluster.state import Cluster
+from extender.cluster import Cluster
 from extender.config import Config
 from extender.scheduler.metrics import Metrics
-from extender.scheduler.routes import create_app
+from extender.scheduler.routes import Readiness, create_app
 from extender.serving import KEEPALIVE
 
 DIRECTORY = Path(__file__).parents[3] / "scheduler-config"
@@ -23,7 +23,7 @@ def config(request) -> dict:
 
 
 def test_every_verb_is_served(config):
-    served = {rule.rule for rule in create_app(Cluster(), Metrics(), str, refuse=True).url_map.iter_rules()}
+    served = {rule.rule for rule in create_app(Cluster(), Metrics(), Readiness, refuse=True).url_map.iter_rules()}
     (extender,) = config["extenders"]
     verbs = {value for key, value in extender.items() if key.endswith("Verb")}
     assert {f"/{verb}" for verb in verbs} <= served

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.extender.running import Extender, machine, recorded, running, seat
+from tests.extender.running import Extender, machine, recorded, reservation, running
 
 
 def strict(name: str) -> bytes:
@@ -25,7 +25,9 @@ def refusing(tmp_path):
 def full(extender: Extender, node: str, *victims: str) -> None:
     """Half of each NUMA node is taken, by these pods in turn."""
     low = victims or ("w", "x")
-    extender.enforcer(node).report(machine(), *(seat(uid, str(at % 2), milli=4000) for at, uid in enumerate(low)))
+    extender.enforcer(node).report(
+        machine(), *(reservation(uid, str(at % 2), milli=4000) for at, uid in enumerate(low))
+    )
 
 
 def test_a_full_node_is_refused_with_its_reason_and_the_others_are_kept(refusing: Extender):
@@ -64,8 +66,8 @@ def test_preempt_keeps_the_nodes_where_evicting_frees_a_numa_node(refusing: Exte
     asked = json.loads(body)
     victims = asked["NodeNameToMetaVictims"] or asked["NodeNameToVictims"]
     uids = {
-        node: [pod.get("UID") or pod["metadata"]["uid"] for pod in one.get("Pods") or one["pods"]]
-        for node, one in victims.items()
+        node: [pod.get("UID") or pod["metadata"]["uid"] for pod in victim.get("Pods") or victim["pods"]]
+        for node, victim in victims.items()
     }
     full(refusing, "n1", *uids["n1"])
     full(refusing, "n2", "others", "stay")
@@ -84,7 +86,7 @@ def test_a_pod_with_one_node_left_holds_its_room_there(extender: Extender):
 
 
 def test_kin_on_nodes_that_were_not_offered_are_counted(extender: Extender):
-    extender.enforcer("elsewhere").report(machine(), seat("kin", "0"))
+    extender.enforcer("elsewhere").report(machine(), reservation("kin", "0"))
     extender.enforcer("n1").report(machine())
     extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
     assert "numakin_extender_kin_hidden_total 1.0" in extender.get("/metrics")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.scheduler import wire
-from extender.scheduler.wire import BadRequest, Refusals, Victims
+from extender.scheduler.wire import BadRequest, FilterRefusals, Victims
 from tests.extender.running import GIB, recorded
 
 POD = '{"metadata":{"name":"a","namespace":"b"},"spec":{}}'
@@ -24,7 +24,7 @@ def test_names_are_read_in_their_order():
 
 def test_a_pods_demand_counts_init_containers_sidecars_and_limits():
     pod = wire.arguments(recorded("complex-pod-nodecache-true.filter")).pod
-    assert [(one.name, one.init, one.restartable) for one in pod.containers] == [
+    assert [(container.name, container.init, container.restartable) for container in pod.containers] == [
         ("migrate", True, False),
         ("proxy", True, True),
         ("db", False, False),
@@ -38,7 +38,7 @@ def test_a_pods_demand_counts_init_containers_sidecars_and_limits():
 
 def test_node_objects_come_back_byte_for_byte():
     body = recorded("basic-nodecache-false.filter")
-    answer = wire.filter_answer(wire.arguments(body), Refusals(failed={"n3": "no"}))
+    answer = wire.filter_answer(wire.arguments(body), FilterRefusals(failed={"n3": "no"}))
     asked = json.loads(body)["Nodes"]["items"]
     answered = json.loads(answer)
     assert answered["Nodes"]["items"] == [item for item in asked if item["metadata"]["name"] != "n3"]
@@ -50,7 +50,7 @@ def test_node_objects_come_back_byte_for_byte():
 
 def test_filter_answers_in_names_when_asked_in_names():
     asked = wire.arguments(recorded("basic-nodecache-true.filter"))
-    refusals = Refusals(failed={"n1": "full"}, hopeless={"n2": "too small"})
+    refusals = FilterRefusals(failed={"n1": "full"}, hopeless={"n2": "too small"})
     assert json.loads(wire.filter_answer(asked, refusals)) == {
         "Nodes": None,
         "NodeNames": ["n3"],
@@ -67,7 +67,7 @@ def test_scores_are_written_as_integers():
 @pytest.mark.parametrize("form", ["nodecache-true", "nodecache-false"])
 def test_victims_are_read_by_uid_or_as_whole_pods_and_answered_by_uid(form):
     asked = wire.preempt_arguments(recorded(f"{form}.preempt"))
-    assert {node: len(one.pods) for node, one in asked.victims.items()} == {"n1": 2, "n2": 2, "n3": 2}
+    assert {node: len(victim.pods) for node, victim in asked.victims.items()} == {"n1": 2, "n2": 2, "n3": 2}
     one = json.loads(wire.preempt_answer({"n1": Victims(("u1",), 1)}))
     assert one == {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u1"}], "NumPDBViolations": 1}}}
 

@@ -46,7 +46,7 @@ class Replay:
         if "frames" in recorded:
             frames = [json.loads(line) for line in text.splitlines()]
             wanted = [one["data"] for one in recorded["frames"]]
-            return (answer.status, [_frame(one) for one in frames]), (
+            return (answer.status, [_frame(frame) for frame in frames]), (
                 recorded["status"],
                 [_frame(one) for one in wanted],
             )

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import THROTTLED, Answer, Cut
 from tests.standins.apiserver.recorded import exchanges
+
+WEB = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "image": "example.invalid/web:1"}]}}
 
 
 @pytest.fixture
@@ -37,7 +40,7 @@ def asked(
 
 
 def told(frames: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    return [(one["type"], one["object"]["metadata"].get("name", "")) for one in frames]
+    return [(frame["type"], frame["object"]["metadata"].get("name", "")) for frame in frames]
 
 
 def pods(server: ApiServer, *names: str, **labels: str) -> None:
@@ -157,8 +160,8 @@ def test_a_pods_life_is_told_as_recorded(server):
         allowWatchBookmarks="true",
         timeoutSeconds="1",
     )
-    real = [one["data"] for one in exchanges("02-watch-lifecycle")[0]["response"]["frames"]]
-    shape = [story(one) for one in frames]
+    real = [exchange["data"] for exchange in exchanges("02-watch-lifecycle")[0]["response"]["frames"]]
+    shape = [story(frame) for frame in frames]
     assert shape == [story(one) for one in real][: len(shape)]
     assert shape[-1][0] == "BOOKMARK"
     assert headers["Content-Type"] == "application/json"
@@ -277,3 +280,19 @@ def test_closing_ends_everything(server):
     server.close()
     assert answer.read() == b""
     connection.close()
+
+
+def test_what_is_counted_as_done_is_there_and_what_is_only_asked_may_not_be(server):
+    """Whoever waits for a write to have come reads too early."""
+    asking = threading.Thread(
+        target=asked, args=(server, "/api/v1/namespaces/default/pods", "POST", json.dumps(WEB).encode())
+    )
+    with server.store.changed:
+        asking.start()
+        assert server.wait_for(lambda: server.count("create", "pods") == 1)
+        assert server.done("create", "pods") == 0
+    assert server.wait_for(lambda: server.done("create", "pods") == 1)
+    assert server.get("v1", "pods", "web", "default")["metadata"]["name"] == "web"
+    asking.join()
+    code, _, _ = asked(server, "/api/v1/namespaces/default/pods", "POST", json.dumps(WEB).encode())
+    assert (code, server.count("create", "pods"), server.done("create", "pods")) == (409, 2, 1)

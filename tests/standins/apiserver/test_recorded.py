@@ -52,7 +52,9 @@ def finalized(name: str) -> dict[str, Any]:
 
 
 def definition(case: str) -> dict[str, Any]:
-    return json.loads([one for one in exchanges(case) if one["request"]["method"] == "POST"][-1]["request"]["body"])
+    return json.loads(
+        [exchange for exchange in exchanges(case) if exchange["request"]["method"] == "POST"][-1]["request"]["body"]
+    )
 
 
 WHOLE = (

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.sysfs import read_machine
-from placement.cpuset import CpuSet
-from standins.machines import MACHINES, write_procfs, write_sysfs
+from placement.model.cpuset import CpuSet
+from standins.machines import MACHINES, write_procfs
 from standins.machines.__main__ import main
 from standins.machines.write import mask
+from tests.trees import sysfs
 
 needs_lscpu = pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (util-linux) is not installed")
 
@@ -20,7 +21,7 @@ needs_lscpu = pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (u
 @pytest.mark.parametrize("name", [name for name, one in MACHINES.items() if one.numa])
 def test_lscpu_sees_the_same_numa_nodes(name: str, tmp_path: Path):
     one = MACHINES[name]
-    write_sysfs(one, tmp_path / "sys")
+    (tmp_path / "sys").symlink_to(sysfs(name))
     write_procfs(one, tmp_path / "proc")
     assert _lscpu(tmp_path) == {
         cpu: (node.id, tuple(one.machine.core_of(cpu))) for node in one.machine.numa_nodes for cpu in node.cpus

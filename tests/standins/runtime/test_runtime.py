@@ -22,6 +22,7 @@ class Plugin:
 
     def __init__(self, path, index="10", **answers):
         self.heard = []
+        self.answered = threading.Event()
         self._answers = {"Configure": nri.ConfigureResponse(), "Synchronize": nri.SynchronizeResponse()} | answers
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(str(path))
@@ -37,6 +38,17 @@ class Plugin:
         self._thread.join(DEADLINE_S)
         self._socket.close()
 
+    def update(self, *updates):
+        """UpdateContainers, and the answer is not waited for."""
+        payload = nri.UpdateContainersRequest(update=updates).SerializeToString()
+        body = ttrpc_pb2.Request(service="nri.pkg.api.v1alpha1.Runtime", method="UpdateContainers", payload=payload)
+        self._socket.sendall(framing.write(framing.Message(2, 3, framing.REQUEST, body.SerializeToString())))
+
+    def wait_for_end(self):
+        """Until the runtime closes the connection."""
+        self._thread.join(DEADLINE_S)
+        assert not self._thread.is_alive()
+
     def _run(self, index):
         register = nri.RegisterPluginRequest(plugin_name="test", plugin_idx=index).SerializeToString()
         body = ttrpc_pb2.Request(service="nri.pkg.api.v1alpha1.Runtime", method="RegisterPlugin", payload=register)
@@ -47,6 +59,8 @@ class Plugin:
                 for message in incoming.feed(data):
                     if message.kind == framing.REQUEST:
                         self._answer(message)
+                    elif message.stream > 1:
+                        self.answered.set()
 
     def _answer(self, message):
         request = ttrpc_pb2.Request.FromString(message.payload)
@@ -187,6 +201,25 @@ def test_a_bad_index_is_refused_with_the_connection_left_open_and_nothing_coming
         assert plugin.heard == []
 
 
+@pytest.mark.parametrize("answer", [b"", 2], ids=["no answer in time", "an error status"])
+@pytest.mark.parametrize(("version", "stays"), [("0.6.1", True), ("0.8.0", False)])
+def test_who_fails_to_synchronize_is_forgotten_and_the_oldest_leaves_its_socket_open(path, version, stays, answer):
+    """As measured on containerd 1.7.24 and 2.1.9."""
+    with Runtime(path, nri_version=version, request_timeout_s=0.3) as runtime:
+        container = runtime.run_container(runtime.run_pod("p"), "c")
+        with Plugin(path, Synchronize=answer) as plugin:
+            assert runtime.plugins.wait_for_note("plugin 10-test: ", DEADLINE_S)
+            runtime.run_container(container.pod, "second")
+            assert plugin.heard == ["Configure", "Synchronize"]
+            if stays:
+                plugin.update(update(container.id, "3"))
+                assert plugin.answered.wait(DEADLINE_S)
+                assert place(runtime.containers[container.id]) == ("3", "")
+            else:
+                plugin.wait_for_end()
+        assert runtime.plugins.names == []
+
+
 def test_who_does_not_register_in_time_is_closed(path):
     with Runtime(path, registration_timeout_s=0.2), socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(path))
@@ -250,3 +283,22 @@ def test_pods_and_containers_are_told_as_the_kubelet_makes_them(path):
         cpu, memory = message.linux.resources.cpu, message.linux.resources.memory
         assert (cpu.shares.value, cpu.quota.value, cpu.period.value) == (1536, 200_000, 100_000)
         assert memory.limit.value == 1 << 30
+
+
+def test_of_sandboxes_that_it_found_at_its_start_only_their_containers_ends_are_told(path):
+    """As containerd (#8426)."""
+    with Runtime(path) as runtime:
+        before = runtime.run_pod("before")
+        container = runtime.run_container(before, "c")
+        runtime.stop()
+        runtime.start()
+        with Plugin(path) as plugin:
+            runtime.wait_for_plugin()
+            after = runtime.run_pod("after")
+            plugin.heard.clear()
+            runtime.remove_pod(before)
+            assert plugin.heard == ["StopContainer", "StateChange"], "and RemoveContainer"
+            plugin.heard.clear()
+            runtime.remove_pod(after)
+            assert plugin.heard == ["StateChange"] * 2, "StopPodSandbox, RemovePodSandbox"
+            assert container.id not in runtime.containers

@@ -1,0 +1,218 @@
+"""`numakin-enforcer doctor`: looks at this node and says in plain words what will work and what will not."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from enforcer.bypass.cri_client import CriClient, RuntimeAway
+from enforcer.bypass.follower import POLL_S
+from enforcer.cli.kubelet import managers
+from enforcer.hook.node import read_by
+from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.errors import MachineError
+from enforcer.machine.load import machine_pressure
+from enforcer.observe.attribution.unseen import BY_NAMESPACE, BY_PROCESS
+from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.collectors import unix_sockets, wakeups
+from enforcer.observe.collectors.chain import NO_CGROUP_V2, Sources, choose
+from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
+from enforcer.settings.config import Config, ConfigError
+from placement.model.errors import PlacementError
+
+SIGNS = {"good": "[green]ok  [/]", "note": "[yellow]note[/]", "bad": "[red]bad [/]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """grade: good, note (works, but read this), bad (something will not work)."""
+
+    topic: str
+    grade: str
+    text: str
+
+
+def examine(config: Config) -> Iterator[Finding]:
+    """Every check, each tried for real; a check that breaks is a finding too."""
+    checks: tuple[tuple[str, Callable[[Config], Iterator[Finding]]], ...] = (
+        ("CRI", _cri) if config.mode == "bypass" else ("NRI", _nri),
+        ("NUMA", _numa),
+        ("cgroups", _cgroups),
+        ("pressure", _pressure),
+        ("kubelet", _kubelet),
+        ("devices", _devices),
+        ("traffic", _traffic),
+    )
+    for topic, check in checks:
+        try:
+            yield from check(config)
+        except (OSError, MachineError, PlacementError, ConfigError) as error:
+            yield Finding(topic, "bad", str(error))
+
+
+def doctor(config: Config, *, as_json: bool) -> int:
+    """Prints the findings; 1 when one is bad."""
+    findings = list(examine(config))
+    if as_json:
+        rows = [{"topic": finding.topic, "grade": finding.grade, "text": finding.text} for finding in findings]
+        print(json.dumps(rows, indent=2))
+    else:
+        console = Console()
+        for finding in findings:
+            console.print(f"{SIGNS[finding.grade]} {finding.topic:8} {finding.text}", highlight=False, soft_wrap=True)
+    return 1 if any(finding.grade == "bad" for finding in findings) else 0
+
+
+def _nri(config: Config) -> Iterator[Finding]:
+    path = Path(config.nri_socket)
+    if not path.exists():
+        text = (
+            f"no socket at {path}: switch NRI on in the container runtime, or use --mode bypass; until then pods start"
+        )
+        text += " unpinned"
+        yield Finding("NRI", "bad", text)
+    elif not stat.S_ISSOCK(path.stat().st_mode):
+        yield Finding("NRI", "bad", f"{path} is not a socket")
+    elif not os.access(path, os.R_OK | os.W_OK):
+        yield Finding("NRI", "bad", f"{path} may not be opened by this user: run as root")
+    else:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(2)
+            sock.connect(str(path))
+        yield Finding("NRI", "good", f"the container runtime listens at {path}")
+
+
+def _cri(config: Config) -> Iterator[Finding]:
+    """Bypass mode's runtime: whether it answers, and how soon it tells of a container."""
+    try:
+        with CriClient(config.cri_socket) as runtime:
+            version = runtime.version()
+            runtime.containers()
+    except RuntimeAway as error:
+        yield Finding("CRI", "bad", f"no CRI at {config.cri_socket}: {error}")
+        return
+    yield Finding("CRI", "good", f"{version.name} {version.version} answers at {config.cri_socket}")
+    soon = f"at once where its events are on, else within {POLL_S} s" if version.broadcasts else f"within {POLL_S} s"
+    yield Finding("CRI", "note", f"bypass: containers are pinned after their start, {soon}; NRI would be before it")
+    tree = CgroupTree.discover(Path(config.procfs))
+    folder = tree.folder("/")
+    if folder is not None and os.statvfs(folder).f_flag & os.ST_RDONLY:
+        yield Finding("CRI", "bad", f"{folder} is mounted read-only: no cpuset can be written")
+
+
+def _numa(config: Config) -> Iterator[Finding]:
+    reading = read_by(config)
+    machine = reading.machine
+    yield from (Finding("NUMA", "note", f"in doubt: {doubt}") for doubt in reading.doubts)
+    if isolated := machine.all_cpus - machine.cpus:
+        yield Finding("NUMA", "note", f"CPUs {isolated} are isolated by the kernel: no member is given them")
+    if withheld := machine.all_mems - machine.mems:
+        text = f"NUMA nodes {withheld} hold movable pages alone (GPUs' memory, CXL): no member is bound to them"
+        yield Finding("NUMA", "note", text + "; --memory-tiers allows what is not a GPU's")
+    count = len(machine.cpu_nodes)
+    if count == 1:
+        yield Finding("NUMA", "note", f"one NUMA node with CPUs ({machine.cpus}): there is nothing to gain here")
+        return
+    sizes = sorted({len(numa_node.cpus) for numa_node in machine.numa_nodes if numa_node.cpus})
+    yield Finding("NUMA", "good", f"{count} NUMA nodes with {' or '.join(map(str, sizes))} CPUs each")
+    bare = [
+        str(numa_node.id) for numa_node in machine.numa_nodes if numa_node.cpus and numa_node.id not in machine.mems
+    ]
+    if bare:
+        yield Finding("NUMA", "note", f"NUMA nodes without memory: {', '.join(bare)}; their pods use the nearest")
+
+
+def _cgroups(config: Config) -> Iterator[Finding]:
+    version = CgroupTree.discover(Path(config.procfs)).version()
+    yield Finding("cgroups", "good", f"cpusets are in cgroup v{version}")
+    if version == 1:
+        yield Finding("cgroups", "note", "cgroup v1: a moved container's memory stays where it is")
+
+
+def _pressure(config: Config) -> Iterator[Finding]:
+    if machine_pressure("memory", Path(config.procfs)) is None:
+        text = (
+            "the kernel keeps no pressure stall information (psi=1 at boot): no NUMA node is avoided for its pressure"
+        )
+        yield Finding("pressure", "note", text)
+    else:
+        yield Finding("pressure", "good", "the kernel tells how long memory is waited for")
+
+
+def _kubelet(config: Config) -> Iterator[Finding]:
+    found = managers(Path(config.procfs), config.kubelet_root)
+    if found is None:
+        text = "its state can't be read from here: check that its cpuManagerPolicy is none, or give --kubelet-root"
+        yield Finding("kubelet", "note", text)
+        return
+    if found.cpu == "static":
+        text = "cpuManagerPolicy is static: the kubelet owns every cpuset, and numakin will yield for each"
+        yield Finding("kubelet", "bad", text)
+    else:
+        yield Finding("kubelet", "good", f"cpuManagerPolicy is {found.cpu or 'none'}")
+    if found.memory == "Static":
+        text = "memoryManagerPolicy is Static: the kubelet binds the memory of Guaranteed pods, and numakin will stand"
+        yield Finding("kubelet", "note", f"{text} aside for them")
+
+
+def _devices(config: Config) -> Iterator[Finding]:
+    path = config.podresources_socket
+    if path == "off":
+        yield Finding("devices", "note", "the kubelet is not asked: devices are known by their numbers alone")
+        return
+    lister = Lister(path)
+    try:
+        equipped = len(told_of(lister.pods()).rows)
+    except Absent:
+        text = f"no podresources socket at {path}: devices are known by their numbers alone"
+        yield Finding("devices", "note", text)
+    except Unanswered as error:
+        yield Finding("devices", "note", f"the kubelet does not tell devices: {error}")
+    else:
+        yield Finding("devices", "good", f"the kubelet tells devices at {path}: containers with some: {equipped}")
+    finally:
+        lister.close()
+
+
+def _traffic(_config: Config) -> Iterator[Finding]:
+    sources = Sources.here(tuple)
+    choice = choose(sources)
+    works = choice.collector.name
+    choice.collector.close()
+    grade = "bad" if works == "none" else "good" if not choice.refusals else "note"
+    yield Finding("traffic", grade, f"seen by {works}")
+    for refusal in choice.refusals:
+        yield Finding("traffic", "note", f"not by {refusal.name}: {refusal.reason}")
+    yield from _attributed(sources, works)
+    if sources.cgroup is None:
+        yield Finding("traffic", "note", f"unix sockets and wake-ups are not seen: {NO_CGROUP_V2}")
+        return
+    for what, opened in (("unix sockets", unix_sockets.open_collector), ("wake-ups", wakeups.open_collector)):
+        try:
+            opened().close()
+        except (LoadRefused, OSError) as error:
+            yield Finding("traffic", "note", f"{what} are not seen: {error}")
+        else:
+            yield Finding("traffic", "good", f"{what} are seen")
+
+
+def _attributed(sources: Sources, works: str) -> Iterator[Finding]:
+    """How traffic finds its container where cgroups do not tell."""
+    if not sources.identity.by_namespace or works == "none":
+        return
+    text = "cgroup v1: a pod without a cgroup v2 of its own is known by its address"
+    if works in BY_NAMESPACE:
+        text += " and network namespace"
+    yield Finding("traffic", "note", text)
+    if works in BY_PROCESS and sources.identity.host_namespace:
+        yield Finding("traffic", "note", "cgroup v1: pods in the host's network are known by their processes")
+    else:
+        text = "cgroup v1: pods in the host's network can't be told apart, unless each has a cgroup v2 of its own"
+        yield Finding("traffic", "note", text)

@@ -1,0 +1,88 @@
+"""The kubelet's own resource managers, by what they left on disk: who else would set cpusets here.
+
+The files are in the kubelet's root folder, which holds every pod's secrets too, so that nobody should mount it into
+our container. They are read through /proc/PID/root instead, of the kubelet's process or else of the node's first one:
+for that the process ids of the node and CAP_SYS_PTRACE do, which the enforcer has to tell whose traffic is whose.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT_DIR = "/var/lib/kubelet"
+"""The default of the kubelet's --root-dir, which its configuration file can't set."""
+
+PROGRAMS = frozenset({"kubelet", "kubelite", "k3s", "rke2", "k0s"})
+"""Programs that are a kubelet, or have one in them."""
+
+LONGEST_STATE = 16 << 20
+"""Bytes of a state file that are read: one of the static policy lists every container."""
+
+_ROOT_FLAG = re.compile(r"(?:--kubelet-arg=)?(?:--)?root-dir(?:=(.+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Managers:
+    """The policies of the kubelet's CPU manager and memory manager, empty: no file tells. where: the folder read."""
+
+    cpu: str
+    memory: str
+    where: Path
+
+
+def managers(procfs: Path, root_dir: str = "") -> Managers | None:
+    """None when no state file can be read. root_dir: the kubelet's root folder; empty: as its command line says."""
+    for folder in _folders(procfs, root_dir):
+        cpu, memory = (_policy(folder / f"{manager}_manager_state") for manager in ("cpu", "memory"))
+        if cpu or memory:
+            return Managers(cpu, memory, folder)
+    return None
+
+
+def _folders(procfs: Path, root_dir: str) -> Iterator[Path]:
+    """Where the kubelet's root folder may be seen, the surest first."""
+    for process, words in _kubelets(procfs):
+        yield process / "root" / (root_dir or _told(words) or ROOT_DIR).lstrip("/")
+    at = root_dir or ROOT_DIR
+    yield procfs / "1/root" / at.lstrip("/")
+    yield Path(at)
+
+
+def _kubelets(procfs: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Their processes, with their command lines."""
+    for process in sorted(one for one in procfs.iterdir() if one.name.isdecimal()):
+        try:
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        program = words[0].rpartition("/")[2]
+        if program in PROGRAMS or "kubelet" in words[1:2]:
+            yield process, words
+
+
+def _told(words: list[str]) -> str:
+    for at, word in enumerate(words):
+        flag = _ROOT_FLAG.fullmatch(word)
+        if flag is not None:
+            return flag[1] or next(iter(words[at + 1 :]), "")
+    return ""
+
+
+def _policy(file: Path) -> str:
+    """Empty where there is no file, none that may be read, or none of the kubelet's. It may be in anybody's folder: a
+    pipe there keeps nobody waiting.
+    """
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as opened:
+            regular = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+            state = json.loads(opened.read(LONGEST_STATE)) if regular else None
+    except (OSError, ValueError, RecursionError):
+        return ""
+    policy = state.get("policyName") if isinstance(state, dict) else None
+    return policy if isinstance(policy, str) else ""

@@ -1,0 +1,177 @@
+"""`numakin-enforcer`: the command line."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from enforcer.settings import options
+from enforcer.settings.config import Config, ConfigError
+from enforcer.settings.version import VERSION
+from process import lock, log, supervisor
+from process.files import worded
+
+LAUNCHED = "NRI_PLUGIN_SOCKET"
+"""The environment variable by which a runtime tells a plugin that it launched where its socket is."""
+
+FIRST = {"nri": "hook", "bypass": "bypass"}
+"""By mode, the process that follows the runtime."""
+
+EPILOG = """examples:
+  numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
+  numakin-enforcer run --mode bypass            where the container runtime has no NRI
+  numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
+  numakin-enforcer status                       what is pinned where on this node, and why
+  numakin-enforcer doctor                       what will work on this node, and what will not
+  numakin-enforcer top                          who talks to whom on this node, live
+  numakin-enforcer release                      un-pin everything, before an uninstall
+  numakin-enforcer resume                       pin again after a release
+
+The container runtime can launch the program too: install it as /opt/nri/plugins/10-numakin and put options
+into /etc/nri/conf.d/10-numakin.conf (TOML, the flags' names without the leading dashes).
+Every option of `run` is read from NUMAKIN_* in the environment as well; flags win, then the environment, then the file.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    program = options.Parser(
+        prog="numakin-enforcer",
+        description="Pins the containers of affinity groups to their group's NUMA node (an NRI plugin, one per node).",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    program.add_argument("--version", action="version", version=f"numakin-enforcer {VERSION}")
+    commands = program.add_subparsers(dest="command", metavar="COMMAND")
+    run = commands.add_parser("run", help="run the enforcer (the default)")
+    options.add_to(run)
+    status = commands.add_parser("status", help="ask the running enforcer what is pinned where, and why")
+    status.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
+    status.add_argument("--json", action="store_true", help="for machines")
+    release = commands.add_parser(
+        "release", help="give every pinned container its full cpuset back, before an uninstall"
+    )
+    release.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
+    resume = commands.add_parser("resume", help="pin again after a release")
+    resume.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
+    port = options.Parser(add_help=False)
+    port.add_argument("--metrics", default=Config().metrics_listen, metavar="HOST:PORT", help="the enforcer's port")
+    shown = commands.add_parser("top", help="who talks to whom on this node, live", parents=[port])
+    shown.add_argument("--json", action="store_true", help="once, for machines")
+    record = commands.add_parser("record", help="write what is seen into a file, for `run --replay`", parents=[port])
+    record.add_argument("file", type=Path)
+    record.add_argument("--seconds", type=_seconds, default=0.0, help="stop after so long (default: at Ctrl-C)")
+    doctor = commands.add_parser("doctor", help="check this node: what will work here and what will not")
+    doctor.add_argument("--json", action="store_true", help="for machines")
+    options.add_to(doctor)
+    return program
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: a number of seconds, 0 for no end")
+    return seconds
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help", "--version")):
+        words.insert(0, "run")
+    given = parser().parse_args(words)
+    command = _COMMANDS.get(given.command)
+    if command is not None:
+        return command(given)
+    return _run(words[1:], given)
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from enforcer.cli.doctor import doctor  # noqa: PLC0415
+
+    try:
+        return doctor(options.configured(given), as_json=given.json)
+    except ConfigError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 2
+
+
+def _status(given: argparse.Namespace) -> int:
+    from enforcer.cli import status  # noqa: PLC0415
+
+    return status.status(Path(given.run_dir), as_json=given.json)
+
+
+def _release(given: argparse.Namespace) -> int:
+    from enforcer.cli import status  # noqa: PLC0415
+
+    return status.release(Path(given.run_dir))
+
+
+def _resume(given: argparse.Namespace) -> int:
+    from enforcer.cli import status  # noqa: PLC0415
+
+    return status.resume(Path(given.run_dir))
+
+
+def _top(given: argparse.Namespace) -> int:
+    from enforcer.cli import top  # noqa: PLC0415
+
+    return top.top(given.metrics, as_json=given.json)
+
+
+def _record(given: argparse.Namespace) -> int:
+    from enforcer.cli import top  # noqa: PLC0415
+
+    return top.record(given.metrics, given.file, given.seconds)
+
+
+# Each imports what it needs itself: the supervisor, which runs on every node, carries none of it.
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "status": _status,
+    "release": _release,
+    "resume": _resume,
+    "top": _top,
+    "record": _record,
+    "doctor": _doctor,
+}
+
+
+def _run(words: Sequence[str], given: argparse.Namespace) -> int:
+    try:
+        config = options.configured(given)
+        if config.replay:
+            _check_recording(config.replay)
+    except ConfigError as error:
+        return _left(error, 2)
+    log.set_up(config.log_level, config.log_format)
+    run_dir = Path(config.run_dir)
+    try:
+        held = lock.acquire(run_dir)
+    except lock.AnotherRunsError as error:
+        return _left(error, 1)
+    except OSError as error:
+        why = f"run-dir {run_dir} can't be used: {worded(error)}; name a folder that this user may write by --run-dir"
+        return _left(ConfigError(why), 1)
+    status = supervisor.supervise(FIRST[config.mode], words, run_dir, held, os.environ)
+    return 1 if status == supervisor.LEAVE else status
+
+
+def _check_recording(replay: str) -> None:
+    if not Path(replay).is_file():
+        raise ConfigError(f"replay: {replay} is not a file: name one that `numakin-enforcer record` wrote")
+
+
+def _left(error: Exception, status: int) -> int:
+    """Says why, and leaves; but a runtime that launched us may not start without an answer."""
+    print(f"numakin-enforcer: {error}", file=sys.stderr)
+    if LAUNCHED not in os.environ:
+        return status
+    from enforcer.hook import process  # noqa: PLC0415 - the supervisor carries the hook's modules only then
+
+    return process.refuse(str(error))

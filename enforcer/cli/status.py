@@ -1,0 +1,122 @@
+"""`numakin-enforcer status`, `release` and `resume`: what people ask of the running enforcer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from enforcer.local import control
+from proto import local_pb2 as local
+
+PATIENCE_S = 5.0
+
+SILENT_S = 10.0
+"""An observer that was silent for so long is told of."""
+
+
+class NobodyAnswersError(RuntimeError):
+    """No enforcer runs here, or it does not answer."""
+
+
+def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
+    """The hook's answer; NobodyAnswersError when there is none."""
+    path = run_dir / "hook.sock"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(PATIENCE_S)
+            sock.connect(str(path))
+            sock.sendall(control.framed(local.ToHook(who=local.Who(role=role))))
+            buffer = bytearray()
+            while data := sock.recv(1 << 18):
+                buffer += data
+                for body in control.taken(buffer):
+                    message = local.FromHook.FromString(body)
+                    if message.HasField("status"):
+                        answer: dict[str, Any] = json.loads(message.status.json)
+                        return answer
+    except OSError as error:
+        why = f"{error.strerror or error}; is it running, with this --run-dir?"
+        raise NobodyAnswersError(f"no enforcer answers at {path}: {why}") from error
+    raise NobodyAnswersError(f"the enforcer at {path} closed the connection without an answer")
+
+
+def status(run_dir: Path, *, as_json: bool) -> int:
+    try:
+        answer = ask(run_dir)
+    except NobodyAnswersError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    if as_json:
+        print(json.dumps(answer, indent=2))
+        return 0
+    console = Console()
+    console.print(_table(answer))
+    for line in _why(answer):
+        console.print(line, highlight=False, soft_wrap=True)
+    return 0
+
+
+def release(run_dir: Path) -> int:
+    """Gives every pinned container the whole machine back; 1 when some could not be."""
+    try:
+        answer = ask(run_dir, "release")
+    except NobodyAnswersError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    print(f"released {answer['released']} containers; nothing is pinned until `numakin-enforcer resume`")
+    for container in answer["failed"]:
+        print(f"not released: {container}", file=sys.stderr)
+    if answer["error"]:
+        print(f"numakin-enforcer: the runtime did not carry it out: {answer['error']}", file=sys.stderr)
+    return 1 if answer["failed"] or answer["error"] else 0
+
+
+def resume(run_dir: Path) -> int:
+    """Ends a release."""
+    try:
+        ask(run_dir, "resume")
+    except NobodyAnswersError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    print("resumed: containers are pinned again")
+    return 0
+
+
+def _table(answer: dict[str, Any]) -> Table:
+    registered = "registered with the runtime" if answer["registered"] else "NOT registered with the runtime"
+    if answer["confirmed_seconds_ago"] is not None:
+        registered += f" (confirmed {answer['confirmed_seconds_ago']:.0f} s ago)"
+    if answer["released"]:
+        registered += ", RELEASED: nothing is pinned until `numakin-enforcer resume`"
+    table = Table(title=f"node {answer['node']}: generation {answer['generation']}, {registered}")
+    for column in ("pod", "container", "NUMA nodes", "CPUs", "mems"):
+        table.add_column(column)
+    for one in answer["containers"]:
+        table.add_row(one["pod"], one["container"], one["numa_nodes"], one["cpus"] or "open", one["mems"] or "open")
+    return table
+
+
+def _observer(told: dict[str, Any]) -> list[str]:
+    seconds_ago = told.get("seconds_ago")
+    if seconds_ago is None:
+        return ["the observer has given no sign of life yet: nothing is learned or reported"]
+    if seconds_ago > SILENT_S:
+        return [f"the observer gave its last sign of life {seconds_ago:.0f} s ago: nothing is learned or reported"]
+    return [f"the observer is degraded: {told['degraded']}"] if told["degraded"] else []
+
+
+def _why(answer: dict[str, Any]) -> list[str]:
+    machine = answer.get("machine", {})
+    about = [f"a fact about the machine is in doubt: {one}" for one in machine.get("doubts", ())]
+    if machine.get("isolated_cpus"):
+        about.append(f"isolated CPUs, given to no member: {machine['isolated_cpus']}")
+    if machine.get("withheld_mems"):
+        about.append(f"NUMA nodes whose memory no member is bound to: {machine['withheld_mems']}")
+    about += _observer(answer.get("observer", {}))
+    return about + [f"{one['pod']} {one['container']}: {'; '.join(one['reasons'])}" for one in answer["containers"]]

@@ -1,0 +1,139 @@
+"""`numakin-enforcer top` and `record`: what the running enforcer sees of its node's traffic."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+WIDE = 200
+"""Columns where no terminal says how many there are: names are not broken for whoever greps."""
+
+_ADDRESS = re.compile(r"[^\s/]+:\d{1,5}")
+
+EVERY_S = 2.0
+"""Seconds between two looks."""
+
+
+class NoAnswerError(RuntimeError):
+    """No enforcer's port answers there."""
+
+
+def get(address: str, path: str) -> Any:
+    """What the enforcer's port answers; NoAnswerError when it does not."""
+    if not _ADDRESS.fullmatch(address):
+        raise NoAnswerError(f"--metrics must be HOST:PORT, not {address!r}")
+    try:
+        with closing(http.client.HTTPConnection(address, timeout=5)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            text = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        why = f"{error}; is it running, with this --metrics-listen?"
+        raise NoAnswerError(f"no enforcer answers at {address}: {why}") from error
+    if answer.status != http.HTTPStatus.OK:
+        raise NoAnswerError(f"{address}{path}: {answer.status} {text.decode(errors='replace').strip()}")
+    return json.loads(text)
+
+
+def top(address: str, *, as_json: bool) -> int:
+    """A table that follows the traffic until Ctrl-C; one answer as JSON, or one table where nobody looks."""
+    try:
+        if as_json:
+            print(json.dumps(get(address, "/api/v1/traffic"), indent=2))
+            return 0
+        console = Console()
+        if not console.is_terminal:
+            console.width = WIDE
+            console.print(_table(get(address, "/api/v1/traffic"), 40))
+            return 0
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(_table(get(address, "/api/v1/traffic"), console.height - 8), refresh=True)
+                time.sleep(EVERY_S)
+    except NoAnswerError as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def record(address: str, file: Path, seconds: float) -> int:
+    """Appends each window as a line of JSON until the seconds are over, or until Ctrl-C when they are 0."""
+    tape, until = Tape(address), time.monotonic() + seconds if seconds else float("inf")
+    try:
+        with file.open("a") as out:
+            while time.monotonic() < until:
+                for line in tape.news():
+                    out.write(line + "\n")
+                    out.flush()
+                time.sleep(min(EVERY_S, max(0.0, until - time.monotonic())))
+    except (NoAnswerError, OSError) as error:
+        print(f"numakin-enforcer: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    print(f"{file}: {tape.windows} windows recorded; replay it with `numakin-enforcer run --replay {file}`")
+    return 0
+
+
+class Tape:
+    """Windows as they come. The observer may be away between two of them, and another one go on: that is said."""
+
+    def __init__(self, address: str) -> None:
+        self.windows = self.last = 0
+        """How many were recorded in all, and the latest one's number."""
+        self._address = address
+        self._session, self._away = "", False
+
+    def news(self) -> list[str]:
+        """The lines since the last time. NoAnswerError when nobody has answered yet at all."""
+        try:
+            answer = self._asked()
+        except NoAnswerError as error:
+            if not self._session:
+                raise
+            if not self._away:
+                print(f"numakin-enforcer: {error}; waiting for it", file=sys.stderr)
+            self._away = True
+            return []
+        self._away = False
+        lines = [str(one["line"]) for one in answer["windows"]]
+        self.last = answer["windows"][-1]["number"] if lines else self.last
+        self.windows += len(lines)
+        return lines
+
+    def _asked(self) -> Any:
+        answer = get(self._address, f"/api/v1/windows?since={self.last}")
+        if answer["session"] == self._session:
+            return answer
+        if self._session:
+            print("numakin-enforcer: the observer was started again; its windows follow", file=sys.stderr)
+        # Its numbers begin anew: what was asked for may be more than there is.
+        self._session, self.last = answer["session"], 0
+        return get(self._address, "/api/v1/windows?since=0")
+
+
+def _table(answer: dict[str, Any], rows: int) -> Table:
+    left = f"{answer['unattributed_bytes']} bytes unattributed, {answer['lost_bytes']} lost"
+    unseen = [f"{one['containers']} containers can't be told apart: {one['reason']}" for one in answer["unseen"]]
+    title = f"traffic by {answer['collector']}: {answer['edges_in_all']} edges, {left}"
+    passing = [f"{one} passes on what it receives: who talks through it is not seen" for one in answer["relays"]]
+    table = Table(title=title, caption="; ".join(unseen + passing) or None)
+    for name in ("from", "to", "kind"):
+        table.add_column(name)
+    for name in ("bytes/s", "messages/s", "weight"):
+        table.add_column(name, justify="right")
+    for edge in answer["edges"][: max(1, rows)]:
+        rates = (f"{edge[key]:,.1f}" for key in ("bytes_per_s", "messages_per_s", "weight"))
+        table.add_row(edge["source"], edge["target"], edge["kind"], *rates)
+    return table

@@ -1,0 +1,190 @@
+"""What was decided, for the log, for reports and for people: worded only after the runtime has its answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from enforcer.hook.facts.pods import Claim
+from placement.decide.decide import Decision, Reason
+from placement.model.cpuset import NumaSet
+from placement.optin.parsing import Problems, bad_values, problems
+from process.log import Log
+from proto import convert
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+
+log = Log("hook.agent")
+
+MOST_RECORDS = 1024
+"""Decisions kept for the next report; the oldest go first when nobody reads them."""
+
+
+class DecisionRecords:
+    """`counts` of each outcome are current; `take` and `latest` word what is still unsaid first."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._unsaid: list[Callable[[], object]] = []
+        self._records: list[pb.DecisionRecord] = []
+        self._latest: dict[str, pb.DecisionRecord] = {}
+        self._complaints: dict[str, Problems] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether `take` has something."""
+        return bool(self._unsaid or self._records)
+
+    def word(self) -> None:
+        """What is still unsaid, into the log and the records; called once the runtime has its answer."""
+        unsaid, self._unsaid = self._unsaid, []
+        for say in unsaid:
+            say()
+
+    def take(self) -> list[pb.DecisionRecord]:
+        """What was decided since the last call."""
+        self.word()
+        taken, self._records = self._records, []
+        return taken
+
+    def latest(self) -> dict[str, pb.DecisionRecord]:
+        """The last decision on each container that was not forgotten, by its id."""
+        self.word()
+        return dict(self._latest)
+
+    def forget(self, container: str) -> None:
+        self._unsaid.append(lambda: self._latest.pop(container, None))
+
+    def decided(
+        self,
+        pod: nri.PodSandbox,
+        container: nri.Container,
+        decision: Decision,
+        nominated: NumaSet,
+        *,
+        event: str,
+        at: int,
+    ) -> None:
+        """at: the generation of the occupancy that the decision led to."""
+        outcome = pb.UNPROMISED if not nominated else pb.KEPT if decision.numa_nodes == nominated else pb.DECLINED
+        self.counts["pinned" if decision.cpus else "left open"] += 1
+        self.counts[pb.Outcome.Name(outcome).lower()] += 1
+
+        self._unsaid.append(
+            lambda: self._say_placed(pod, container, decision, event=event, at=at, nominated=nominated, outcome=outcome)
+        )
+
+    def moved(self, one: local.LocalContainer, decision: Decision, source: NumaSet, gain: float, *, at: int) -> None:
+        """source: where it was. gain: share of the node's traffic that its step brings home."""
+        pod = nri.PodSandbox(uid=one.pod, namespace=one.namespace, name=one.pod_name)
+        why = Reason("moved", f"{gain:.1%}", f"of the traffic here comes home, from NUMA node {source}")
+        told = replace(decision, reasons=(why, *decision.reasons))
+        self.counts["moved"] += 1
+        container = nri.Container(id=one.id, name=one.name)
+        self._unsaid.append(lambda: self._say_placed(pod, container, told, event="move", at=at))
+
+    def not_moved(self, why: Reason) -> None:
+        self.counts["move declined"] += 1
+        self._unsaid.append(lambda: log.info("a move was declined", why=why))
+
+    def yielded(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
+        self.counts["yielded"] += 1
+        fields = {**names(pod, container), "claimed_cpus": claim.cpus, "claimed_mems": claim.mems}
+        self._unsaid.append(lambda: log.warning("yielded", **fields))
+        cpuset = f"cpus {claim.cpus or '-'}, mems {claim.mems or '-'}"
+        record = _record(pod, container, "yielded")
+        record.reasons.append(
+            convert.reason_to(Reason("another owner", "", f"the cpuset ({cpuset}) is somebody else's"))
+        )
+        self._later(record)
+
+    def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> None:
+        """A cpuset that the kernel did not take."""
+        self.counts["refused"] += 1
+        fields = {**names(pod, container), "why": why}
+        self._unsaid.append(lambda: log.warning("cpuset refused; the container is left alone", **fields))
+        record = _record(pod, container, "refused")
+        record.reasons.append(convert.reason_to(Reason("left alone", "", why)))
+        self._later(record)
+
+    def late(self, nomination: pb.Expect, home: NumaSet) -> None:
+        """A nomination that came after its pod's container."""
+        self.counts["late"] += 1
+        self._later(
+            pb.DecisionRecord(
+                pod=nomination.pod,
+                namespace=nomination.namespace,
+                pod_name=nomination.name,
+                numa_nodes=str(home),
+                nominated=nomination.numa_nodes,
+                outcome=pb.LATE,
+                event="nomination",
+            )
+        )
+
+    def check(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """The annotations, once nobody waits: all of them for the pod's first container, then what concerns each."""
+        self._unsaid.append(lambda: self._complain(pod, container.name))
+
+    def _complain(self, pod: nri.PodSandbox, container: str) -> None:
+        said = self._complaints.get(pod.uid)
+        if said is None:
+            found = problems(pod.namespace, pod.annotations, (container,))
+        else:
+            bad = bad_values(pod.namespace, pod.annotations, container)
+            found = Problems(tuple(one for one in bad if one not in said.named))
+        self._complaints[pod.uid] = Problems((*said.named, *found.named) if said else found.named)
+        if len(self._complaints) > MOST_RECORDS:
+            del self._complaints[next(iter(self._complaints))]
+        if found:
+            self.counts["bad annotation"] += found.count
+            log.warning("annotations not taken", pod=f"{pod.namespace}/{pod.name}", problems="; ".join(found.lines))
+
+    def _say_placed(
+        self,
+        pod: nri.PodSandbox,
+        container: nri.Container,
+        decision: Decision,
+        *,
+        event: str,
+        at: int,
+        nominated: NumaSet = NumaSet(),
+        outcome: pb.Outcome = pb.UNPROMISED,
+    ) -> None:
+        done = "moved" if event == "move" else "pinned" if decision.cpus else "left open"
+        told = {"numa_nodes": decision.numa_nodes, "cpus": decision.cpus, "mems": decision.mems}
+        log.info(f"container {done}", **names(pod, container), **told, why=decision.sentence)
+        record = _record(pod, container, event)
+        record.numa_nodes, record.cpus, record.mems = map(str, told.values())
+        record.score, record.generation = decision.score, at
+        record.outcome, record.nominated = outcome, str(nominated)
+        record.reasons.extend(map(convert.reason_to, decision.reasons))
+        self._keep(record)
+
+    def _later(self, record: pb.DecisionRecord) -> None:
+        """In its turn, after what is still unsaid."""
+        self._unsaid.append(lambda: self._keep(record))
+
+    def _keep(self, record: pb.DecisionRecord) -> None:
+        self._records.append(record)
+        if record.container:
+            self._latest[record.container] = record
+        del self._records[:-MOST_RECORDS]
+
+
+def names(pod: nri.PodSandbox, container: nri.Container) -> dict[str, object]:
+    """How the log names a container."""
+    return {"pod": f"{pod.namespace}/{pod.name}", "container": container.name, "id": container.id[:12]}
+
+
+def _record(pod: nri.PodSandbox, container: nri.Container, event: str) -> pb.DecisionRecord:
+    return pb.DecisionRecord(
+        pod=pod.uid,
+        namespace=pod.namespace,
+        pod_name=pod.name,
+        container=container.id,
+        container_name=container.name,
+        event=event,
+    )

@@ -1,0 +1,187 @@
+"""What each member's container asks for now, and its whole pod.
+
+What the runtime tells is of now: the kubelet sets CPU shares and memory limits at creation and at each in-place resize.
+What the extender tells is exact, and of memory requests and workloads nobody else knows, but it is as old as the
+nomination or the watch that brought it: where the two differ, the runtime's counts. Of a pod that the extender has not
+told of, only what its containers and its sandbox show is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from enforcer.hook.facts import pods
+from enforcer.hook.facts.nominations import Nominations
+from placement.decide.request import Request
+from placement.model.demand import UNKNOWN_LIMIT, Demand, larger, resized
+from placement.optin import parsing
+from placement.state.allocations import Reservation
+from placement.state.occupancy import Occupancy
+from proto import nri_pb2 as nri
+
+Limited = Callable[[str, str], bool | None]
+"""From a container's cgroup path and its pod's uid to whether every container of the pod has a memory limit; None:
+not known.
+"""
+
+
+class _Shown(NamedTuple):
+    """A container's settings, and what they let us guess."""
+
+    estimate: Demand
+    shares: int | None
+    memory_limit: int | None
+
+
+@dataclass(slots=True)
+class _Member:
+    """One pod, as its runtime shows it. whole: as it was when the sandbox was made, None: not told.
+
+    first, now: by container name, at its creation (or when first met) and now. live: names by container id.
+    """
+
+    sandbox: str
+    whole: Demand | None
+    cgroups_path: str = ""
+    first: dict[str, Demand] = field(default_factory=dict)
+    now: dict[str, _Shown] = field(default_factory=dict)
+    live: dict[str, str] = field(default_factory=dict)
+
+
+class Demands:
+    """By pod uid, of members alone; forgotten when the pod is."""
+
+    def __init__(self, nominations: Nominations, limited: Limited) -> None:
+        self._nominations, self._limited = nominations, limited
+        self._members: dict[str, _Member] = {}
+
+    def request(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
+        """What to place, None when the container has not opted in. The container is as it is now."""
+        opt_in = parsing.parse(pod.namespace, pod.annotations, container.name)
+        if opt_in is None:
+            return None
+        member = self._met(pod, container)
+        demand, whole = self._asked(pod.uid, member, container.name)
+        return Request(
+            pod=pod.uid,
+            container=container.id,
+            name=container.name,
+            opt_in=self._nominations.opt_in(pod.uid, container.name, opt_in),
+            demand=demand,
+            pod_demand=whole,
+            workload=self._nominations.workload(pod.uid) or pods.workload(pod),
+        )
+
+    def renewed(
+        self, pod: str, requests: Mapping[str, Request], occupancy: Occupancy
+    ) -> tuple[dict[str, Request], dict[str, Reservation]]:
+        """The requests of the pod's containers, by id, and its reservations, as far as they have changed."""
+        member = self._members.get(pod)
+        after: dict[str, Request] = {}
+        reservations: dict[str, Reservation] = {}
+        for container in member.live if member else ():
+            before = requests.get(container)
+            if before is None or member is None:
+                continue
+            now = self._renewed(before, member)
+            after |= {container: now} if now != before else {}
+            reservation = occupancy.reservations.get(now.reservation_key)
+            fresh = reservation and replace(
+                reservation, demand=now.reservation_demand, workload=now.workload, size=now.opt_in.size
+            )
+            if fresh is not None and fresh != reservation:
+                reservations[fresh.key] = fresh
+        return after, reservations
+
+    def stopped(self, pod: str, container: str) -> None:
+        member = self._members.get(pod)
+        if member is not None:
+            member.live.pop(container, None)
+
+    def forget(self, pod: str) -> None:
+        self._members.pop(pod, None)
+
+    def clear(self) -> None:
+        """Everything is told anew."""
+        self._members.clear()
+
+    def _met(self, pod: nri.PodSandbox, container: nri.Container) -> _Member:
+        member = self._members.get(pod.uid)
+        if member is None or member.sandbox != pod.id:
+            told = pod.linux.HasField("pod_resources")
+            member = _Member(pod.id, pods.demand_of(pod.linux.pod_resources) if told else None)
+            self._members[pod.uid] = member
+        shown = _shown(container.linux.resources)
+        member.cgroups_path = container.linux.cgroups_path
+        member.first.setdefault(container.name, shown.estimate)
+        member.now[container.name] = shown
+        member.live[container.id] = container.name
+        return member
+
+    def _renewed(self, request: Request, member: _Member) -> Request:
+        demand, whole = self._asked(request.pod, member, request.name)
+        return replace(
+            request,
+            opt_in=self._nominations.opt_in(request.pod, request.name, request.opt_in),
+            demand=demand,
+            pod_demand=whole,
+            workload=self._nominations.workload(request.pod) or request.workload,
+        )
+
+    def _asked(self, pod: str, member: _Member, name: str) -> tuple[Demand, Demand]:
+        """The container's demand and its whole pod's."""
+        told, changed = self._nominations.demands(pod), {}
+        for one in member.live.values():
+            exact, shown = told.get(one), member.now[one]
+            if exact is not None:
+                now = resized(exact, shares=shown.shares, memory_limit=shown.memory_limit)
+                if now is not exact:
+                    changed[one] = now
+        demand = changed.get(name) or told.get(name) or member.now[name].estimate
+        return demand, self._nominations.pod_demand(pod, changed) or self._shown(pod, member)
+
+    def _shown(self, pod: str, member: _Member) -> Demand:
+        """Without the extender's word. The sandbox tells the sums of those requests and limits that are set, as they
+        were at its creation: what came since is added. Containers that were not met yet may have no limit, and then
+        the pod has none.
+        """
+        first, *others = (member.now[name].estimate for name in dict.fromkeys(member.live.values()))
+        total = sum(others, first)
+        if member.whole is not None:
+            total = larger(total, self._grown(member, member.whole, total))
+        if total.memory_limit is None:
+            return total
+        limited = self._limited(member.cgroups_path, pod)
+        if limited:
+            return total
+        unknown = UNKNOWN_LIMIT if limited is None else frozenset()
+        return replace(total, memory_limit=None, estimated=total.estimated | unknown)
+
+    @staticmethod
+    def _grown(member: _Member, whole: Demand, total: Demand) -> Demand:
+        cpu, memory = whole.cpu_milli, whole.memory
+        for name, first in member.first.items():
+            now = member.now[name].estimate
+            cpu, memory = cpu + now.cpu_milli - first.cpu_milli, memory + now.memory - first.memory
+        limit = None if total.memory_limit is None else max(0, memory)
+        return replace(whole, cpu_milli=max(0, cpu), memory=max(0, memory), memory_limit=limit)
+
+
+def _shown(resources: nri.LinuxResources) -> _Shown:
+    cpu, memory = resources.cpu, resources.memory
+    return _Shown(
+        pods.demand_of(resources),
+        cpu.shares.value if cpu.HasField("shares") else None,
+        memory.limit.value if memory.HasField("limit") else None,
+    )
+
+
+def foreign_resized(occupancy: Occupancy, container: nri.Container) -> Occupancy:
+    """With the CPU that a container of its own reservation, of no member, asks for now."""
+    reservation = occupancy.reservations.get(container.id)
+    now = pods.demand_of(container.linux.resources).cpu_milli
+    if reservation is None or reservation.demand.cpu_milli == now:
+        return occupancy
+    return occupancy.with_reservation(replace(reservation, demand=replace(reservation.demand, cpu_milli=now)))

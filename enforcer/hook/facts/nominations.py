@@ -1,0 +1,119 @@
+"""What the extender said to expect: a bounded table by pod uid."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from placement.decide.decide import Kin
+from placement.model.demand import Demand, of_pod
+from placement.optin.parsing import OptIn
+from proto import convert
+from proto import report_pb2 as pb
+
+MOST = 4096
+"""The most nominations kept: several times what a node can hold of pods (the kubelet's default is 110); the oldest go
+first.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A nomination as it is asked for while a container waits. containers, demands: by container name. summed: whether
+    the pod asks for what its containers do together.
+    """
+
+    expect: pb.Expect
+    containers: Mapping[str, pb.ContainerDemand]
+    demands: Mapping[str, Demand]
+    whole: Demand | None
+    summed: bool
+
+
+NO_DEMANDS: Mapping[str, Demand] = {}
+
+
+class Nominations:
+    """Nominations by pod uid; a newer one for the same pod takes the older one's place."""
+
+    def __init__(self) -> None:
+        self._by_pod: OrderedDict[str, _Told] = OrderedDict()
+
+    def add(self, expect: pb.Expect) -> bool:
+        """True for the first of its pod. One that names no NUMA nodes only brings the facts up to date."""
+        before = self._by_pod.get(expect.pod)
+        if before is not None and not expect.numa_nodes:
+            expect = _renewed(before.expect, expect)
+        self._by_pod[expect.pod] = _read(expect)
+        self._by_pod.move_to_end(expect.pod)
+        while len(self._by_pod) > MOST:
+            self._by_pod.popitem(last=False)
+        return before is None
+
+    def forget(self, pod: str) -> None:
+        self._by_pod.pop(pod, None)
+
+    def __len__(self) -> int:
+        return len(self._by_pod)
+
+    def get(self, pod: str) -> pb.Expect | None:
+        told = self._by_pod.get(pod)
+        return told.expect if told is not None else None
+
+    def kin(self, pod: str) -> Kin | None:
+        """The kin that the nomination was made with; None when nothing was nominated."""
+        expect = self.get(pod)
+        if expect is None or not (expect.numa_nodes or expect.kin or expect.planned):
+            return None
+        return convert.kin_from(expect)
+
+    def demands(self, pod: str) -> Mapping[str, Demand]:
+        """The containers' true requests by name, where the extender told them."""
+        told = self._by_pod.get(pod)
+        return told.demands if told is not None else NO_DEMANDS
+
+    def opt_in(self, pod: str, container: str, own: OptIn) -> OptIn:
+        """What the container asks for, with what its group's object says. own: by its annotations alone."""
+        told = self._by_pod.get(pod)
+        said = told.containers.get(container) if told is not None else None
+        return convert.opt_in_from(said, own) if said is not None and (said.policy or said.size) else own
+
+    def workload(self, pod: str) -> str:
+        """NAMESPACE/KIND/NAME of what owns the pod; empty when not told."""
+        expect = self.get(pod)
+        return expect.workload if expect is not None else ""
+
+    def pod_demand(self, pod: str, now: Mapping[str, Demand]) -> Demand | None:
+        """now: by name the containers that ask for something else now than what was told. A pod that asks for something
+        else than its containers do (pod-level resources) asks for that whatever they do.
+        """
+        told = self._by_pod.get(pod)
+        if told is None or told.whole is None:
+            return None
+        return _summed(told.containers, {**told.demands, **now}) if now and told.summed else told.whole
+
+
+def _read(expect: pb.Expect) -> _Told:
+    containers = {container.name: container for container in expect.containers}
+    demands = {name: convert.demand_from(container.demand) for name, container in containers.items()}
+    whole = convert.demand_from(expect.pod_demand) if expect.HasField("pod_demand") else None
+    return _Told(expect, containers, demands, whole, summed=_summed(containers, demands) == whole)
+
+
+def _renewed(before: pb.Expect, facts: pb.Expect) -> pb.Expect:
+    """What was nominated before, with newer facts; with newer kin where these are told."""
+    after = pb.Expect()
+    after.CopyFrom(facts)
+    after.numa_nodes, after.generation = before.numa_nodes, before.generation
+    if not facts.kin and not facts.planned:
+        after.kin.MergeFrom(before.kin)
+        after.kin_elsewhere, after.room_milli, after.planned = before.kin_elsewhere, before.room_milli, before.planned
+    return after
+
+
+def _summed(containers: Mapping[str, pb.ContainerDemand], demands: Mapping[str, Demand]) -> Demand:
+    return of_pod(
+        [demands[name] for name, container in containers.items() if not container.init],
+        [(demands[name], container.restartable) for name, container in containers.items() if container.init],
+    )

@@ -1,0 +1,86 @@
+"""Which pods are there, and by which sandboxes: so that the room of one that has gone is free again.
+
+A pod may have two sandboxes: when its pause process dies, the kubelet makes a second one with the same pod uid, and
+removes the first minutes later. And a sandbox may end without a word: containerd tells plugins nothing of those that it
+recovered at its own start. Then the pod's cgroup is gone, or the API server says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+from proto import nri_pb2 as nri
+
+PodCgroup = Callable[[str, str], bool]
+"""Whether the pod's own cgroup is there, by the path of a container in it and the pod's uid; False also where there
+never is one.
+"""
+
+
+@dataclass(slots=True)
+class _Pod:
+    """path: of a container's cgroup. seen: whether the pod's own cgroup was there. deleted: by the API server."""
+
+    sandboxes: dict[str, nri.PodSandbox] = field(default_factory=dict)
+    path: str = ""
+    seen: bool = False
+    deleted: bool = False
+
+
+class Sandboxes:
+    """By pod uid, those that the runtime told of and that have not ended."""
+
+    def __init__(self, cgroup: PodCgroup) -> None:
+        self._cgroup = cgroup
+        self._pods: dict[str, _Pod] = {}
+
+    def listed(self, sandboxes: Collection[nri.PodSandbox]) -> None:
+        """All that there are."""
+        before, self._pods = self._pods, {}
+        for sandbox in sandboxes:
+            known = before.get(sandbox.uid, _Pod())
+            pod = self._pods.setdefault(sandbox.uid, _Pod({}, known.path, known.seen, known.deleted))
+            pod.sandboxes[sandbox.id] = sandbox
+
+    def appeared(self, sandbox: nri.PodSandbox, cgroups_path: str = "") -> None:
+        """cgroups_path: of a container in it."""
+        pod = self._pods.setdefault(sandbox.uid, _Pod())
+        pod.sandboxes[sandbox.id] = sandbox
+        pod.path = cgroups_path or pod.path
+
+    def ended(self, sandbox: nri.PodSandbox) -> bool:
+        """Whether no other one of its pod is left."""
+        pod = self._pods.get(sandbox.uid)
+        if pod is None:
+            return True
+        pod.sandboxes.pop(sandbox.id, None)
+        if not pod.sandboxes:
+            del self._pods[sandbox.uid]
+        return not pod.sandboxes
+
+    def deleted(self, uid: str) -> None:
+        """The API server has no such pod any more; its containers may still be ending."""
+        if uid in self._pods:
+            self._pods[uid].deleted = True
+
+    def alive(self, uid: str) -> None:
+        """The API server has it after all."""
+        if uid in self._pods:
+            self._pods[uid].deleted = False
+
+    def look(self) -> None:
+        """Notes whose cgroup is there: only what was there can be missing."""
+        for uid, pod in self._pods.items():
+            if not pod.seen and pod.path:
+                pod.seen = self._cgroup(pod.path, uid)
+
+    def gone(self, idle: Iterable[str]) -> list[nri.PodSandbox]:
+        """A sandbox of each pod that is no more. idle: uids of those without a live container."""
+        found = []
+        for uid in idle:
+            pod = self._pods.get(uid)
+            if pod is not None and (pod.deleted or (pod.seen and not self._cgroup(pod.path, uid))):
+                found.append(next(iter(pod.sandboxes.values())))
+                del self._pods[uid]
+        return found

@@ -1,0 +1,127 @@
+"""The node as the agent is given it: its hardware and live facts, from where the configuration says. Standard library
+only.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from enforcer.hook.agent import NodeFacts
+from enforcer.hook.live import LiveReader
+from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.devices import numa_node_of
+from enforcer.machine.errors import MachineError
+from enforcer.machine.sysfs import MachineReading, read
+from enforcer.settings.config import Config, ConfigError
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.rules import Rules
+from placement.model.topology import Machine
+from process.log import Log
+
+logger = Log("hook.node")
+
+
+def read_node(config: Config) -> NodeFacts:
+    """MachineError, PlacementError, ConfigError or OSError, each saying why, when it can't be worked on."""
+    sysfs, procfs = Path(config.sysfs), Path(config.procfs)
+    for option, folder, below in (("sysfs", sysfs, "devices/system/cpu"), ("procfs", procfs, "mounts")):
+        if not (folder / below).exists():
+            raise ConfigError(f"{option}: {folder} has no {below}: name the folder where it is mounted by --{option}")
+    reading = read_by(config)
+    machine = reading.machine
+    for doubt in reading.doubts:
+        logger.warning("a fact about the machine is in doubt", what=doubt)
+    reserved, rules = _reserved(config, machine), _rules(config)
+    rules.check(machine, reserved)
+    if rules.everyone:
+        logger.warning("shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too")
+    live = LiveReader(machine, sysfs, procfs)
+    return NodeFacts(
+        machine=machine,
+        reserved=reserved,
+        cpuset_now=_cpuset_reader(procfs),
+        limited=_limit_reader(procfs),
+        pod_cgroup=_pod_looker(procfs),
+        free_memory=live.free_memory,
+        load=live.load,
+        device_node=partial(numa_node_of, sysfs, proc_root=procfs),
+        rules=rules,
+        doubts=reading.doubts,
+    )
+
+
+def read_by(config: Config) -> MachineReading:
+    """The machine as this configuration has it; errors as `read_node`."""
+    tiers = NumaSet.parse(config.memory_tiers)
+    reading = read(Path(config.sysfs), node_name(config), Path(config.procfs), tiers)
+    nodes = reading.machine.numa_nodes
+    memory_alone = NumaSet.of(node.id for node in nodes if node.memory and not node.all_cpus)
+    if not tiers <= memory_alone:
+        strange, known = tiers - memory_alone, memory_alone or "none"
+        raise ConfigError(f"memory-tiers: NUMA node {strange} is not of memory alone; of that kind: {known}")
+    return reading
+
+
+def node_name(config: Config) -> str:
+    return config.node_name or socket.gethostname().lower()
+
+
+def _rules(config: Config) -> Rules:
+    return Rules(
+        prefer_closest_numa_nodes=config.prefer_closest_numa_nodes == "on",
+        max_allowable_numa_nodes=int(config.max_allowable_numa_nodes),
+        everyone=config.shared_pool == "all",
+    )
+
+
+def _reserved(config: Config, machine: Machine) -> CpuSet:
+    """Isolated CPUs may be named: no member is given them anyway."""
+    reserved, online = CpuSet.parse(config.reserved_cpus), machine.all_cpus
+    if not reserved <= online:
+        raise ConfigError(f"reserved-cpus: CPUs {reserved - online} are not online; online: {online}")
+    if machine.cpus <= reserved:
+        raise ConfigError(f"reserved-cpus: {reserved} is every CPU of the machine that containers are given")
+    return reserved & machine.cpus
+
+
+def _cpuset_reader(procfs: Path) -> Callable[[str], tuple[CpuSet, NumaSet] | None]:
+    tree = CgroupTree.discover(procfs)
+
+    def read(cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
+        try:
+            cpuset = tree.cpuset(cgroups_path)
+        except (OSError, MachineError) as error:
+            logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
+            return None
+        return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
+
+    return read
+
+
+def _limit_reader(procfs: Path) -> Callable[[str, str], bool | None]:
+    tree = CgroupTree.discover(procfs)
+
+    def read(cgroups_path: str, pod: str) -> bool | None:
+        try:
+            return tree.pod_limits_memory(cgroups_path, pod)
+        except (OSError, MachineError) as error:
+            logger.warning("a pod's memory limit can't be read", cgroup=cgroups_path, error=error)
+            return None
+
+    return read
+
+
+def _pod_looker(procfs: Path) -> Callable[[str, str], bool]:
+    tree = CgroupTree.discover(procfs)
+
+    def look(cgroups_path: str, pod: str) -> bool:
+        try:
+            return tree.has_pod(cgroups_path, pod)
+        except (OSError, MachineError) as error:
+            logger.warning("a pod's cgroup can't be looked at", cgroup=cgroups_path, error=error)
+            return True
+
+    return look

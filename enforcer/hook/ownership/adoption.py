@@ -1,0 +1,113 @@
+"""Whose work the cpuset of a running container is: our own from before, another owner's, or nobody's yet. Pure.
+
+What an earlier process wrote down (`allocations.Past`) says what a container was given, and its cgroup what it has.
+They may differ without another owner: an exclusive neighbour came or went, and the update of the shared pool was not
+written down any more, or not carried out. A container that is not written down may carry our mark from its creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from enforcer.hook.facts import pods
+from enforcer.hook.ownership.checkpoint import Grant, Past
+from placement.decide.decide import Request
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine
+from placement.optin.options import Pool
+from placement.state import pools
+from placement.state.occupancy import Allocation, Occupancy
+from proto import nri_pb2 as nri
+
+Now = tuple[CpuSet, NumaSet]
+"""What a container's cgroup has, or else what the runtime tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """As we left it: its home and what it holds."""
+
+    homes: NumaSet
+    allocation: Allocation
+
+
+def known_of(live: Iterable[tuple[nri.PodSandbox, nri.Container]], past: Past) -> Past:
+    """What is written down, and what the marks say of those that are not, or as containers of another pod."""
+    found = dict(past.grants)
+    for pod, container in live:
+        written = found.get(container.id)
+        if written is None or written.pod != pod.uid:
+            found.pop(container.id, None)
+            mark = pods.marked(pod, container)
+            if mark is not None:
+                found[container.id] = mark
+    return Past(found, past.released)
+
+
+def exclusive_cpus_first(
+    live: Iterable[tuple[nri.PodSandbox, nri.Container]], known: Past
+) -> list[tuple[nri.PodSandbox, nri.Container]]:
+    """The order of adoption: shared pools can be told only when it is known which CPUs are exclusive."""
+
+    def order(one: tuple[nri.PodSandbox, nri.Container]) -> tuple[bool, int, str]:
+        container = one[1]
+        given = known.grants.get(container.id)
+        return given is None or not given.exclusive, container.created_at, container.id
+
+    return sorted(live, key=order)
+
+
+def owner_of(
+    machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past
+) -> Pinned | pods.Claim | None:
+    """None: it is still to be placed. known: as `known_of` has it."""
+    cpus, mems = now
+    given = known.grants.get(request.container)
+    if given is not None and given.externally_managed:
+        return pods.Claim(str(cpus), str(mems))
+    if not cpus or not cpus <= machine.all_cpus or (machine.cpus <= cpus and not _whole(machine, given)):
+        return None
+    homes = _homes(machine, occupancy, request, now, known)
+    if homes is None:
+        return pods.Claim(str(cpus), str(mems))
+    exclusive = cpus if request.wants_exclusive else CpuSet()
+    if not exclusive.isdisjoint(occupancy.exclusive):
+        return None
+    everywhere = mems in (machine.mems, machine.all_mems) and len(homes) < len(machine.cpu_nodes)
+    unbound = everywhere or (given is not None and bool(given.cpus) and not given.mems)
+    bound = NumaSet() if unbound else mems
+    return Pinned(
+        homes, Allocation(request.container, request.name, request.pod, request.reservation_key, cpus, bound, exclusive)
+    )
+
+
+def _whole(machine: Machine, given: Grant | None) -> bool:
+    """Whether every CPU of the machine is what it was given."""
+    return given is not None and (given.cpus == machine.cpus or len(machine.cpu_nodes) == 1)
+
+
+def _homes(machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past) -> NumaSet | None:
+    """The NUMA nodes of its reservation; None where the cpuset is not our work.
+
+    With neither a record nor a mark (the file was lost) it is ours when it is exactly a pool. The mark of an older
+    enforcer, which does not tell the home, has the word, whatever became of the pool since.
+    """
+    cpus, mems = now
+    given = known.grants.get(request.container)
+    around = machine.nodes_of(cpus)
+    if given is None:
+        return around if cpus == pools.shared(machine, occupancy, around) else None
+    homes = given.homes if given.homes and given.homes <= (machine.cpu_nodes | machine.mems) else around
+    allowed = (given.mems or mems, machine.mems, machine.all_mems)  # a binding may have been given up since
+    if cpus == given.cpus and mems in allowed:
+        return homes
+    if not given.homes:
+        return around
+    homes = homes if cpus <= machine.cpus_of(homes) else around
+    pool = machine.cpus_of(homes & machine.cpu_nodes) - occupancy.reserved
+    exclusive = occupancy.exclusive | known.exclusive
+    # A pool at some time since: without CPUs that are exclusive, or were. The reclaimed one may have any of the rest.
+    is_pool = cpus <= pool and (request.pool is Pool.RECLAIMED or pool - cpus <= exclusive)
+    ours = is_pool and mems in (*allowed, homes)
+    return homes if ours and not given.exclusive else None

@@ -1,0 +1,31 @@
+"""Members whose memory was bound, and that may use more by now than their NUMA nodes have for them: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from enforcer.hook.facts import pods
+from placement.decide import memory
+from placement.decide.request import Request
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine
+from placement.state.occupancy import Occupancy
+from proto import nri_pb2 as nri
+
+
+def unbound(
+    machine: Machine, occupancy: Occupancy, requests: Iterable[Request]
+) -> tuple[Occupancy, list[nri.ContainerUpdate]]:
+    """The occupancy with the memory of these requests' containers open where a binding could kill, and what tells the
+    runtime so. All memory is named: an empty list would mean "as it is".
+    """
+    updates = []
+    for request in requests:
+        allocation = occupancy.allocations.get(request.container)
+        if allocation is None or allocation.externally_managed or not allocation.mems:
+            continue
+        if not memory.covered(machine, occupancy, request, allocation.mems):
+            occupancy = occupancy.with_allocation(replace(allocation, mems=NumaSet()))
+            updates.append(pods.update(request.container, CpuSet(), machine.all_mems))
+    return occupancy, updates

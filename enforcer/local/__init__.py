@@ -1,0 +1,1 @@
+"""What the processes and people say to each other over RUN_DIR/hook.sock. Imported by `hook` and `observer`."""

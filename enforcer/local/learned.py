@@ -1,0 +1,98 @@
+"""What the observer learned, as the hook is handed it and decides by it: two tables, kin weights and a plan.
+
+Neither is worked through when it comes: a newcomer's row is read when the newcomer does, and its planned slot is
+settled then, by who sits where at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from placement.decide.request import Kin, Request
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
+from placement.plan.plan import Plan, PlannedSlots
+from placement.state.occupancy import Occupancy, Reservation
+from proto import convert
+from proto import local_pb2 as local
+
+
+class Learned:
+    """The latest tables. `kin` is what decide() is told."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, local.KinTable.Row] = {}
+        self._plan = Plan()
+        self._moved: dict[str, int] = {}
+
+    def weighed(self, table: local.KinTable) -> None:
+        self._rows = {row.pod: row for row in table.rows}
+
+    def planned(self, message: local.Plan) -> None:
+        self._plan = plan_from(message)
+        self._moved = {key: at for key, at in self._moved.items() if at > message.generation}
+
+    def moved(self, reservations: Iterable[Reservation], generation: int) -> None:
+        """These members have been moved: a plan that was made for an earlier occupancy has slots for their kin where
+        they were, and for their likes where they left one.
+        """
+        for reservation in reservations:
+            self._moved.update(dict.fromkeys(filter(None, (reservation.pod, reservation.workload)), generation))
+
+    def forget(self, pod: str) -> None:
+        """A pod that is gone for good."""
+        self._rows.pop(pod, None)
+
+    def traffic_of(self, pod: str) -> dict[str, float]:
+        """What the pod itself was seen to exchange with each pod that is here; its workload's past does not count."""
+        row = self._rows.get(pod)
+        return {peer.pod: peer.weight for peer in row.kin} if row is not None else {}
+
+    def kin(self, machine: Machine, occupancy: Occupancy, request: Request, nominated: Kin | None) -> Kin:
+        """The nomination's kin, else what traffic taught of the pod, else of its workload; with the slot that the plan
+        has for it now.
+        """
+        kin = nominated or Kin()
+        row = None if kin.weights else self._rows.get(request.pod) or self._rows.get(request.workload)
+        if row is not None:
+            elsewhere = kin.elsewhere if nominated else row.elsewhere
+            kin = replace(kin, weights={peer.pod: peer.weight for peer in row.kin}, elsewhere=elsewhere)
+        slot = kin.planned
+        if not slot and self._moved.keys().isdisjoint((request.workload, *kin.weights)):
+            slot = self._plan.slot(machine, occupancy, request, kin)
+        return replace(kin, planned=slot) if slot else kin
+
+
+def kin_table(weights: Mapping[str, Mapping[str, float]]) -> local.KinTable:
+    """weights: by pod present, for each pod or workload that has kin."""
+    made = local.KinTable()
+    for key, row in sorted(weights.items()):
+        made.rows.add(pod=key, kin=[{"pod": pod, "weight": weight} for pod, weight in sorted(row.items())])
+    return made
+
+
+def plan_to(plan: Plan) -> local.Plan:
+    made = local.Plan(generation=plan.generation)
+    for name, slots in plan.slots.items():
+        made.workloads.add(
+            name=name,
+            slots=[{"numa_node": slot.numa_nodes.lowest, "count": slot.count} for slot in slots],
+            pulls=plan.pulls.get(name, {}),
+            demand=convert.demand_to(plan.demands[name]),
+        )
+    return made
+
+
+def plan_from(message: local.Plan) -> Plan:
+    """As far as newcomers are concerned: how local it is stays with whoever made it."""
+    rows = message.workloads
+    return Plan(
+        slots={
+            row.name: tuple(PlannedSlots(NumaSet(1 << slot.numa_node), slot.count) for slot in row.slots)
+            for row in rows
+        },
+        pulls={row.name: dict(row.pulls) for row in rows},
+        demands={row.name: convert.demand_from(row.demand) for row in rows},
+        generation=message.generation,
+    )

@@ -1,0 +1,38 @@
+"""How the programs that count at sockets tell local ends apart where containers have no cgroup v2 of their own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from enforcer.observe.attribution.processes import PROC, network_namespace
+
+HOST = 1
+"""A process in the node's own network namespace."""
+
+OFFSETS = ("sock_common.skc_net", "net.ns", "ns_common.inum")
+
+
+@dataclass(frozen=True, slots=True)
+class SocketIdentity:
+    """`by_namespace`: by network namespace. `host_namespace`: the inode of the node's own, in which processes are told
+    apart; 0 where it is not known.
+    """
+
+    by_namespace: bool = False
+    host_namespace: int = 0
+
+    @property
+    def offsets(self) -> Sequence[str]:
+        return OFFSETS if self.by_namespace else ()
+
+    @property
+    def defines(self) -> Mapping[str, int]:
+        return {"BY_NAMESPACE": int(self.by_namespace), "HOST_NAMESPACE": self.host_namespace}
+
+
+BY_CGROUP = SocketIdentity()
+
+
+def by_namespace(proc: Path = PROC) -> SocketIdentity:
+    """For a node whose containers are in cgroup v1. To see which namespace is the node's own takes CAP_SYS_PTRACE."""
+    return SocketIdentity(by_namespace=True, host_namespace=network_namespace(HOST, proc))

@@ -1,0 +1,3 @@
+"""Ways to count traffic in the kernel. `chain` has their order and finds the first that works; a new one goes into its
+row.
+"""

@@ -1,0 +1,111 @@
+"""The fall-back chain: the first hook that loads, attaches and is seen to count, and why the better ones do not.
+
+Versions and configurations are not asked: kernels refuse for reasons that neither tells (lockdown, blocked text
+patching, missing capabilities), so each member is tried.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from enforcer.observe.attribution.identity import BY_CGROUP, SocketIdentity, by_namespace
+from enforcer.observe.attribution.processes import MOUNTS, Hierarchies
+from enforcer.observe.bpf.flow_map import EDGES
+from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.collectors import cgroup_skb, fexit, inet_diag, kprobes, nothing, socket_tracepoints
+from enforcer.observe.collectors.collector import Collector
+from enforcer.observe.collectors.proof import prove
+
+NO_CGROUP_V2 = "cgroup v2 is not mounted"
+
+ROOT_INODE = 1
+"""The inode of the true root of cgroup v2; that of a cgroup namespace's root is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the members look. `namespaces` gives a network namespace file of each pod, for the member without BPF.
+
+    `shared_cgroups`: containers are in a cgroup v2, but several pods in the same one (`Residents.shared_cgroups`).
+    """
+
+    cgroup: Path | None
+    namespaces: Callable[[], Iterable[Path]]
+    edges: int = EDGES
+    identity: SocketIdentity = BY_CGROUP
+    shared_cgroups: bool = False
+
+    @classmethod
+    def here(cls, namespaces: Callable[[], Iterable[Path]], *, shared_cgroups: bool = False) -> "Sources":
+        """As this node has its cgroups mounted: where cpusets are in version 1, containers are too."""
+        mounted = Hierarchies.mounted()
+        legacy = mounted.unified is None or mounted.cpuset is not None
+        identity = by_namespace() if legacy else BY_CGROUP
+        return cls(mounted.unified, namespaces, identity=identity, shared_cgroups=shared_cgroups)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorRefusal:
+    """A member of the chain that is not in force, and the kernel's reason."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorChoice:
+    """The collector in force, not attached yet, and all better ones."""
+
+    collector: Collector
+    refusals: tuple[CollectorRefusal, ...]
+
+
+def open_cgroup_skb(sources: Sources) -> Collector:
+    if sources.cgroup is None:
+        raise LoadRefused(NO_CGROUP_V2)
+    if sources.shared_cgroups:
+        raise LoadRefused("the containers here have no cgroup v2 of their own, but one together")
+    if sources.cgroup.stat().st_ino != ROOT_INODE:
+        raise LoadRefused(f"{sources.cgroup} is not the root of cgroup v2: the host's /sys/fs/cgroup must be mounted")
+    return cgroup_skb.open_collector(sources.cgroup, sources.edges)
+
+
+Member: TypeAlias = tuple[str, Callable[[Sources], Collector]]
+
+MEMBERS: tuple[Member, ...] = (
+    (cgroup_skb.NAME, open_cgroup_skb),
+    (socket_tracepoints.NAME, lambda sources: socket_tracepoints.open_collector(sources.edges, sources.identity)),
+    (fexit.NAME, lambda sources: fexit.open_collector(sources.edges, sources.identity)),
+    (kprobes.NAME, lambda sources: kprobes.open_collector(sources.edges)),
+    (inet_diag.NAME, lambda sources: inet_diag.open_collector(sources.namespaces, sources.edges)),
+)
+"""Best first."""
+
+
+def choose(sources: Sources, members: Sequence[Member] = MEMBERS) -> CollectorChoice:
+    """Never fails: where nothing works, the collector is one that counts nothing."""
+    refusals: list[CollectorRefusal] = []
+    for name, open_member in members:
+        try:
+            return CollectorChoice(tried(open_member(sources)), tuple(refusals))
+        except (LoadRefused, OSError) as error:
+            refusals.append(CollectorRefusal(name, str(error)))
+    return CollectorChoice(nothing.Nothing(), tuple(refusals))
+
+
+def tried(collector: Collector) -> Collector:
+    """The same collector once it is shown to count; closed, and Refused or OSError, if it does not."""
+    try:
+        collector.attach()
+        prove(collector)
+        collector.detach()
+    except BaseException:
+        collector.close()
+        raise
+    return collector
+
+
+def cgroup_root(mounts: Path = MOUNTS) -> Path | None:
+    """Where cgroup v2 is mounted; None if it is not."""
+    return Hierarchies.mounted(mounts).unified

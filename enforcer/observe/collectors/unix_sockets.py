@@ -1,0 +1,34 @@
+"""Bytes and messages over AF_UNIX sockets between cgroups. Linux 6.3 and BTF."""
+
+from functools import partial
+
+from enforcer.observe.bpf import loader, syscall
+from enforcer.observe.bpf.pair_map import MAPS, OFFSETS, PAIRS, SOURCES, PairMap
+from enforcer.observe.collectors.probes import Probes
+
+NAME = "unix_sockets"
+PROGRAM = "numakin_unix"
+PEER_OFFSETS = (
+    "sock_common.skc_family",
+    "sock.sk_peer_pid",
+    "sock.sk_cgrp_data",
+    "unix_sock.peer",
+    "pid.tasks",
+    "pid.numbers",
+    "task_struct.pid_links",
+)
+
+
+def open_collector(pairs: int = PAIRS) -> Probes:
+    """Refused or OSError if the kernel says no."""
+    loaded = loader.load(
+        loader.LoadRequest(
+            (*SOURCES, "unix_sockets.bpf.c"),
+            {PROGRAM: "raw_tracepoint"},
+            MAPS,
+            (*OFFSETS, *PEER_OFFSETS),
+            {"PAIRS": pairs},
+        )
+    )
+    attach = partial(syscall.attach_raw_tracepoint, loaded.programs[PROGRAM], "sock_send_length")
+    return Probes(NAME, loaded, PairMap(loaded, "unix", pairs), [attach])

@@ -1,0 +1,19 @@
+"""Which cgroup wakes which: the only sign of pipes and of futexes on shared memory."""
+
+from functools import partial
+
+from enforcer.observe.bpf import loader, syscall
+from enforcer.observe.bpf.pair_map import MAPS, OFFSETS, PAIRS, SOURCES, PairMap
+from enforcer.observe.collectors.probes import Probes
+
+NAME = "wakeups"
+PROGRAM = "numakin_waking"
+
+
+def open_collector(pairs: int = PAIRS) -> Probes:
+    """Refused or OSError if the kernel says no."""
+    loaded = loader.load(
+        loader.LoadRequest((*SOURCES, "wakeups.bpf.c"), {PROGRAM: "raw_tracepoint"}, MAPS, OFFSETS, {"PAIRS": pairs})
+    )
+    attach = partial(syscall.attach_raw_tracepoint, loaded.programs[PROGRAM], "sched_waking")
+    return Probes(NAME, loaded, PairMap(loaded, "wake", pairs), [attach])

@@ -1,0 +1,137 @@
+"""When the kubelet is asked for devices, so that the hook knows in time to which NUMA nodes a pod's are near.
+
+The kubelet hands out devices as it admits a pod, some hundred milliseconds before the runtime is asked for a container:
+so it is asked as soon as a pod is nominated to the node, until it knows the pod, and again when the pod's sandbox runs.
+The hook never waits: what it was not told by CreateContainer plays no part.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
+from process.log import Log
+from process.threads import Threads
+from proto import local_pb2 as local
+from proto import podresources_pb2 as pb
+
+log = Log("observer.devices")
+
+EVERY_S = 30.0
+"""How often it is asked when no pod comes: for what was missed, and for pods that have gone."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 1.0
+"""Waits between questions for a pod that the kubelet does not know yet, doubled each time: far below its bound of 100
+questions a second, which all its callers share.
+"""
+
+PATIENCE_S = 10.0
+"""A pod that the kubelet does not know by then was refused."""
+
+STALE_AFTER_S = 4 * EVERY_S
+
+MOST_WANTED = 1_000
+"""Pods asked for at a time; those above wait for the next regular question."""
+
+
+class DeviceWatch:
+    """A thread of its own. told: called with everything when it changed or a pod came. failed: called for each
+    question that got no answer though the socket is there.
+    """
+
+    def __init__(
+        self, path: str, told: Callable[[local.Devices], None], failed: Callable[[], None], threads: Threads
+    ) -> None:
+        self._lister, self._told, self._failed = Lister(path), told, failed
+        self._woken = threading.Condition()
+        self._wanted: dict[tuple[str, str], float] = {}
+        self._wait_s = FIRST_WAIT_S
+        self._new = False
+        self._last: local.Devices | None = None
+        self._state = ""
+        self._thread = threads.thread("devices", self._round, last=self._lister.close, stale_after_s=STALE_AFTER_S)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def appeared(self, namespace: str, name: str) -> None:
+        """A pod comes to the node: asks at once, and until the kubelet knows it."""
+        with self._woken:
+            if len(self._wanted) < MOST_WANTED:
+                self._wanted[namespace, name] = time.monotonic() + PATIENCE_S
+            self._wait_s = FIRST_WAIT_S
+            self._wake()
+
+    def hook_came(self) -> None:
+        """A hook that knows nothing yet is told everything."""
+        with self._woken:
+            self._last = None
+            self._wake()
+
+    def stop(self, timeout_s: float = 0.0) -> None:
+        self._thread.stop()
+        with self._woken:
+            self._wake()
+        self._thread.stop(timeout_s)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.alive
+
+    def _round(self) -> None:
+        pods = self._asked() if self._awaited() else None
+        if pods is not None and (news := self._news(pods)) is not None:
+            self._told(news)
+
+    def _wake(self) -> None:
+        self._new = True
+        self._woken.notify()
+
+    def _awaited(self) -> bool:
+        """Returns when it is time to ask again; False: no more."""
+        with self._woken:
+            now = time.monotonic()
+            self._wanted = {pod: until for pod, until in self._wanted.items() if until > now}
+            self._woken.wait_for(lambda: self._new, self._wait_s if self._wanted else EVERY_S)
+            self._new = False
+            self._wait_s = min(LONGEST_WAIT_S, 2 * self._wait_s)
+            return not self._thread.stopping.is_set()
+
+    def _asked(self) -> list[pb.PodResources] | None:
+        """None when nobody answers."""
+        try:
+            pods = self._lister.pods()
+        except Absent:
+            self._became("absent")
+            return None
+        except Unanswered as error:
+            self._failed()
+            self._became("failing", error)
+            return None
+        self._became("answering")
+        return pods
+
+    def _news(self, pods: list[pb.PodResources]) -> local.Devices | None:
+        """None when the hook knows it all. Of a pod that has just come it does not, even where nothing has changed: it
+        has forgotten the last one of that name.
+        """
+        devices = told_of(pods)
+        with self._woken:
+            came = [one for pod in pods if (one := (pod.namespace, pod.name)) in self._wanted]
+            for one in came:
+                del self._wanted[one]
+            before, self._last = self._last, devices
+            return devices if came or devices != before else None
+
+    def _became(self, state: str, error: Exception | None = None) -> None:
+        if state == self._state:
+            return
+        self._state = state
+        if state == "failing":
+            log.warning("the kubelet does not tell devices: they are known by their numbers", error=error)
+        elif state == "absent":
+            log.info("no podresources socket: devices are known by their numbers")
+        else:
+            log.info("the kubelet tells devices")

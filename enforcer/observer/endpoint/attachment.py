@@ -1,0 +1,43 @@
+"""What the hook last said of the runtime: whether that has us, and how fresh the proof is. A hook that says nothing any
+more is no proof of anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from proto import local_pb2 as local
+
+SILENT_S = 30.0
+"""The hook speaks every five seconds; one that has not for so long hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    at: float
+    confirmed_s_ago: float | None
+
+
+class Attachment:
+    """Written by one thread, read by any."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._said = _Said(clock(), None)
+
+    def hear(self, message: local.Attachment) -> None:
+        ago = message.confirmed_seconds_ago if message.HasField("confirmed_seconds_ago") else None
+        self._said = _Said(self._clock(), ago)
+
+    @property
+    def silent_s(self) -> float:
+        """Since the hook last spoke."""
+        return self._clock() - self._said.at
+
+    @property
+    def confirmed_s_ago(self) -> float | None:
+        """Since the runtime last showed that it has us; None where that is not known."""
+        said = self._said
+        return None if said.confirmed_s_ago is None else said.confirmed_s_ago + self._clock() - said.at

@@ -1,0 +1,95 @@
+"""The observer's connection to the hook: a thread reads it, and dials again whenever it ends."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from enforcer.local import control
+from process.log import Log
+from process.threads import IDLE_S, Threads
+from proto import local_pb2 as local
+
+log = Log("observer")
+
+REDIAL_S = 0.2
+"""Wait between two tries to reach the hook, which is local and starts in a tenth of that."""
+
+
+class HookLink:
+    """heard: gets everything the hook says. lost: called at each connection's end. Both on the link's thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        heard: Callable[[local.FromHook], None],
+        lost: Callable[[], None],
+        threads: Threads,
+    ) -> None:
+        self._path, self._heard, self._lost = path, heard, lost
+        self._sock: socket.socket | None = None
+        self._sending = threading.Lock()
+        self._thread = threads.thread("hook", self._round)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 0.0) -> None:
+        self._thread.stop()
+        self._break()
+        self._thread.stop(timeout_s)
+
+    def send(self, message: local.ToHook) -> None:
+        """Lost without harm when the hook is away: the extender sends nominations again when the node comes back."""
+        with self._sending:
+            sock = self._sock
+            if sock is None:
+                return
+            try:
+                sock.sendall(control.framed(message))
+            except OSError as error:
+                log.warning("the hook did not take a message", error=error)
+                # It may have gone out by half.
+                self._break()
+
+    def _round(self) -> None:
+        """One connection, for as long as it lasts."""
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+                sock.settimeout(IDLE_S)
+                sock.connect(str(self._path))
+                self._sock = sock
+                if not self._thread.stopping.is_set():
+                    self.send(local.ToHook(who=local.Who(role="observer")))
+                    self._read(sock)
+        except OSError as error:
+            log.debug("the hook is not there", path=self._path, error=error)
+        finally:
+            self._sock = None
+            self._lost()
+        self._thread.stopping.wait(REDIAL_S)
+
+    def _read(self, sock: socket.socket) -> None:
+        buffer = bytearray()
+        while not self._thread.stopping.is_set():
+            try:
+                data = sock.recv(1 << 18)
+            except TimeoutError:  # the hook had nothing to say
+                self._thread.progress()
+                continue
+            if not data:
+                return
+            buffer += data
+            for body in control.taken(buffer):
+                self._heard(local.FromHook.FromString(body))
+            self._thread.progress()
+
+    def _break(self) -> None:
+        sock = self._sock
+        if sock is not None:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError as error:
+                log.debug("the hook has gone", error=error)

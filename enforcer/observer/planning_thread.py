@@ -1,0 +1,115 @@
+"""The observer's thread that plans: a thorough plan may take seconds, and the watch must not wait for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from placement.model.topology import Machine
+from placement.plan.plan import Plan
+from placement.plan.planner import AT_ONCE, EFFORT, make_plan
+from placement.plan.problem import Weights, Workload
+from placement.state.occupancy import Occupancy
+from process.threads import IDLE, IDLE_S, Threads
+
+REST = 20
+"""A thorough plan is followed by so many times its own time without another: a twentieth of one CPU at most. What
+happens meanwhile is planned at once.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningInput:
+    """What a plan is made of. weights: of pairs of workloads. talk: of pairs of pods. movable: keys of the slots that
+    may move.
+    """
+
+    occupancy: Occupancy
+    workloads: Sequence[Workload]
+    weights: Weights
+    talk: Weights = field(default_factory=dict)
+    movable: frozenset[str] = frozenset()
+
+    def at(self, now: Occupancy) -> PlanningInput:
+        """Brought up to date, as planning may take longer than a window: who has moved meanwhile is to rest again."""
+        reservations = self.occupancy.reservations
+        still = (
+            key
+            for key in self.movable
+            if key in now.reservations and now.reservations[key].numa_nodes == reservations[key].numa_nodes
+        )
+        return replace(self, occupancy=now, movable=frozenset(still))
+
+
+def planned(machine: Machine, situation: PlanningInput, previous: Plan | None, effort: int) -> Plan:
+    """The plan around the members that sit there."""
+    occupancy = situation.occupancy
+    members = {key: reservation.workload for key, reservation in occupancy.reservations.items() if reservation.workload}
+    return make_plan(
+        machine, occupancy, members, situation.workloads, situation.weights, previous=previous, effort=effort
+    )
+
+
+class PlanningThread:
+    """A thread of its own. Of the situations told meanwhile only the latest is planned for; `told` hears of each
+    plan, and `then` of what it was made for, from that thread.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        told: Callable[[Plan], None],
+        then: Callable[[PlanningInput], None] = lambda _situation: None,
+        *,
+        threads: Threads,
+    ) -> None:
+        self._machine, self._told, self._then = machine, told, then
+        self._changed = threading.Condition()
+        self._waiting: PlanningInput | None = None
+        self._thread = threads.thread("planner", self._round)
+        self._plan: Plan | None = None
+        self._rests_until = float("-inf")
+
+    def consider(self, situation: PlanningInput) -> None:
+        with self._changed:
+            self._waiting = situation
+            self._changed.notify()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 0.0) -> None:
+        self._thread.stop()
+        with self._changed:
+            self._changed.notify()
+        self._thread.stop(timeout_s)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.alive
+
+    def _round(self) -> object:
+        situation = self._next()
+        if situation is None:
+            return IDLE
+        self._told(self._planned(situation))
+        self._then(situation)
+        return None
+
+    def _next(self) -> PlanningInput | None:
+        stopping = self._thread.stopping
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting is not None or stopping.is_set(), IDLE_S)
+            situation, self._waiting = self._waiting, None
+            return None if stopping.is_set() else situation
+
+    def _planned(self, situation: PlanningInput) -> Plan:
+        began = time.monotonic()
+        thorough = began >= self._rests_until
+        self._plan = planned(self._machine, situation, self._plan, EFFORT if thorough else AT_ONCE)
+        if thorough:
+            now = time.monotonic()
+            self._rests_until = now + REST * (now - began)
+        return self._plan

@@ -1,0 +1,91 @@
+"""The kubelet's podresources API: one question for every pod of the node, and what of the answer the hook is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import grpc
+
+from placement.model.cpuset import NumaSet
+from proto import bounds, podresources_pb2_grpc
+from proto import local_pb2 as local
+from proto import podresources_pb2 as pb
+
+TIMEOUT_S = 2.0
+
+MOST_ALIKE = 16
+"""Devices of one resource near to the same NUMA nodes that are told of a container. Plugins that share a device out
+hand it over as thousands, each worth nothing by itself; of whole ones no server has more behind a NUMA node.
+"""
+
+MOST_ROWS = 10_000
+"""Containers with devices: more than any node runs of containers."""
+
+MOST_BYTES = 16 << 20
+"""Of an answer, as the kubelet's own clients have it."""
+
+OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.default_authority", "localhost"),
+    ("grpc.max_receive_message_length", MOST_BYTES),
+)
+
+
+class Absent(Exception):
+    """There is no socket, as where no kubelet is."""
+
+
+class Unanswered(Exception):
+    """The socket is there, and nobody answers as the API has it; the text says what happened."""
+
+
+class Lister:
+    """Asks at the socket with this path; dials when it has to."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._channel: grpc.Channel | None = None
+
+    def pods(self) -> list[pb.PodResources]:
+        """Every pod of the node. Raises Absent, Unanswered."""
+        if not Path(self._path).exists():
+            raise Absent
+        if self._channel is None:
+            self._channel = grpc.insecure_channel(f"unix:{self._path}", OPTIONS)
+        lister = podresources_pb2_grpc.PodResourcesListerStub(self._channel)
+        try:
+            answer = lister.List(pb.ListPodResourcesRequest(), timeout=TIMEOUT_S)
+        except grpc.RpcError as error:
+            # A kubelet that restarts makes a new socket: the next question dials anew, without gRPC's growing pause.
+            self.close()
+            raise Unanswered(f"{error.code().name}: {error.details()}") from error
+        return list(answer.pod_resources)
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+
+def told_of(pods: Iterable[pb.PodResources]) -> local.Devices:
+    """A row for each container that has devices whose NUMA nodes are known, in the order of their names."""
+    rows = [
+        local.Devices.Row(namespace=pod.namespace, pod=pod.name, container=container.name, numa_nodes=near)
+        for pod in pods
+        for container in pod.containers
+        if (near := _near(container.devices))
+    ]
+    rows.sort(key=lambda row: (row.namespace, row.pod, row.container))
+    return local.Devices(rows=rows[:MOST_ROWS])
+
+
+def _near(devices: Iterable[pb.ContainerDevices]) -> list[str]:
+    """The kubelet tells each device by itself, or several of one resource together."""
+    alike: Counter[tuple[str, str]] = Counter()
+    for device in devices:
+        nodes = NumaSet.of(node.ID for node in device.topology.nodes if 0 <= node.ID < bounds.NUMA_NODES)
+        if nodes:
+            alike[device.resource_name, str(nodes)] += len(device.device_ids)
+    return sorted(nodes for (_, nodes), count in alike.items() for _ in range(min(count, MOST_ALIKE)))

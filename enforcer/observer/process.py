@@ -1,0 +1,262 @@
+"""The observer: the process that does all that may be slow, so that the hook never waits. It reads the hook's socket,
+streams to every replica of the extender, and serves metrics and health.
+
+    python -m enforcer.observer RUN_DIR
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.errors import MachineError
+from enforcer.observer.census import Census
+from enforcer.observer.device_watch import DeviceWatch
+from enforcer.observer.endpoint import pages
+from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
+from enforcer.observer.endpoint.port import Port, PortError
+from enforcer.observer.hook_link import HookLink
+from enforcer.observer.traffic_loop import Outlets, TrafficLoop
+from enforcer.observer.windows import BadRecording
+from enforcer.report.mirror import Mirror
+from enforcer.report.replicas import Replicas
+from enforcer.report.stream import Endpoint, ReportStream
+from enforcer.report.telling import ReportBacklog
+from enforcer.settings.config import Config
+from enforcer.settings.version import VERSION
+from process import log, supervisor
+from process.log import Log
+from process.pulse import BEAT_S, beat
+from process.threads import Backoff, Failure, Threads, worded
+from proto import convert
+from proto import local_pb2 as local
+from proto import report_pb2 as pb
+from proto.certificates import Files, Renewed
+
+logger = Log("observer")
+
+PORT_RETRY = Backoff(first_s=0.5, longest_s=10.0)
+"""Between two tries to have the metrics port."""
+
+STOP_S = 2.0
+"""For each part's threads, at the end."""
+
+
+class Observer:
+    """Wires the link, the mirror, the streams and the web server."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self.threads = Threads(_failed)
+        self._link = HookLink(run_dir / "hook.sock", self._heard, self._lost, self.threads)
+        self._pulse = self.threads.thread("pulse", self._beat)
+        self.mirror = Mirror()
+        self._replicas: Replicas | None = None
+        self._begun = False
+        self._session = ""
+        self._port: Port | None = None
+        self.watching: TrafficLoop | None = None
+        self._devices: DeviceWatch | None = None
+        self.hook_present = False
+        self.attachment = Attachment()
+        self.census: Census | None = None
+        self.counters = pages.Counters()
+
+    def run(self) -> None:
+        """Until `stop`."""
+        self._link.start()
+        self._pulse.start()
+        self._stopping.wait()
+        for part in self._parts:
+            part.stop()
+        for part in self._parts:
+            part.stop(STOP_S)
+
+    def stop(self) -> None:
+        """Makes `run` return, soon."""
+        self._stopping.set()
+
+    @property
+    def _parts(self) -> list[HookLink | Replicas | TrafficLoop | DeviceWatch | Census]:
+        """What has threads."""
+        parts = (self._link, self._replicas, self.watching, self._devices, self.census)
+        return [part for part in parts if part is not None]
+
+    @property
+    def ready(self) -> tuple[bool, str]:
+        """Ready is: the hook lives and the runtime has taken it as a plugin. A stale thread is told besides: containers
+        are placed without it, by less knowledge.
+        """
+        if not self.hook_present:
+            return False, "the hook process is not there"
+        if self.attachment.silent_s > SILENT_S:
+            return False, f"the hook process has said nothing for {self.attachment.silent_s:.0f} s"
+        with self._lock:
+            if not self.mirror.registered:
+                return False, "not registered with the container runtime"
+        ago = self.attachment.confirmed_s_ago
+        registered = "registered with the container runtime" + (
+            f", confirmed {ago:.0f} s ago" if ago is not None else ""
+        )
+        return True, "; degraded: ".join(filter(None, (registered, self.degraded)))
+
+    @property
+    def degraded(self) -> str:
+        """Which threads get nowhere; empty when all is well."""
+        return worded(self.threads.stale())
+
+    @property
+    def streaming(self) -> int:
+        """How many replicas of the extender hear us."""
+        return self._replicas.connected if self._replicas is not None else 0
+
+    def _beat(self) -> None:
+        beat(os.environ)
+        self._link.send(local.ToHook(health=local.Health(degraded=self.degraded)))
+        self._pulse.stopping.wait(BEAT_S)
+
+    def _lost(self) -> None:
+        self.hook_present = False
+
+    def _heard(self, message: local.FromHook) -> None:
+        kind = message.WhichOneof("message")
+        if kind == "start":
+            self.hook_present = True
+            self.attachment.hear(local.Attachment())
+            if message.start.session != self._session:
+                self._session = message.start.session
+                self.counters.hook_starts.inc()
+            with self._lock:
+                self.mirror.started(message.start)
+            self._begin(Config.from_json(message.start.config), message.start)
+            if self._devices is not None:
+                self._devices.hook_came()
+        elif kind == "appeared" and self._devices is not None:
+            self._devices.appeared(message.appeared.namespace, message.appeared.name)
+        elif kind == "containers":
+            if self.watching is not None:
+                self.watching.hear(message.containers)
+            if self.census is not None:
+                self.census.hear(message.containers)
+        elif kind == "counts":
+            self.counters.hook.hear(message.counts)
+        elif kind == "attachment":
+            self.attachment.hear(message.attachment)
+        elif kind == "declined" and self.watching is not None:
+            self.watching.declined(message.declined)
+        elif kind == "report":
+            with self._lock:
+                self.mirror.reported(message.report)
+            self.counters.took(message.report)
+            if self._replicas is not None:
+                self._replicas.changed()
+
+    def _begin(self, config: Config, start: local.Start) -> None:
+        """Once: the hook's configuration says where the extender and our own port are."""
+        if self._begun:
+            return
+        log.set_up(config.log_level, config.log_format)
+        if config.metrics_listen and self._port is None:
+            self._port = Port(config.metrics_listen, pages.application(self))
+            port = self.threads.thread("metrics port", self._port.serve, last=self._port.close, backoff=PORT_RETRY)
+            port.start()
+        if config.extender and self._replicas is None:
+            tls = self._secured(config)
+            places = [Endpoint(one, tls, config.extender_token) for one in config.extender.split(",")]
+            self._replicas = Replicas(
+                places, partial(self._stream, heartbeat_s=config.heartbeat_s), threads=self.threads
+            )
+            self._replicas.start()
+        if config.podresources_socket != "off" and self._devices is None:
+            failures = self.counters.podresources_failures
+            self._devices = DeviceWatch(config.podresources_socket, self._equipped, failures.inc, self.threads)
+            self._devices.start()
+        if config.mode == "nri" and self.census is None:
+            self.census = self._censused(config)
+        if (config.observe == "auto" or config.replay) and self.watching is None:
+            outlets = Outlets(
+                self._learned, self._planned, self._movable, self._seen, occupancy=lambda: self.mirror.occupancy
+            )
+            self.watching = TrafficLoop(config, convert.machine_from(start.machine), outlets, self.threads)
+            self.watching.start()
+        self._begun = True
+
+    def _censused(self, config: Config) -> Census | None:
+        """None where there are no cgroups to look at."""
+        try:
+            made = Census(CgroupTree.discover(Path(config.procfs)), self._untold, self.threads)
+        except MachineError as error:
+            logger.warning("whether the runtime tells of every container can't be checked", why=error)
+            return None
+        made.start()
+        return made
+
+    def _secured(self, config: Config) -> Renewed | None:
+        """None where the extender is dialled without TLS."""
+        if not config.extender_ca:
+            return None
+        files = Files(config.extender_cert, config.extender_key, config.extender_ca)
+
+        def complain(why: str) -> None:
+            self.counters.certificates_not_taken.inc()
+            logger.error("renewed certificates not taken", why=why)
+
+        found = Renewed(files, complain)
+        if config.extender_cert:
+            self.counters.certificate(found)
+        return found
+
+    def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, heartbeat_s: float) -> ReportStream:
+        with self._lock:
+            telling = ReportBacklog(self.mirror)
+        return ReportStream(
+            endpoint, telling, self._lock, self._expected, broken, gone=self._gone,
+            version=VERSION, heartbeat_s=heartbeat_s, threads=self.threads,
+        )  # fmt: skip
+
+    def _expected(self, expect: pb.Expect) -> None:
+        self._link.send(local.ToHook(expect=expect))
+        if self._devices is not None:
+            self._devices.appeared(expect.namespace, expect.name)
+
+    def _gone(self, gone: pb.Gone) -> None:
+        self._link.send(local.ToHook(gone=gone))
+
+    def _equipped(self, devices: local.Devices) -> None:
+        self._link.send(local.ToHook(devices=devices))
+
+    def _untold(self, containers: list[str]) -> None:
+        self._link.send(local.ToHook(untold=local.Untold(containers=containers)))
+
+    def _learned(self, table: local.KinTable) -> None:
+        self._link.send(local.ToHook(kin=table))
+
+    def _planned(self, plan: local.Plan) -> None:
+        self._link.send(local.ToHook(plan=plan))
+
+    def _movable(self, moves: local.Moves) -> None:
+        self._link.send(local.ToHook(moves=moves))
+
+    def _seen(self, traffic: pb.Traffic) -> None:
+        if self._replicas is not None:
+            self._replicas.tell(pb.FromEnforcer(traffic=traffic))
+
+
+def _failed(failure: Failure) -> None:
+    logger.failure(failure, PortError, BadRecording)
+
+
+def main(arguments: list[str]) -> int:
+    supervisor.die_with_parent()
+    log.set_up("info", "text")
+    observer = Observer(Path(arguments[0]))
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda *_: observer.stop())
+    observer.run()
+    return 0

@@ -1,0 +1,242 @@
+"""The observer's thread that watches traffic: windows in, the graph kept; kin and moves for the hook and flows for the
+extender out.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TypeAlias
+from uuid import uuid4
+
+from enforcer.local import learned
+from enforcer.observe.collectors.duty import DutyCycle
+from enforcer.observer import kinship, windows
+from enforcer.observer.declined_moves import Declined
+from enforcer.observer.move_candidates import Rested, move_options, moves
+from enforcer.observer.planning_thread import PlanningInput, PlanningThread
+from enforcer.observer.windows import LiveWindows, Window
+from enforcer.settings.config import Config
+from placement.model.topology import Machine
+from placement.plan.problem import Weights
+from placement.state.occupancy import Occupancy
+from placement.traffic.graph import Deltas, Graph, TrafficTally
+from process.log import Log
+from process.threads import STALE_AFTER_S, Threads
+from proto import local_pb2 as local
+from proto import report_pb2 as pb
+
+log = Log("observer.traffic")
+
+MOST_FLOWS = 40
+"""Flows in one Traffic message, the heaviest first: 4 KiB with pod uids; what is left adds up and waits."""
+
+KEPT_WINDOWS = 64
+"""Windows that `record` may still ask for."""
+
+HALF_LIVES = 6
+"""The graph's half-life in windows: what was seen in one window counts for half after six more."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficView:
+    """What is known now, for whoever asks. windows: the latest, numbered. unseen: containers whose traffic can't be
+    told from others', by the reason. session: of the observer whose windows these are, which count from 1.
+    """
+
+    collector: str = "none"
+    refusals: tuple[tuple[str, str], ...] = ()
+    graph: Graph = field(default_factory=Graph)
+    names: dict[str, str] = field(default_factory=dict)
+    windows: tuple[tuple[int, Window], ...] = ()
+    unattributed_bytes: int = 0
+    lost_bytes: int = 0
+    unseen: tuple[tuple[str, int], ...] = ()
+    session: str = ""
+
+
+@dataclass(slots=True)
+class Outlets:
+    """Where the watch sends what it learned. `plan` and `moves` are called from the planner's thread, the others from
+    the watch's.
+    """
+
+    kin: Callable[[local.KinTable], None]
+    plan: Callable[[local.Plan], None]
+    moves: Callable[[local.Moves], None]
+    traffic: Callable[[pb.Traffic], None]
+    occupancy: Callable[[], Occupancy]
+
+
+Opener: TypeAlias = Callable[[DutyCycle, Callable[[], float]], LiveWindows]
+"""From the share of time that probes are on, and a clock, to what the kernel tells."""
+
+
+class TrafficLoop:
+    """A thread of its own; `hear` hands in the node's containers; `view` is the latest for readers."""
+
+    def __init__(
+        self, config: Config, machine: Machine, outlets: Outlets, threads: Threads, live: Opener = LiveWindows
+    ) -> None:
+        self._config, self._outlets, self._open = config, outlets, live
+        self._lock = threading.Lock()
+        self._received: Mapping[str, local.LocalContainer] = {}
+        self._containers: Mapping[str, local.LocalContainer] = {}
+        self._heard = True
+        self._roster = kinship.WorkloadIndex()
+        self._tally = TrafficTally(half_life=HALF_LIVES * config.window_s)
+        self._deltas = Deltas()
+        self._rested = Rested()
+        self._machine = machine
+        self._declined = Declined(machine)
+        self._planner = PlanningThread(
+            machine, lambda plan: outlets.plan(learned.plan_to(plan)), self._offer_moves, threads=threads
+        )
+        self._live: LiveWindows | None = None
+        self._replayed: Iterator[Window] | None = None
+        self._thread = threads.thread(
+            "traffic",
+            self._replay if config.replay else self._watch,
+            last=self._close,
+            stale_after_s=max(STALE_AFTER_S, 4 * config.window_s),
+        )
+        self._kept: deque[tuple[int, Window]] = deque(maxlen=KEPT_WINDOWS)
+        self.view = TrafficView(session=uuid4().hex)
+
+    def hear(self, message: local.Containers) -> None:
+        """Called by the thread that reads the hook: what the watch reads meanwhile never changes."""
+        with self._lock:
+            before = {} if message.whole else self._received
+            gone = set(message.gone)
+            kept = {key: one for key, one in before.items() if key not in gone}
+            self._received = {**kept, **{container.id: container for container in message.containers}}
+            self._heard = True
+
+    def declined(self, message: local.Moves) -> None:
+        """Moves that the hook was offered and that did not hold."""
+        self._declined.hear(message, self._outlets.occupancy())
+
+    def start(self) -> None:
+        self._planner.start()
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 0.0) -> None:
+        self._thread.stop(timeout_s)
+        self._planner.stop(timeout_s)
+
+    def _watch(self) -> None:
+        """One window. Where the kernel can't be read any more it is opened anew, while what was learned stays."""
+        live = self._live = self._live or self._opened()
+        try:
+            end = time.monotonic() + self._config.window_s
+            while (now := time.monotonic()) < end:
+                if self._news():
+                    live.hear(self._containers.values())
+                    self._show(live)
+                due = min(live.step(now), end)
+                if self._thread.stopping.wait(max(0.0, min(due - time.monotonic(), 1.0))):
+                    return
+            window = live.window(now)
+        except Exception:
+            self._close()
+            raise
+        self._learn(window, live.collector)
+
+    def _opened(self) -> LiveWindows:
+        live = self._open(DutyCycle(self._config.duty_cycle), time.monotonic)
+        self._show(live)
+        self._heard = True
+        return live
+
+    def _close(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.close()
+
+    def _show(self, live: LiveWindows) -> None:
+        refusals = tuple((refusal.name, refusal.reason) for refusal in live.refusals)
+        self.view = replace(self.view, collector=live.collector, refusals=refusals, unseen=tuple(live.unseen.items()))
+
+    def _replay(self) -> None:
+        """One window of a recording as if it were seen now, the last one for ever. BadRecording."""
+        if self._replayed is None:
+            recorded = list(windows.recorded(Path(self._config.replay)))
+            log.info("traffic is replayed", file=self._config.replay, windows=len(recorded))
+            self._replayed = chain(recorded, repeat(Window(self._config.window_s)))
+        window = next(self._replayed)
+        if self._thread.stopping.wait(min(window.seconds, self._config.window_s)):
+            return
+        self._news()
+        self._learn(window, "replay")
+
+    def _news(self) -> bool:
+        """Takes over the containers received since the last time."""
+        with self._lock:
+            heard, self._heard = self._heard, False
+            self._containers = self._received
+        if heard:
+            self._roster = self._roster.after(self._containers.values())
+        return heard
+
+    def _learn(self, window: Window, collector: str) -> None:
+        now = time.monotonic()
+        opted_in = dict.fromkeys(self._roster.present, True)
+        ours = windows.opted_in_only(window, opted_in)
+        self._tally.forget(window.services)
+        self._tally.add(ours, now)
+        self._deltas.add(ours)
+        graph = self._tally.graph(now)
+        talk, between = graph.weights(), graph.rolled_up(self._roster.workloads).weights()
+        kin = kinship.learned(talk, between, self._roster)
+        self._outlets.kin(learned.kin_table(kin))
+        self._plan(talk, between, kin)
+        self._tell(window, collector)
+        number = self._kept[-1][0] + 1 if self._kept else 1
+        self._kept.append((number, window))
+        self.view = TrafficView(
+            collector,
+            self.view.refusals,
+            graph,
+            _names(self._containers.values()),
+            tuple(self._kept),
+            self.view.unattributed_bytes + window.unattributed_bytes,
+            self.view.lost_bytes + window.lost_bytes,
+            self.view.unseen,
+            self.view.session,
+        )
+
+    def _plan(self, talk: Weights, between: Weights, kin: Mapping[str, Mapping[str, float]]) -> None:
+        occupancy = self._outlets.occupancy()
+        self._roster = self._roster.over_a_window(occupancy)
+        movable = self._rested.movable(occupancy, move_options(self._containers.values()), kin)
+        self._planner.consider(PlanningInput(occupancy, self._roster.expected(between), between, talk, movable))
+
+    def _offer_moves(self, situation: PlanningInput) -> None:
+        """From the planner's thread, by who sits where now."""
+        now = self._outlets.occupancy()
+        budget, declined = int(self._config.move_budget), self._declined.now(now)
+        self._outlets.moves(moves(self._machine, situation.at(now), budget, declined))
+
+    def _tell(self, window: Window, collector: str) -> None:
+        flows = self._deltas.take(MOST_FLOWS)
+        if not flows and not window.unattributed_bytes and not window.lost_bytes:
+            return
+        self._outlets.traffic(
+            pb.Traffic(
+                seconds=window.seconds,
+                scale=window.scale,
+                flows=[pb.Flow(**flow._asdict()) for flow in flows],
+                unattributed_bytes=window.unattributed_bytes,
+                lost_bytes=window.lost_bytes,
+                collector=collector,
+            )
+        )
+
+
+def _names(containers: Iterable[local.LocalContainer]) -> dict[str, str]:
+    return {container.pod: f"{container.namespace}/{container.pod_name}" for container in containers}

@@ -1,0 +1,249 @@
+"""Windows of traffic: what the collectors saw in some seconds, attributed to pods. The live source, and a recorded
+one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+from enforcer.observe.attribution import addresses, shared_memory
+from enforcer.observe.attribution.attribution import attribute
+from enforcer.observe.attribution.containers import Address, ContainerIndex, LocalContainer
+from enforcer.observe.attribution.edges import Attribution, Edge, Local
+from enforcer.observe.attribution.identity import HOST
+from enforcer.observe.attribution.listening import UNKNOWN, Listening, Looking
+from enforcer.observe.attribution.processes import Hierarchies, find_container
+from enforcer.observe.attribution.services import NONE, Services, Target
+from enforcer.observe.attribution.unseen import unseen
+from enforcer.observe.bpf.counters import address as counted_address
+from enforcer.observe.bpf.listening_map import ListeningMap
+from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.collectors import unix_sockets, wakeups
+from enforcer.observe.collectors.chain import NO_CGROUP_V2, CollectorRefusal, Sources, choose
+from enforcer.observe.collectors.collector import Collector
+from enforcer.observe.collectors.duty import DutyCycle
+from enforcer.observe.collectors.probes import Probes
+from enforcer.observe.collectors.watch import CollectorPair, Reading
+from placement.traffic.graph import Flow
+from process.log import Log
+from proto import local_pb2 as local
+
+log = Log("observer.traffic")
+
+SHARED_MEMORY_EVERY = 6
+"""Windows between two looks at shared mappings, which change rarely: a minute at the default window."""
+
+
+class BadRecording(ValueError):
+    """A recorded file that can't be read, with the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """seconds: how long it covers. scale: 1 / duty cycle where counts are scaled samples, which they then already
+    are. services: addresses that turned out to be Services'; what flowed to them is told by the servers' ends.
+    """
+
+    seconds: float
+    flows: tuple[Flow, ...] = ()
+    scale: float = 1.0
+    unattributed_bytes: int = 0
+    lost_bytes: int = 0
+    services: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "seconds": self.seconds,
+                "scale": self.scale,
+                "unattributed_bytes": self.unattributed_bytes,
+                "lost_bytes": self.lost_bytes,
+                "flows": [list(flow) for flow in self.flows],
+                "services": list(self.services),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Window:
+        """BadRecording when it is no window."""
+        try:
+            fields = json.loads(text)
+            flows = tuple(
+                Flow(str(source), str(target), str(kind), int(size), int(messages), any(by_server))
+                for source, target, kind, size, messages, *by_server in fields["flows"]
+            )
+            return cls(
+                float(fields["seconds"]),
+                flows,
+                float(fields["scale"]),
+                int(fields["unattributed_bytes"]),
+                int(fields["lost_bytes"]),
+                tuple(map(str, fields.get("services", ()))),
+            )
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise BadRecording(f"not a recorded window: {error!r}") from error
+
+
+@dataclass(slots=True)
+class LiveWindows:
+    """The kernel's traffic. Call `step` when it asks to be called, `window` at the end of each window.
+
+    clock: read once, when the programs are loaded, which takes seconds on a busy machine: windows begin then.
+    """
+
+    duty: DutyCycle
+    clock: Callable[[], float]
+    collector: str = ""
+    refusals: tuple[CollectorRefusal, ...] = ()
+    unseen: Mapping[str, int] = field(default_factory=dict)
+    """Containers whose traffic can't be told from others', by the reason."""
+    _sources: Sources = field(init=False)
+    _watch: CollectorPair = field(init=False)
+    _residents: ContainerIndex = field(default_factory=ContainerIndex)
+    _looking: Looking = field(default_factory=Looking)
+    _listening: Listening = UNKNOWN
+    _services: Services = NONE
+    _ports: ListeningMap | None = None
+    _namespaces: tuple[Path, ...] = ()
+    _windows: int = 0
+    _containers: tuple[local.LocalContainer, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._open(shared_cgroups=False)
+
+    def _open(self, *, shared_cgroups: bool) -> None:
+        self._sources = Sources.here(lambda: self._namespaces, shared_cgroups=shared_cgroups)
+        choice = choose(self._sources)
+        self.collector, self.refusals = choice.collector.name, choice.refusals
+        self._ports = ListeningMap(choice.collector.loaded) if isinstance(choice.collector, Probes) else None
+        for refusal in choice.refusals:
+            log.info("a better way to see traffic is refused here", way=refusal.name, reason=refusal.reason)
+        collectors = [choice.collector, *self._besides()]
+        log.info(
+            "traffic is observed",
+            by=", ".join(collector.name for collector in collectors),
+            share_of_time=self.duty.share,
+        )
+        self._watch = CollectorPair(collectors, self.duty, self.clock())
+
+    def hear(self, containers: Iterable[local.LocalContainer]) -> None:
+        """The node's containers as they are now; their processes and cgroups are looked at anew at each window."""
+        self._containers = tuple(containers)
+        self._look(again=False)
+
+    def step(self, now: float) -> float:
+        return self._watch.step(now)
+
+    def window(self, now: float) -> Window:
+        reading = self._watch.read(now)
+        self._look(again=True)
+        attribution = attribute(reading.delta.counters, self._residents, self._listening, self._services)
+        recognised = tuple(_named(service) for service in attribution.services if service not in self._services)
+        self._services = self._services.after(attribution.services)
+        edges = list(attribution.edges)
+        if self._windows % SHARED_MEMORY_EVERY == 0:
+            edges += shared_memory.scan(self._residents.current)
+        self._windows += 1
+        self._residents = self._residents.aged()
+        return _window(reading, attribution, edges, recognised)
+
+    def close(self) -> None:
+        self._watch.close()
+
+    def _look(self, *, again: bool) -> None:
+        mounted = Hierarchies.mounted()
+        live = [container for container in self._containers if container.pid]
+        found = [made for one in live if (made := _resident(one, mounted)) is not None]
+        self._residents = self._residents.after(found, addresses.of_process(HOST))
+        self._namespaces = tuple({Path(one.netns or f"/proc/{one.pid}/ns/net") for one in live})
+        if self._residents.shared_cgroups and not self._sources.shared_cgroups:
+            log.warning("pods share a cgroup v2, so that their packets can't be told apart by it: chosen anew")
+            self._watch.close()
+            self._open(shared_cgroups=True)
+        self._listening = self._looking.look(self._residents.current, again=again)
+        if self._ports is not None:
+            self._ports.write(self._listening.everywhere())
+        blind = unseen(self._residents, self.collector, self._sources.identity)
+        for reason in blind.keys() - self.unseen.keys():
+            log.warning(
+                "traffic of some containers can't be told from others'", containers=blind[reason], reason=reason
+            )
+        self.unseen = blind
+
+    def _besides(self) -> Iterator[Collector]:
+        """What sockets of the internet do not show. Both go by cgroup v2."""
+        if self._sources.cgroup is None:
+            log.info("not seen here", what="unix sockets and wake-ups", reason=NO_CGROUP_V2)
+            return
+        for name, opened in (("unix sockets", unix_sockets.open_collector), ("wake-ups", wakeups.open_collector)):
+            try:
+                yield opened()
+            except (LoadRefused, OSError) as error:
+                log.info("not seen here", what=name, reason=error)
+
+
+def recorded(path: Path) -> Iterator[Window]:
+    """The windows of a file that `numakin-enforcer record` wrote. BadRecording, with the line's number where there is
+    one.
+    """
+    try:
+        with path.open() as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    yield Window.from_json(line)
+                except BadRecording as bad:
+                    raise BadRecording(f"{path}, line {number}: {bad}") from bad
+    except (OSError, UnicodeDecodeError) as bad:
+        raise BadRecording(f"{path}: {bad}") from bad
+
+
+def _window(reading: Reading, attribution: Attribution, edges: Iterable[Edge], services: tuple[str, ...]) -> Window:
+    missed = reading.delta.missed
+    return Window(
+        seconds=reading.seconds,
+        flows=tuple(flow for edge in edges if (flow := _flow(edge)) is not None),
+        scale=reading.seconds / reading.seconds_on if reading.scaled and reading.seconds_on else 1.0,
+        unattributed_bytes=sum(one.bytes for one in attribution.unattributed.values()),
+        lost_bytes=missed.full_bytes + missed.other_bytes,
+        services=services,
+    )
+
+
+def _flow(edge: Edge) -> Flow | None:
+    """Between pods, or a pod and an address; what stays inside a pod is nobody's business here."""
+    source, target = _end(edge.source, edge.port), _end(edge.target, edge.port)
+    return Flow(source, target, edge.kind, edge.bytes, edge.messages, edge.by_server) if source != target else None
+
+
+def _end(end: object, port: int) -> str:
+    if isinstance(end, Local):
+        return end.pod_uid
+    return _at(end.address, port)  # type: ignore[attr-defined]
+
+
+def _at(address: Address, port: int) -> str:
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+
+
+def _named(service: Target) -> str:
+    return _at(counted_address(service.peer), service.port)
+
+
+def _resident(one: local.LocalContainer, mounted: Hierarchies) -> LocalContainer | None:
+    try:
+        told = tuple(map(ip_address, one.ips)) or addresses.of_process(one.pid)
+        return find_container(
+            one.id, one.pod, one.pid, addresses=told, host_network=one.host_network, hierarchies=mounted
+        )
+    except (ProcessLookupError, ValueError, OSError) as error:
+        log.debug("a container can't be looked at", container=one.id[:12], error=error)
+        return None
+
+
+def opted_in_only(window: Window, opted_in: Mapping[str, bool]) -> tuple[Flow, ...]:
+    """The flows of which at least one end is an opted-in pod of this node: all that ever leaves the node."""
+    return tuple(flow for flow in window.flows if opted_in.get(flow.source) or opted_in.get(flow.target))

@@ -1,0 +1,109 @@
+"""The options of `numakin-enforcer run`, as the command line has them. Read by the hook too, so: standard library
+only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import fields
+from typing import NoReturn
+
+from enforcer.settings.config import Config, merged, read_file
+
+HELP = {
+    "mode": "nri: a plugin of the runtime; bypass: for a runtime without NRI, followed over CRI, pinned a moment late",
+    "nri_socket": "the runtime's NRI socket",
+    "cri_socket": "the runtime's CRI socket, for bypass",
+    "plugin_index": "two digits: where among the NRI plugins we are called",
+    "plugin_name": "our name as an NRI plugin",
+    "node_name": "this Kubernetes node's name (default: the host's name)",
+    "extender": "HOST:PORT of the extender's gRPC port, several with commas between; none: decide alone",
+    "extender_ca": "file with the CA that signed the extender's certificate; none: no TLS; read anew at each dial",
+    "extender_cert": "file with our own certificate, for an extender that demands one; read anew at each dial",
+    "extender_key": "file with its private key",
+    "extender_token": "file with the service account token that proves which node this is",
+    "run_dir": "folder for the lock and the hook's socket",
+    "sysfs": "where the machine is read from",
+    "procfs": "where the kernel's facts are read from",
+    "reserved_cpus": "CPUs that no member may use, such as 0-1",
+    "memory_tiers": "NUMA nodes of memory alone that members may spill to although the kernel keeps only movable pages "
+    "there: CXL; not a GPU's",
+    "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is",
+    "prefer_closest_numa_nodes": "of equally wide sets of NUMA nodes the closer one",
+    "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
+    "podresources_socket": "where the kubelet tells which devices containers have; off: it is not asked",
+    "kubelet_root": "the kubelet's --root-dir, for doctor (default: as the kubelet's command line says)",
+    "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty: none",
+    "heartbeat_s": "seconds between signs of life on the stream",
+    "observe": "auto: watch who talks to whom; off: do not",
+    "duty_cycle": "share of time that the probes are on",
+    "window_s": "seconds of traffic that are looked at together",
+    "move_budget": "running members that are moved to their kin in one window at most; 0: none is ever moved",
+    "replay": "file of recorded traffic to learn from instead of the kernel's",
+    "log_level": "the least severe level logged",
+    "log_format": "text for people, json for machines",
+}
+
+METAVARS = {
+    "mode": "nri|bypass",
+    "nri_socket": "PATH",
+    "cri_socket": "PATH",
+    "extender": "HOST:PORT",
+    "extender_ca": "FILE",
+    "extender_cert": "FILE",
+    "extender_key": "FILE",
+    "extender_token": "FILE",
+    "run_dir": "FOLDER",
+    "sysfs": "FOLDER",
+    "procfs": "FOLDER",
+    "shared_pool": "members|all",
+    "prefer_closest_numa_nodes": "on|off",
+    "max_allowable_numa_nodes": "N",
+    "podresources_socket": "PATH|off",
+    "metrics_listen": "HOST:PORT",
+    "heartbeat_s": "SECONDS",
+    "observe": "auto|off",
+    "duty_cycle": "SHARE",
+    "window_s": "SECONDS",
+    "move_budget": "N",
+    "replay": "FILE",
+    "log_level": "debug|info|warning|error",
+    "log_format": "text|json",
+}
+"""Where the option's last word does not say what it takes."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Without the whole usage before each error; a value that begins with a dash needs `--option=VALUE`."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"numakin-enforcer: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def add_to(run: argparse.ArgumentParser) -> None:
+    """One flag for each field of Config; None where not given, so that the environment and the file can speak."""
+    run.add_argument("--config", metavar="FILE", help="TOML file with any of the options below")
+    defaults = Config()
+    for field in fields(Config):
+        default = getattr(defaults, field.name)
+        run.add_argument(
+            "--" + field.name.replace("_", "-"),
+            default=None,
+            metavar=METAVARS.get(field.name, field.name.rpartition("_")[2].upper()),
+            help=HELP[field.name] + ("" if "default:" in HELP[field.name] else f" (default: {default or 'none'})"),
+        )
+
+
+def run_options() -> argparse.ArgumentParser:
+    run = Parser(prog="numakin-enforcer run")
+    add_to(run)
+    return run
+
+
+def configured(arguments: argparse.Namespace) -> Config:
+    """From the command line, the environment and the file that the command line names."""
+    text = read_file(arguments.config) if arguments.config else ""
+    return merged(vars(arguments), os.environ, text, arguments.config or "")

@@ -1,0 +1,146 @@
+"""What the AffinityGroup objects say, as the API server tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from extender.kube.objects import groupspec
+from extender.kube.objects.affinitygroup import ACCEPTED, GROUP_KEY, ROOT, Accepted, object_name, path_of, truth
+from extender.kube.publish import LEARNED, MANAGER, Unwanted
+from extender.kube.rows import Metadata
+from extender.kube.stream import ListMetadata, Page, Resource
+from extender.state.group_spec import GroupSpec
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """What an object says: the operator's wishes, and what an extender before us learned. spec: None where there is
+    none. problems: what of it does not count. ours: nobody else has written any field of the object. accepted, since:
+    the condition as it is there, and its last transition; empty where there is none.
+    """
+
+    namespace: str
+    name: str
+    spec: GroupSpec | None = None
+    problems: tuple[str, ...] = ()
+    learned: str = ""
+    uid: str = ""
+    revision: str = ""
+    generation: int = 0
+    ours: bool = False
+    accepted: str = ""
+    since: str = ""
+
+    @property
+    def group(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME of the object."""
+        return f"{self.namespace}/{object_name(self.name)}"
+
+    @property
+    def path(self) -> str:
+        return path_of(self.namespace, self.name)
+
+    def judged(self, now: str) -> Accepted | None:
+        """now: as `since`."""
+        if self.spec is None:
+            return None
+        unchanged = self.since and self.accepted == truth(self.problems)
+        return Accepted(self.problems, self.generation, self.since if unchanged else now)
+
+    @property
+    def unwanted(self) -> Unwanted:
+        return Unwanted(self.path, self.uid, self.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChanges:
+    """As PodChanges; gone: NAMESPACE/NAME of objects."""
+
+    rows: tuple[GroupRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    whole: bool = False
+
+
+def affinity_groups() -> Resource[GroupRow, GroupChanges]:
+    """All groups' objects, to list and watch."""
+    lists, one = msgspec.json.Decoder(_Groups), msgspec.json.Decoder(_Group)
+
+    def page(body: bytes) -> Page[GroupRow]:
+        found = lists.decode(body)
+        return Page([_row(group) for group in found.items], found.metadata.resource_version, found.metadata.continue_)
+
+    return Resource(
+        path=f"{ROOT}/affinitygroups",
+        query={},
+        page=page,
+        row=lambda raw: _row(one.decode(raw)),
+        key=lambda row: row.key,
+        gone_key=lambda metadata: f"{metadata.namespace}/{metadata.name}",
+        changes=GroupChanges,
+    )
+
+
+class _GroupCondition(msgspec.Struct, rename="camel"):
+    type: str
+    status: str = ""
+    last_transition_time: str = ""
+
+
+class _GroupObjectStatus(msgspec.Struct):
+    learned: str = ""
+    conditions: tuple[_GroupCondition, ...] = ()
+
+
+class _Manager(msgspec.Struct):
+    manager: str = ""
+
+
+class _GroupMetadata(Metadata, rename="camel"):
+    generation: int = 0
+    managed_fields: tuple[_Manager, ...] = ()
+
+
+class _Group(msgspec.Struct):
+    metadata: _GroupMetadata
+    spec: Any = None
+    status: _GroupObjectStatus = msgspec.field(default_factory=_GroupObjectStatus)
+
+
+class _Groups(msgspec.Struct):
+    metadata: ListMetadata
+    items: list[_Group]
+
+
+def _row(group: _Group) -> GroupRow:
+    metadata = group.metadata
+    spec, problems = groupspec.read(metadata.namespace, group.spec)
+    told = next(
+        (condition for condition in group.status.conditions if condition.type == ACCEPTED), _GroupCondition(ACCEPTED)
+    )
+    managers = {managed_field.manager for managed_field in metadata.managed_fields}
+    return GroupRow(
+        namespace=metadata.namespace,
+        name=_group_name(metadata),
+        spec=None if group.spec is None else spec,
+        problems=problems,
+        learned=group.status.learned,
+        uid=metadata.uid,
+        revision=metadata.resource_version,
+        generation=metadata.generation,
+        ours=bool(managers) and managers <= {MANAGER, LEARNED},
+        accepted=told.status,
+        since=told.last_transition_time,
+    )
+
+
+def _group_name(metadata: Metadata) -> str:
+    """The object's own, but for a group whose name can't be one."""
+    told = (metadata.annotations or {}).get(GROUP_KEY, "")
+    return told if told and object_name(told) == metadata.name else metadata.name

@@ -1,0 +1,76 @@
+"""What is published for others: a NodeResourceTopology for each node, an AffinityGroup for each group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from extender.cluster import Picture
+from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
+from extender.kube.objects.grouprows import GroupRow
+from extender.kube.objects.nrt import topology
+from extender.kube.objects.saved_learning import Text
+from extender.kube.publish import Desired
+from extender.state.groups import Member, locality
+from extender.state.node_view import NodeView
+from extender.traffic.learned import LearnedGroup
+from extender.views.readout import Live, members
+from placement.state.occupancy import Occupancy
+
+
+class TopologyPublisher:
+    """Remembers each node's object while what its enforcer reported stays the same: most of thousands do."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, tuple[Occupancy, Desired]] = {}
+
+    def objects(self, picture: Picture, live: Live) -> Iterator[Desired]:
+        """As they should be now. A node without a live enforcer keeps what was last said of it."""
+        self._nodes = {
+            node_state.view.name: self._node(node_state.view) for node_state in picture.nodes if live(node_state)
+        }
+        return (desired for _, desired in self._nodes.values())
+
+    def _node(self, view: NodeView) -> tuple[Occupancy, Desired]:
+        before = self._nodes.get(view.name)
+        if before is not None and before[0] is view.reported:
+            return before
+        return view.reported, topology(view.name, view.machine, view.reported)
+
+
+def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, GroupRow]) -> Iterator[Desired]:
+    """As they should be now: one object for each group that has members, or of which something is known, or that has
+    an object. texts: what was learned; rows: what is there; both by group.
+    """
+    found = members(picture)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for group in sorted(found.keys() | texts.keys() | rows.keys()):
+        status = _group(group, found.get(group, []), picture, texts.get(group))
+        row = rows.get(group)
+        yield affinity_group(replace(status, accepted=row.judged(now), uid=row.uid) if row else status)
+
+
+def _group(group: str, found: list[Member], picture: Picture, text: Text | None) -> GroupStatus:
+    namespace, _, name = group.partition("/")
+    told = tuple(_member(one, picture) for one in found if one.reservation.pod in picture.names)
+    if text is None:
+        return GroupStatus(namespace, name, told, locality(found))
+    return GroupStatus(namespace, name, told, locality(found), _edges(text.learned), text.text)
+
+
+def _member(one: Member, picture: Picture) -> MemberStatus:
+    _, _, name = picture.names[one.reservation.pod].partition("/")
+    workload = picture.workloads.get(one.reservation.pod, "").partition("/")[2]
+    return MemberStatus(name, one.node, "" if one.expected else str(one.reservation.numa_nodes), workload)
+
+
+def _edges(learned: LearnedGroup) -> tuple[EdgeStatus, ...]:
+    """Of all kinds of traffic together."""
+    sizes: Counter[tuple[str, str]] = Counter()
+    messages: Counter[tuple[str, str]] = Counter()
+    for key, rate in learned.edges.items():
+        sizes[key[:2]] += round(rate.bytes)
+        messages[key[:2]] += round(rate.messages)
+    return tuple(EdgeStatus(*pair, sizes[pair], messages[pair]) for pair in sorted(sizes))

@@ -1,0 +1,67 @@
+"""Wakes pods that were refused everywhere, once a node would take them.
+
+kube-scheduler looks at a refused pod again when something changes that it watches, such as the pod's own annotations;
+what enforcers report is nothing of that kind. So the pod is touched: one annotation, by a patch of its metadata.
+"""
+
+from __future__ import annotations
+
+import queue
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import structlog
+
+from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
+from extender.state.pods import PodRow
+from process.threads import IDLE, IDLE_S, Threads
+
+ANNOTATION = "numakin-woken-at"
+"""Outside of the domain of the annotations that people write, each of which means something."""
+
+WAITING = 1_000
+
+_log = structlog.get_logger("waking")
+
+
+class Waker:
+    """A thread of its own: nobody waits for a patch. Each replica wakes what it has refused itself, also one that does
+    not hold the Lease.
+    """
+
+    def __init__(self, api: Api, *, threads: Threads) -> None:
+        self._api = api
+        self._pods: queue.Queue[PodRow | None] = queue.Queue(WAITING)
+        self._thread = threads.thread("waking", self._round)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        self._thread.stop()
+        with suppress(queue.Full):  # then it does not wait
+            self._pods.put_nowait(None)
+        self._thread.stop(timeout_s)
+
+    def wake(self, pod: PodRow) -> None:
+        """Never waits; where too many are waiting, kube-scheduler's own flush after minutes has to do."""
+        with suppress(queue.Full):
+            self._pods.put_nowait(pod)
+
+    def _round(self) -> object:
+        try:
+            pod = self._pods.get(timeout=IDLE_S)
+        except queue.Empty:
+            return IDLE
+        if pod is None:
+            return IDLE
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        patch = {"metadata": {"uid": pod.uid, "annotations": {ANNOTATION: now}}}
+        try:
+            self._api.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+        except (ApiError, Unreachable) as bad:
+            _log.warning("refused pod not woken", pod=f"{pod.namespace}/{pod.name}", error=str(bad))
+        else:
+            _log.info("refused pod woken", pod=f"{pod.namespace}/{pod.name}")
+        return None

@@ -1,0 +1,1 @@
+"""Where a group's workloads should live in the cluster: `placement.plan` over the NUMA nodes of several machines."""

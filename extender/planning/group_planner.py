@@ -1,0 +1,179 @@
+"""Who keeps the groups' plans: off kube-scheduler's path, as often as what traffic taught is made anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from extender.planning.group_plan import NOTHING as NO_ROOM
+from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, planned, roomiest
+from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
+from extender.state.node_view import NodeView
+from extender.traffic.known import ClusterTraffic, Peers
+from placement.model.demand import Demand
+from placement.plan.problem import Room, Weights, Workload
+
+PEAK_S = 600.0
+"""For so long as many replicas are expected again as there were; after it, as many as there are, unless there are none:
+what is scaled to nothing comes back as it was.
+"""
+
+AGAIN_S = 60.0
+"""A plan that is still waited for is looked at again so often: rates and room change."""
+
+MOST_PER_ROUND = 10
+"""Plans made in one round, of some 15 ms each; the others wait for the next."""
+
+Plans = Mapping[str, Sequence[Vacancy]]
+"""By workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Of one workload: the most replicas lately, since when (seconds), and what one asks for."""
+
+    replicas: int
+    since: float
+    demand: Demand
+
+    def after(self, replicas: int, now: float) -> Expected:
+        if replicas >= self.replicas or (replicas and now - self.since > PEAK_S):
+            return replace(self, replicas=replicas, since=now)
+        return self
+
+
+@dataclass(frozen=True)
+class PlacedMembers:
+    """Who has a slot now. members: the workload of each reservation key; nodes: its node. By workload: demands of one
+    replica, counts; places: counts by workload and place, of those that are on one NUMA node.
+    """
+
+    members: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, str] = field(default_factory=dict)
+    demands: dict[str, Demand] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    places: Counter[tuple[str, Place]] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A plan, when it was made (seconds), and of what."""
+
+    plan: GroupPlan
+    at: float
+    of: tuple[object, ...]
+
+
+class GroupPlanner:
+    """One owner. Times are seconds of any clock that never runs backwards."""
+
+    def __init__(self) -> None:
+        self._expected: dict[str, Expected] = {}
+        self._groups: dict[str, str] = {}
+        self._plans: dict[str, Made] = {}
+
+    def plans(
+        self, known: ClusterTraffic, views: Sequence[NodeView], workloads: Mapping[str, str], specs: Specs, now: float
+    ) -> Plans:
+        """views: of the live nodes. workloads: by pod uid."""
+        placed = _placed(views, workloads)
+        self._groups = {name: known.group_of(name) or self._groups.get(name, "") for name in known.peers}
+        self._expect(known, placed, now)
+        wanted = {group: names for group, names in self._named().items() if self._comes(names, placed)}
+        self._plans = {group: made for group, made in self._plans.items() if group in wanted}
+        due = [group for group in wanted if self._due(wanted[group], self._plans.get(group), placed, now)]
+        due.sort(key=lambda group: (self._plans[group].at if group in self._plans else -1.0, group))
+        for group in due[:MOST_PER_ROUND] if views else ():
+            names, before = wanted[group], self._plans.get(group)
+            weights = _weights(names, known.peers, specs.get(group, NOTHING))
+            plan = self._made(names, weights, views, placed, before=before.plan if before else None)
+            self._plans[group] = Made(plan, now, self._asked(names, placed))
+        return {name: slots for made in self._plans.values() for name, slots in made.plan.slots.items()}
+
+    def _expect(self, known: ClusterTraffic, placed: PlacedMembers, now: float) -> None:
+        found = {}
+        for name in known.peers:
+            before, demand = self._expected.get(name), placed.demands.get(name)
+            if before is None and demand is not None:
+                before = Expected(0, now, demand)
+            if before is not None:
+                found[name] = replace(before, demand=demand or before.demand).after(known.replicas.get(name, 0), now)
+        self._expected = found
+
+    def _named(self) -> dict[str, list[str]]:
+        """Workloads by group, of which so much is known that they can be planned."""
+        groups: dict[str, list[str]] = {}
+        for name in sorted(self._expected):
+            if self._groups[name]:
+                groups.setdefault(self._groups[name], []).append(name)
+        return groups
+
+    def _comes(self, names: list[str], placed: PlacedMembers) -> bool:
+        """Whether anybody of the group is still to come."""
+        return any(self._expected[name].replicas > placed.counts[name] for name in names)
+
+    def _due(self, names: list[str], made: Made | None, placed: PlacedMembers, now: float) -> bool:
+        return made is None or now - made.at > AGAIN_S or made.of != self._asked(names, placed)
+
+    def _asked(self, names: list[str], placed: PlacedMembers) -> tuple[object, ...]:
+        """What a plan depends on, but for rates and room, which change all the time."""
+        expected = self._expected
+        return tuple((name, expected[name].replicas, expected[name].demand, placed.counts[name]) for name in names)
+
+    def _made(
+        self,
+        names: list[str],
+        weights: Weights,
+        views: Sequence[NodeView],
+        placed: PlacedMembers,
+        *,
+        before: GroupPlan | None,
+    ) -> GroupPlan:
+        expected = {name: self._expected[name] for name in names}
+        members = {key: name for key, name in placed.members.items() if name in expected}
+        here = Counter(placed.nodes[key] for key in members)
+        need = sum(one.demand.cpu_milli * one.replicas for one in expected.values())
+        workloads = [Workload(name, one.demand, one.replicas) for name, one in expected.items()]
+        kept = self._kept(names, placed)
+        return make_plan(roomiest(views, here, kept, need), workloads, weights, members, kept, previous=before)
+
+    def _kept(self, but: Collection[str], placed: PlacedMembers) -> dict[Place, Room]:
+        """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""
+        found: dict[Place, Room] = {}
+        for made in self._plans.values():
+            for name, slots in made.plan.slots.items():
+                if name in but or name not in self._expected:
+                    continue
+                demand = self._expected[name].demand
+                for place, replicas in slots:
+                    coming = max(0, replicas - placed.places[name, place])
+                    cpu, memory = found.get(place, NO_ROOM)
+                    found[place] = cpu + coming * demand.cpu_milli, memory + coming * demand.memory
+        return found
+
+
+def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMembers:
+    found = PlacedMembers()
+    for view in views:
+        if not view.seated:
+            continue
+        for key, reservation in view.occupancy.reservations.items():
+            name = workloads.get(reservation.pod)
+            if name is not None and planned(reservation):
+                found.members[key], found.nodes[key], found.demands[name] = name, view.name, reservation.demand
+                found.counts[name] += 1
+                if len(reservation.numa_nodes) == 1:
+                    found.places[name, Place(view.name, reservation.numa_nodes.lowest)] += 1
+    return found
+
+
+def _weights(names: Sequence[str], peers: Peers, spec: GroupSpec) -> dict[tuple[str, str], float]:
+    """Of each pair of the group's workloads, times the priorities of both."""
+    priority = {name: spec.priorities.get(name, USUAL) for name in names}
+    return {
+        (one, other): weight * priority[one] * priority[other]
+        for one in names
+        for other, weight in peers[one].items()
+        if other in priority and one <= other
+    }

@@ -1,0 +1,76 @@
+"""When a fresh extender may be asked: once it has heard all that there is to hear, or has waited long enough.
+
+Until then /readyz says no. Its Service then sends kube-scheduler to another replica; where there is none, connections
+are refused at once, and pods are scheduled without scores (`ignorable: true`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from extender.state.pods import NodeChanges, PodChanges, PodRow
+
+WITHIN_S = 60.0
+"""The longest wait for enforcers: they look for replicas every 30 s, and a name server's cache may be 30 s old."""
+
+_log = structlog.get_logger("rollcall")
+
+
+class ReadinessGate:
+    """account: the enforcers', NAMESPACE:NAME; empty: nobody knows which pods they are, and none is waited for.
+
+    unseen: what the API server has not told yet. heard: whether a node's enforcer has told everything. `pods` and
+    `nodes` may be called from a thread each.
+    """
+
+    def __init__(
+        self,
+        account: str,
+        unseen: Callable[[], Iterable[str]],
+        heard: Callable[[str], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._account, self._unseen, self._heard, self._clock = account, unseen, heard, clock
+        self._began = clock()
+        self._over = False
+        self._enforcers: dict[str, str] = {}
+        self._down: frozenset[str] = frozenset()
+
+    def pods(self, changes: PodChanges) -> None:
+        before = {} if changes.whole else self._enforcers
+        found = {row.uid: row.node for row in changes.rows if self._runs(row)}
+        gone = {row.uid for row in changes.rows} | set(changes.gone)
+        self._enforcers = {uid: node for uid, node in before.items() if uid not in gone} | found
+
+    def nodes(self, changes: NodeChanges) -> None:
+        told = {row.name for row in changes.rows} | set(changes.gone)
+        before = frozenset() if changes.whole else self._down - told
+        self._down = before | {row.name for row in changes.rows if not row.ready}
+
+    def missing(self) -> str:
+        """What is still waited for; empty from then on that nothing is."""
+        waited = self._clock() - self._began
+        why = "" if self._over or waited >= WITHIN_S else self._why()
+        if not why and not self._over:
+            self._over = True
+            _log.info("ready to be asked", seconds=round(waited, 1), silent=self._silent())
+        return why
+
+    def _runs(self, row: PodRow) -> bool:
+        return row.phase == "Running" and f"{row.namespace}:{row.account}" == self._account
+
+    def _why(self) -> str:
+        unseen = list(self._unseen())
+        if unseen:
+            return f"the API server has not told of {', '.join(unseen)} yet"
+        if self._account and not self._enforcers:
+            return "no enforcer runs yet"
+        silent = self._silent()
+        return f"{len(silent)} of {len(self._enforcers)} enforcers have not reported yet: {silent[0]}" if silent else ""
+
+    def _silent(self) -> list[str]:
+        """Nodes whose enforcer runs, and has not reported; a node that is down is not waited for."""
+        return sorted(node for node in self._enforcers.values() if node not in self._down and not self._heard(node))

@@ -1,0 +1,64 @@
+"""The thread that looks whether nodes that have changed would take pods that were refused everywhere.
+
+Not the report stream's loop: a look takes up to a tenth of a second, and every enforcer waits for that loop.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+
+from extender.scoring.refused_pods import Welcome
+from extender.state.pods import PodRow
+from process.threads import IDLE, IDLE_S, Threads
+
+SHARE = 0.25
+"""Of its time that the thread may spend on looks: kube-scheduler's questions have the processor for themselves."""
+
+
+class Welcoming:
+    """look: at these nodes. wake: the pods that one of them would take."""
+
+    def __init__(
+        self,
+        look: Callable[[Collection[str]], Welcome],
+        wake: Callable[[Iterable[PodRow]], None],
+        *,
+        threads: Threads,
+    ) -> None:
+        self._look, self._wake = look, wake
+        self._lock = threading.Lock()
+        self._nodes: set[str] = set()
+        self._news = threading.Event()
+        self._thread = threads.thread("refused pods", self._round)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        self._thread.stop()
+        self._news.set()
+        self._thread.stop(timeout_s)
+
+    def changed(self, node: str) -> None:
+        """The node's placements have changed. Never waits; there are never more waiting than there are nodes."""
+        with self._lock:
+            self._nodes.add(node)
+        self._news.set()
+
+    def _round(self) -> object:
+        if not self._news.wait(IDLE_S):
+            return IDLE
+        self._news.clear()
+        with self._lock:
+            nodes, self._nodes = self._nodes, set()
+        began = time.monotonic()
+        welcome = self._look(nodes)
+        self._wake(welcome.pods)
+        if not welcome.complete:
+            with self._lock:
+                self._nodes |= nodes
+            self._news.set()
+        self._thread.stopping.wait((time.monotonic() - began) * (1 / SHARE - 1))
+        return None

@@ -1,0 +1,64 @@
+"""A pod's kin where nothing was learned: every member of its group alike, counted by reservations wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from extender.scoring.predict import Wanted
+from extender.state.node_view import NodeView
+from placement.decide.decide import Kin
+
+
+class GroupMembers:
+    """group -> node -> reservations there, kept up to date as views change. Under the cluster's lock."""
+
+    def __init__(self) -> None:
+        self._reservations: dict[str, dict[str, int]] = {}
+        self._totals: dict[str, int] = {}
+
+    def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
+        old: Mapping[str, int] = before.group_reservations if before else {}
+        new: Mapping[str, int] = after.group_reservations if after else {}
+        for group in old.keys() | new.keys():
+            difference = new.get(group, 0) - old.get(group, 0)
+            if difference:
+                self._add(group, node, new.get(group, 0), difference)
+
+    def total(self, group: str) -> int:
+        return self._totals.get(group, 0)
+
+    def nodes(self, group: str) -> Mapping[str, int]:
+        """Where the group's reservations are: node -> how many."""
+        return self._reservations.get(group, {})
+
+    def names(self) -> list[str]:
+        return sorted(self._reservations)
+
+    def _add(self, group: str, node: str, reservations: int, difference: int) -> None:
+        nodes = self._reservations.setdefault(group, {})
+        if reservations:
+            nodes[node] = reservations
+        else:
+            nodes.pop(node, None)
+        self._totals[group] = self._totals.get(group, 0) + difference
+        if not nodes:
+            del self._reservations[group], self._totals[group]
+
+
+def kins_on(nodes: Iterable[str], want: Wanted, groups: GroupMembers) -> list[Kin]:
+    """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`."""
+    group = want.group
+    total = groups.total(group) if group else 0
+    here = groups.nodes(group)
+    rest = room(want, total)
+    # Nearly all nodes have no member: they share one value.
+    nobody = Kin(elsewhere=float(total), room_milli=rest)
+    return [Kin(elsewhere=float(total - here[node]), room_milli=rest) if node in here else nobody for node in nodes]
+
+
+def room(want: Wanted, members: int) -> int:
+    """CPU that the group's members still to come will ask for, each as much as this one, in millicores."""
+    if not want.opt_in.size:
+        return 0
+    # A complete group is told of as one thousandth: 0 would mean "not told", and the node would count by itself.
+    return max(1, (want.opt_in.size - members - 1) * want.pod.demand.cpu_milli)

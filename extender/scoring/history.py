@@ -1,0 +1,134 @@
+"""What was scored and what then happened, for explain: bounded, the oldest forgotten first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+
+import numpy as np
+
+from extender.scoring.predict import Wanted
+from extender.state.cells import Floats
+from extender.state.column_store import Bools
+from extender.state.node_view import Assumption, DecisionRow, NodeView
+from placement.decide.decide import Kin
+
+OFFERS = 256
+"""Scored pods remembered; each keeps alive the views it was scored on, so that explain repeats the same decisions."""
+
+DECIDED_PODS = 20_000
+DECISIONS_OF_POD = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRow:
+    """One offered node as it was scored. view None: no enforcer known. age: of its data, in seconds."""
+
+    node: str
+    view: NodeView | None
+    kin: Kin
+    score: int
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One answer to /prioritize. at: on the cluster's clock. names to ages: of each offered node, as `ExplainRow` has
+    them.
+
+    kin_hidden: the pod's group has members, and none of the nodes that they are on was among those to score.
+    """
+
+    want: Wanted
+    at: float
+    names: Sequence[str]
+    views: Sequence[NodeView | None]
+    kins: Sequence[Kin]
+    scores: Sequence[int]
+    ages: Floats
+    kin_hidden: bool = False
+
+    def row(self, at: int) -> ExplainRow:
+        return ExplainRow(self.names[at], self.views[at], self.kins[at], self.scores[at], float(self.ages[at]))
+
+    @property
+    def rows(self) -> tuple[ExplainRow, ...]:
+        """Made when somebody asks: there may be thousands, and hundreds of offers are kept."""
+        return tuple(map(self.row, range(len(self.names))))
+
+    def foremost(self, live: Bools) -> ExplainRow | None:
+        """The first of the best live nodes; None when there is none."""
+        return self.row(int(np.where(live, self.scores, -1).argmax())) if live.any() else None
+
+    def best(self, count: int) -> list[ExplainRow]:
+        return [self.row(at) for at in nlargest(count, range(len(self.names)), key=self.scores.__getitem__)]
+
+
+class History:
+    """Not thread-safe: the cluster's lock is around it."""
+
+    def __init__(self) -> None:
+        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._decisions: OrderedDict[str, tuple[DecisionRow, ...]] = OrderedDict()
+        self._uids: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def offered(self, offer: Offer) -> None:
+        pod = offer.want.pod
+        self._offers[pod.uid] = offer
+        self._offers.move_to_end(pod.uid)
+        self._name(pod.namespace, pod.name, pod.uid)
+        if len(self._offers) > OFFERS:
+            self._offers.popitem(last=False)
+
+    def decided(self, rows: Iterable[DecisionRow]) -> None:
+        for row in rows:
+            self._decisions[row.pod] = (*self._decisions.get(row.pod, ()), row)[-DECISIONS_OF_POD:]
+            self._decisions.move_to_end(row.pod)
+            self._name(row.namespace, row.name, row.pod)
+        self._trim()
+
+    def remembered(self, rows: Iterable[DecisionRow]) -> None:
+        """What was decided before, and may be known already: before this extender's time, or while it was away."""
+        for row in rows:
+            known = self._decisions.get(row.pod, ())
+            if row not in known:
+                self._decisions[row.pod] = (row, *known)[:DECISIONS_OF_POD]
+                if (row.namespace, row.name) not in self._uids:
+                    self._name(row.namespace, row.name, row.pod)
+        self._trim()
+
+    def uid(self, namespace: str, name: str) -> str | None:
+        return self._uids.get((namespace, name))
+
+    def offer(self, uid: str) -> Offer | None:
+        return self._offers.get(uid)
+
+    def decisions(self, uid: str) -> tuple[DecisionRow, ...]:
+        return self._decisions.get(uid, ())
+
+    def names(self) -> dict[str, str]:
+        """uid -> NAMESPACE/NAME of every pod that was scored or decided lately."""
+        return {uid: f"{namespace}/{name}" for (namespace, name), uid in self._uids.items()}
+
+    def _trim(self) -> None:
+        while len(self._decisions) > DECIDED_PODS:
+            self._decisions.popitem(last=False)
+
+    def _name(self, namespace: str, name: str, uid: str) -> None:
+        self._uids[namespace, name] = uid
+        self._uids.move_to_end((namespace, name))
+        while len(self._uids) > DECIDED_PODS:
+            self._uids.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PodStory:
+    """All that is remembered of one pod. offer: None before it was scored here; at: when this was read, in seconds."""
+
+    uid: str
+    offer: Offer | None
+    decisions: tuple[DecisionRow, ...]
+    assumption: Assumption | None
+    at: float

@@ -1,0 +1,83 @@
+"""Who a pod's kin are on each node, by what is known best.
+
+  1. What traffic taught of this very pod, or else of its workload: a new replica is expected to talk with every replica
+     of its workload's peers alike.
+  2. Where no such peer is anywhere yet: the members of its group, all alike. A group that was found from traffic is
+     told to the enforcer pod by pod, since it knows only the groups that pods name; and so is one whose object gives
+     workloads priorities, by which all weights are multiplied.
+
+`planned` is `steering`'s to say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from extender.scoring.group_kin import GroupMembers, kins_on, room
+from extender.scoring.predict import Wanted
+from extender.state.group_spec import NOTHING, GroupSpec
+from extender.state.workload_locations import WorkloadLocations
+from extender.traffic.known import ClusterTraffic
+from placement.decide.decide import Kin
+
+
+def kins(
+    nodes: Iterable[str],
+    want: Wanted,
+    known: ClusterTraffic,
+    groups: GroupMembers,
+    locations: WorkloadLocations,
+    *,
+    spec: GroupSpec = NOTHING,
+    members: Iterable[str] = (),
+) -> list[Kin]:
+    """As each node's enforcer should weigh them, with those on other nodes as `elsewhere`.
+
+    spec: what the pod's group asks for. members: the uids of a named group's, where it gives priorities.
+    """
+    weights = (
+        _of_pod(want, known, locations)
+        or _of_workload(want, known, locations)
+        or _of_found_group(want, known, locations)
+    )
+    if spec.priorities:
+        alike = {uid: 1.0 for uid in members if uid != want.pod.uid and locations.node(uid) is not None}
+        weights = spec.weighed(weights or alike, locations)
+    if not weights:
+        return kins_on(nodes, want, groups)
+    here: dict[str, dict[str, float]] = defaultdict(dict)
+    for uid in sorted(weights):
+        here[locations.node(uid) or ""][uid] = weights[uid]
+    total = sum(weights.values())
+    rest = room(want, groups.total(want.group) if want.group else len(_members(want, known, locations)))
+    # Nearly all nodes have no kin: they share one value.
+    nobody = Kin(elsewhere=total, room_milli=rest)
+    return [
+        Kin(here[node], max(0.0, total - sum(here[node].values())), room_milli=rest) if node in here else nobody
+        for node in nodes
+    ]
+
+
+def _of_pod(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -> dict[str, float]:
+    partners = known.partners.get(want.pod.uid, {})
+    return {uid: weight for uid, weight in partners.items() if weight > 0 and locations.node(uid) is not None}
+
+
+def _of_workload(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for peer, weight in known.peers.get(want.pod.workload, {}).items():
+        replicas = [uid for uid in locations.of(peer) if uid != want.pod.uid]
+        if weight > 0:
+            found |= dict.fromkeys(replicas, weight / max(1, len(replicas)))
+    return found
+
+
+def _of_found_group(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -> dict[str, float]:
+    return {} if want.group else dict.fromkeys(_members(want, known, locations), 1.0)
+
+
+def _members(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -> list[str]:
+    """The other pods of the group that was found for the pod's workload."""
+    workloads = known.members.get(known.group_of(want.pod.workload), ())
+    return [uid for workload in workloads for uid in locations.of(workload) if uid != want.pod.uid]

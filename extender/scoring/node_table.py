@@ -1,0 +1,180 @@
+"""Every node's view, who is assumed where, and how long each enforcer has been silent. Under the cluster's lock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from extender.planning.group_planner import Plans
+from extender.scoring.group_kin import GroupMembers
+from extender.scoring.kin import kins
+from extender.scoring.predict import Wanted
+from extender.scoring.steering import steered, vacant
+from extender.state.column_store import ColumnStore, Cut
+from extender.state.group_spec import NOTHING, GroupSpec, Specs
+from extender.state.node_view import Assumption, NodeView, Report, ReportRefused
+from extender.state.pods import PodRow
+from extender.state.workload_locations import WorkloadLocations
+from extender.traffic.known import ClusterTraffic
+from placement.decide.decide import Kin
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node's view with what passes with time. age: seconds since its enforcer was last heard."""
+
+    view: NodeView
+    age: float
+    connected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateView:
+    """What a pod finds on the nodes that it may go to. kins: as each node's enforcer should weigh them.
+
+    near: by their place in the list the nodes that are not like most: with a reservation of the pod itself, of its
+    group or of its kin, or planned for it.
+    """
+
+    cut: Cut
+    kins: list[Kin]
+    near: list[int]
+
+
+class NodeTable:
+    """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full."""
+
+    def __init__(self) -> None:
+        self.groups = GroupMembers()
+        self.locations = WorkloadLocations()
+        self.known = ClusterTraffic()
+        self.specs: Specs = {}
+        self.plans: Plans = {}
+        self._columns = ColumnStore()
+        self._views: dict[str, NodeView] = {}
+        self._heard: dict[str, float] = {}
+        self._connected: set[str] = set()
+        self._held: dict[str, Assumption] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def kins(self, nodes: Sequence[str], want: Wanted) -> list[Kin]:
+        """The pod's kin as each node's enforcer should weigh them."""
+        spec = self.spec(want.pod, want.group)
+        members = self._members(want.group) if spec.priorities else ()
+        found = kins(nodes, want, self.known, self.groups, self.locations, spec=spec, members=members)
+        place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
+        return steered(found, nodes, place, self.groups.total(want.group)) if place else found
+
+    def spec(self, pod: PodRow, group: str) -> GroupSpec:
+        """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
+        return self.specs.get(group or self.known.group_of(pod.workload), NOTHING) if self.specs else NOTHING
+
+    def _members(self, group: str) -> list[str]:
+        """The uids of a named group's, assumed ones too."""
+        found = []
+        for node in self.groups.nodes(group):
+            occupancy = self._views[node].occupancy
+            found += [occupancy.reservations[key].pod for key in occupancy.directory.by_group.get(group, ())]
+        return found
+
+    def view(self, node: str) -> NodeView | None:
+        return self._views.get(node)
+
+    def node_state(self, node: str, now: float) -> NodeState | None:
+        view = self._views.get(node)
+        return None if view is None else NodeState(view, now - self._heard[node], node in self._connected)
+
+    def candidates(self, names: Sequence[str], want: Wanted, now: float) -> CandidateView:
+        kins = self.kins(names, want)
+        most = _commonest(kins)
+        reservations = self.groups.nodes(want.group).keys() | {self.locations.node(want.pod.uid)}
+        near = [
+            at
+            for at, (name, kin) in enumerate(zip(names, kins, strict=True))
+            if kin is not most or name in reservations
+        ]
+        return CandidateView(self._columns.cut(names, now), kins, near)
+
+    def connected(self, node: str, now: float) -> None:
+        self._connected.add(node)
+        self.heard(node, now)
+
+    def disconnected(self, node: str) -> None:
+        self._connected.discard(node)
+
+    def heard(self, node: str, now: float) -> None:
+        self._heard[node] = now
+        self._columns.heard(node, now)
+
+    def reported(self, fresh: NodeView, report: Report, now: float) -> NodeView | ReportRefused:
+        """Applies a report to the view held of this node and session; a whole report to the given fresh one."""
+        held = self._views.get(fresh.name)
+        if held is not None and report.base and held.session == fresh.session:
+            after = held.applied(report)
+        else:
+            after = fresh.heir_of(held).applied(report)
+        if isinstance(after, ReportRefused):
+            return after
+        for pod in held.assumed.keys() - after.assumed.keys() if held else ():
+            del self._held[pod]
+        self._held.update(after.assumed)
+        self._swap(after)
+        self.heard(after.name, now)
+        return after
+
+    def held(self, pod: str) -> Assumption | None:
+        return self._held.get(pod)
+
+    def assumptions(self) -> list[Assumption]:
+        return list(self._held.values())
+
+    def hold(self, one: Assumption) -> None:
+        """In place of any other for the same pod; nothing on a node that is not known or has reported the pod."""
+        self.release(one.pod)
+        view = self._views.get(one.node)
+        if view is None or one.pod in view.pods:
+            return
+        self._held[one.pod] = one
+        self._swap(view.assuming(one))
+
+    def release(self, pod: str) -> None:
+        one = self._held.pop(pod, None)
+        if one is not None:
+            self._swap(self._views[one.node].without_assumed(pod))
+
+    def expire(self, now: float) -> int:
+        """How many assumptions had their time without the enforcer showing the pod."""
+        late = [pod for pod, one in self._held.items() if one.until <= now]
+        for pod in late:
+            self.release(pod)
+        return len(late)
+
+    def forget(self, nodes: Iterable[str]) -> None:
+        """Nodes that are no more in the cluster."""
+        for node in nodes:
+            view = self._views.pop(node, None)
+            if view is not None:
+                self._columns.drop(node)
+                self.groups.changed(node, view, None)
+                self.locations.changed(node, view, None)
+                for pod in view.assumed:
+                    self._held.pop(pod, None)
+            self._heard.pop(node, None)
+
+    def _swap(self, after: NodeView) -> None:
+        before = self._views.get(after.name)
+        self.groups.changed(after.name, before, after)
+        self.locations.changed(after.name, before, after)
+        self._views[after.name] = after
+        self._columns.put(after)
+
+
+def _commonest(kins: Sequence[Kin]) -> Kin | None:
+    """The value that most nodes share, if it is that of nodes without any kin."""
+    by_id = {id(kin): kin for kin in kins}
+    count = Counter(map(id, kins))
+    most = by_id[max(count, key=count.__getitem__)] if kins else None
+    return most if most is not None and not most.weights and not most.planned else None

@@ -1,0 +1,134 @@
+"""What a node's enforcer would decide for a pod: decide(), folded over its containers as the kubelet creates them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from extender.state.pods import PodRow
+from placement.decide.decide import Decision, Kin, Request, decide
+from placement.model.cpuset import NumaSet
+from placement.model.errors import AlreadyHeld
+from placement.model.topology import Machine
+from placement.optin.options import Defaults
+from placement.optin.parsing import NOTHING, Cpus, OptIn, Policy, Scope, parse
+from placement.state.occupancy import Allocation, Occupancy, Reservation
+
+STRICT = frozenset({Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE})
+"""The policies by which a node may be refused."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An opted-in pod, ready to be predicted. requests: of its opted-in containers, in the order of their creation.
+
+    lasting: the names of those that run as long as the pod; the others give their CPUs back before the pod is up.
+    """
+
+    pod: PodRow
+    requests: tuple[Request, ...]
+    lasting: frozenset[str]
+
+    @property
+    def opt_in(self) -> OptIn:
+        return self.requests[0].opt_in
+
+    @property
+    def group(self) -> str:
+        return self.opt_in.group
+
+    @property
+    def strict(self) -> bool:
+        """Whether a node that can't align the pod may be refused to it."""
+        return any(request.opt_in.policy in STRICT for request in self.requests)
+
+    @property
+    def alone_decides(self) -> bool:
+        """Whether the first container's decision settles the place of all others."""
+        return all(
+            request.opt_in.scope is Scope.POD and request.opt_in.cpus is Cpus.SHARED for request in self.requests
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The decision for each opted-in container of a pod in order, and what they would occupy."""
+
+    decisions: tuple[Decision, ...]
+    reservations: tuple[Reservation, ...]
+    allocations: tuple[Allocation, ...]
+
+    @property
+    def fits(self) -> bool:
+        return all(decision.fits for decision in self.decisions)
+
+    @property
+    def admitted(self) -> bool:
+        """What the pod's policies say, as the kubelet's topology manager would."""
+        return all(decision.admitted for decision in self.decisions)
+
+    @property
+    def score(self) -> float:
+        """The mean over the containers, which in pod scope have all the same."""
+        return sum(decision.score for decision in self.decisions) / len(self.decisions)
+
+    @property
+    def numa_nodes(self) -> NumaSet:
+        mask = 0
+        for decision in self.decisions:
+            mask |= decision.numa_nodes.mask
+        return NumaSet(mask)
+
+
+def opt_ins(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> dict[str, OptIn]:
+    """What each container that has opted in asks for, by its name. defaults: as `parse` takes them."""
+    asked = {
+        container.name: parse(pod.namespace, pod.annotations, container.name, defaults) for container in pod.containers
+    }
+    return {name: opt_in for name, opt_in in asked.items() if opt_in is not None}
+
+
+def wanted(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> Wanted | None:
+    """None when no container of the pod is to be placed; BadQuantity when a demand can't be read."""
+    asked = opt_ins(pod, defaults)
+    requests = tuple(
+        Request(
+            pod.uid, f"{pod.uid}/{container.name}", container.name, asked[container.name], container.demand, pod.demand
+        )
+        for container in pod.containers
+        if container.name in asked and asked[container.name].policy is not Policy.NONE
+    )
+    return Wanted(pod, requests, frozenset(one.name for one in pod.lasting)) if requests else None
+
+
+def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:
+    """The same answers, in the same order, as the node's enforcer would give on the same occupancy."""
+    if want.alone_decides:
+        only = want.requests[0]
+        decision = decide(machine, occupancy, only, kin)
+        return Prediction((decision,) * len(want.requests), (decision.reservation(only),), ())
+    decisions, reservations, allocations = [], {}, []
+    for request in want.requests:
+        decision = decide(machine, occupancy, request, kin)
+        decisions.append(decision)
+        reservation = decision.reservation(request)
+        reservations[reservation.key] = reservation
+        if request.name in want.lasting and decision.exclusive:
+            allocations.append(decision.allocation(request))
+            occupancy = _applied(occupancy, decision, request)
+        else:
+            occupancy = occupancy.with_reservation(reservation)
+    return Prediction(tuple(decisions), tuple(reservations.values()), tuple(allocations))
+
+
+def _applied(occupancy: Occupancy, decision: Decision, request: Request) -> Occupancy:
+    """The occupancy that the pod's next container finds."""
+    try:
+        return decision.applied(occupancy, request)
+    except AlreadyHeld:
+        # Somebody who has not opted in is on these CPUs and stays there: the node lives with it, and so does the guess.
+        return occupancy.changed(
+            {request.reservation_key: decision.reservation(request)},
+            {request.container: decision.allocation(request)},
+            checked=False,
+        )

@@ -1,0 +1,138 @@
+"""Placement's objective over arrays: of many machines at once the single NUMA node on which a pod would be.
+
+The simple and by far most common case: a pod that is aligned as one and finds a NUMA node that holds it. There its
+score is that of its best NUMA node, by the same terms and in the same order as placement.decide.room ranks them. Its
+first container settles the place; the others must fit there too, beside the exclusive CPUs of those before them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from extender.scoring.predict import Wanted
+from extender.state.cells import Cells, Floats
+from extender.state.column_store import Bools
+from placement.decide.request import Request
+from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
+from placement.optin.options import Cpus, Pool, Scope
+
+DIGITS = 9
+"""To which placement.decide.room rounds before it compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Of each node. score: as Decision has it; kin: the best NUMA node's share of the kin.
+
+    sure: whether there is one that holds the whole pod. Elsewhere decide() knows, the other values mean nothing.
+    """
+
+    score: Floats
+    kin: Floats
+    sure: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What one container finds, of the shape of the cells."""
+
+    fits: Bools
+    room: Floats
+    empty: Floats
+
+    def score(self, kin: Floats) -> Floats:
+        return KIN_SHARE * kin + ROOM_SHARE * self.room + EMPTY_SHARE * self.empty
+
+
+def covered(want: Wanted) -> bool:
+    """Whether such a pod's place can be told here."""
+    first = want.requests[0]
+    deciding = (first,) if want.alone_decides else want.requests
+    own = {one.opt_in.cpus for one in deciding} - {Cpus.SHARED}
+    return (
+        len(own) < 2
+        and (len(deciding) == 1 or first.opt_in.scope is Scope.POD)
+        and all(replace(one.opt_in, cpus=first.opt_in.cpus) == first.opt_in for one in deciding)
+        and not first.opt_in.alone
+        and not any(one.pool is not Pool.SHARED or one.devices or _hugepages(one) for one in deciding)
+    )
+
+
+def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> Best:
+    """cells, kin: nodes x NUMA nodes; kin: each one's share of the kin; rest: what each node is told that the group
+    will still ask for. want: covered, and reported by none of the nodes.
+    """
+    first, *others = want.requests[:1] if want.alone_decides else want.requests
+    memory = first.reservation_demand.memory
+    terms = _terms(cells, first, np.float64(0), rest[:, None])
+    fits = terms.fits & ((memory == 0) | ((cells.account >= memory) & (cells.real >= memory)))
+    chosen = _chosen(fits, kin, terms.room, terms.empty, -cells.reservations)
+    rows = np.arange(len(chosen)), chosen
+    sure, near, score = fits[rows], kin[rows], terms.score(kin)[rows]
+    if others:
+        there, taken = cells.at(rows), np.zeros(len(chosen))
+        for before, request in zip(want.requests, others, strict=False):
+            taken = taken + _kept(there, before, want)
+            terms = _terms(there, request, taken, rest)
+            sure &= terms.fits
+            score += terms.score(near)
+        score /= len(want.requests)
+    return Best(score, near, sure)
+
+
+def _terms(cells: Cells, request: Request, taken: Floats | np.float64, rest: Floats) -> _Terms:
+    """taken: CPUs there that the pod's other containers have for themselves by now."""
+    own = request.demand.whole_cpus if request.wants_exclusive else 0
+    need = max(request.reservation_demand.cpu_milli, 1000 * own)
+    left = cells.free - need
+    usable = _can_have_exclusive(cells, request, own, taken) if own else cells.spare > taken
+    room = np.where((rest <= 0) | (left >= rest), 1.0, np.maximum(0.0, left / np.maximum(rest, 1.0)))
+    empty = np.maximum(0.0, np.minimum(left, cells.whole - cells.used) / cells.whole)
+    return _Terms(usable & ((left >= 0) | (need == 0)), room, empty)
+
+
+def _can_have_exclusive(cells: Cells, request: Request, wanted: int, taken: Floats | np.float64) -> Bools:
+    """Whether so many CPUs may become the container's own: as placement.decide.survey's `takeable` and `own.most` have
+    it.
+    """
+    spare = cells.spare - taken
+    budget = np.floor(cells.free / 1000) - taken
+    tight = spare <= wanted + 1
+    last = cells.unowned - taken - wanted < 1
+    budget = np.where(last | (tight & (cells.shared > 0)), np.minimum(budget, spare - 1), budget)
+    if request.opt_in.cpus is Cpus.EXCLUSIVE_CORES:
+        size = np.maximum(1.0, cells.core)
+        able = np.minimum(cells.cores - taken, np.floor(budget / size) * size)
+    else:
+        able = np.minimum(spare, budget)
+    # Who still shares a NUMA node that a container before this one has nearly filled can't be told from sums.
+    able_to: Bools = (able >= wanted) & ~(tight & (taken > 0))
+    return able_to
+
+
+def _kept(there: Cells, request: Request, want: Wanted) -> Floats:
+    """The CPUs that a container has for itself as long as its pod lives."""
+    if not request.wants_exclusive or request.name not in want.lasting:
+        return np.zeros(len(there.core))
+    wanted = request.demand.whole_cpus
+    if request.opt_in.cpus is Cpus.EXCLUSIVE:
+        return np.full(len(there.core), float(wanted))
+    size = np.maximum(1.0, there.core)
+    return np.ceil(wanted / size) * size
+
+
+def _chosen(fits: Bools, *terms: Floats) -> npt.NDArray[np.intp]:
+    """The column of each row that comes first: by the first term, of those alike by the second, and so on."""
+    left = fits
+    for term in terms:
+        worth = np.where(left, np.round(term, DIGITS), -np.inf)
+        left = left & (worth == worth.max(axis=1, keepdims=True))
+    first: npt.NDArray[np.intp] = left.argmax(axis=1)
+    return first
+
+
+def _hugepages(request: Request) -> bool:
+    return any(request.reservation_demand.hugepages.values())

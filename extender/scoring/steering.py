@@ -1,0 +1,81 @@
+"""Draws a newcomer to the slot that its group's plan keeps for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from extender.planning.group_plan import Place
+from extender.planning.group_planner import Plans
+from extender.scoring.predict import Wanted
+from extender.state.cells import Cells
+from extender.state.node_view import NodeView
+from extender.state.workload_locations import WorkloadLocations
+from placement.decide.decide import Kin
+from placement.model.cpuset import NumaSet
+
+ELSEWHERE = 10.0
+"""What a slot that is kept on another node weighs against all peers together: so much that the node with the slot is
+ahead by more points than kube-scheduler's own plugins give for spreading.
+"""
+
+
+def vacant(
+    want: Wanted,
+    plans: Plans,
+    locations: WorkloadLocations,
+    view: Callable[[str], NodeView | None],
+    nodes: Collection[str],
+) -> Place | None:
+    """The best planned slot of the pod's workload on these nodes that nobody has and that it fits on."""
+    places = plans.get(want.pod.workload, ())
+    if not places or not want.alone_decides:
+        return None
+    taken, offered = _taken(want, locations, view), frozenset(nodes)
+    for place, count in places:
+        there = view(place.node) if place.node in offered else None
+        if there is not None and taken[place] < count and _fits(want, there, place.numa_node):
+            return place
+    return None
+
+
+def steered(kins: Sequence[Kin], nodes: Sequence[str], place: Place, members: int) -> list[Kin]:
+    """members: of the pod's group, wherever they are."""
+    at = nodes.index(place.node)
+    total = sum(kins[at].weights.values()) + kins[at].elsewhere
+    outweighed: dict[int, Kin] = {}
+
+    def other(kin: Kin) -> Kin:
+        if kin.weights:
+            return replace(kin, elsewhere=kin.elsewhere + ELSEWHERE * total)
+        # Nearly all nodes have no kin: they share one value.
+        elsewhere = kin.elsewhere + ELSEWHERE * max(total, members, 1.0)
+        return outweighed.setdefault(id(kin), replace(kin, elsewhere=elsewhere))
+
+    found = [other(kin) for kin in kins]
+    found[at] = replace(kins[at], planned=NumaSet.of((place.numa_node,)))
+    return found
+
+
+def _taken(want: Wanted, locations: WorkloadLocations, view: Callable[[str], NodeView | None]) -> Counter[Place]:
+    """Where the other replicas of the pod's workload are."""
+    found: Counter[Place] = Counter()
+    for uid, node in locations.of(want.pod.workload).items():
+        there = view(node)
+        reservation = there.occupancy.reservations.get(uid) if there is not None and uid != want.pod.uid else None
+        if reservation is not None and len(reservation.numa_nodes) == 1:
+            found[Place(node, reservation.numa_nodes.lowest)] += 1
+    return found
+
+
+def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
+    """Where the machine is special, decide() will tell."""
+    if view.table is None:
+        return True
+    demand = want.requests[0].reservation_demand
+    there = view.table[:, view.table[0] == numa_node]
+    if not there.size:
+        return False
+    columns = Cells(*there[:, 0])
+    return bool(columns.free >= demand.cpu_milli and min(columns.account, columns.real) >= demand.memory)

@@ -1,0 +1,110 @@
+"""What a machine has left, as numbers that don't depend on who asks: the rows that `single` weighs by the thousand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placement.decide.memory import STALLED, capacity, really_free
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
+from placement.state import pools
+from placement.state.load_index import EMPTY
+from placement.state.occupancy import Occupancy
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Columns of numbers, all of one shape: of NUMA nodes that a pod could be on.
+
+    free: millicores unrequested; whole: of all its CPUs; used: in use. account, real: bytes free by account, and
+    really. spare: CPUs that nobody has for himself; cores: those of them in cores of which all are; core: CPUs of a
+    core, 0 where the machine's differ; shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole
+    machine, reserved ones too. keeps: 1 where groups that told their size have room kept for the rest of them, on all
+    of the machine's.
+    """
+
+    numa_node: Floats
+    free: Floats
+    whole: Floats
+    used: Floats
+    account: Floats
+    real: Floats
+    reservations: Floats
+    spare: Floats
+    cores: Floats
+    core: Floats
+    shared: Floats
+    unowned: Floats
+    keeps: Floats
+
+    def at(self, rows: tuple[npt.NDArray[np.intp], ...]) -> Cells:
+        """The same of some of them."""
+        return Cells(*(getattr(self, name)[rows] for name in COLUMNS))
+
+
+COLUMNS = tuple(Cells.__slots__)
+
+NOBODY: Floats = np.array([-1.0, 0, 1, *[0] * (len(COLUMNS) - 3)])
+"""A column's value where there is no NUMA node: nothing fits there."""
+
+
+def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
+    """What the node has for any simple pod: `Cells` as columns x NUMA nodes, by ascending id; None when it is special.
+
+    NUMA nodes on which no opted-in pod could be are left out.
+    """
+    directory = occupancy.directory
+    pressed = any(share >= STALLED for share in occupancy.live.stalled.values())
+    if directory.special or pressed or not machine.mems:
+        return None
+    keeps = float(bool(directory.sized and occupancy.kept(machine)))
+    taken = directory.exclusive | occupancy.reserved.mask
+    sharers = pools.sharers(occupancy)
+    unowned = (machine.cpus.mask & ~directory.exclusive).bit_count()
+    size = _core_size(machine)
+    rows = [
+        (
+            *_row(machine, occupancy, cpu_node),
+            *_own(machine, cpu_node, spare, size),
+            float(bool(spare & sharers)),
+            unowned,
+            keeps,
+        )
+        for cpu_node in machine.cpu_nodes
+        if (spare := machine.node(cpu_node).cpus.mask & ~taken)
+    ]
+    return np.array(rows, dtype=np.float64).T if rows else None
+
+
+def _row(machine: Machine, occupancy: Occupancy, one: int) -> tuple[float, ...]:
+    """numa_node to reservations."""
+    cpus = machine.node(one).cpus.mask
+    rows = occupancy.load(machine).rows
+    row = rows.get(one, EMPTY)
+    mems = machine.nearest_mems(NumaSet(1 << one))
+    return (
+        one,
+        1000 * (cpus & ~occupancy.reserved.mask).bit_count() - row.cpu,
+        1000 * cpus.bit_count(),
+        occupancy.live.used_cpu.get(one, 0),
+        sum(max(0, capacity(machine, mem) - rows.get(mem, EMPTY).memory) for mem in mems),
+        sum(max(0, really_free(machine, occupancy, mem)) for mem in mems),
+        row.reservations,
+    )
+
+
+def _own(machine: Machine, one: int, spare: int, size: int) -> tuple[int, int, int]:
+    """spare, cores, core."""
+    whole = sum(1 for core in machine.cores_by_node[one] if core & spare == core) if size else 0
+    return spare.bit_count(), whole * size, size
+
+
+def _core_size(machine: Machine) -> int:
+    """0 where cores differ in size."""
+    sizes = {core.bit_count() for cpu_node in machine.cpu_nodes for core in machine.cores_by_node[cpu_node]}
+    return sizes.pop() if len(sizes) == 1 else 0

@@ -1,0 +1,135 @@
+"""Pods and nodes as the API server tells them, reduced to what placement needs: the rows that `extender.kube` hands in.
+
+Nothing here knows the API server; `extender.scheduler.wire` builds the same rows from what kube-scheduler sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from placement.model.demand import Demand, from_resources, of_pod, own_resources
+from placement.model.workload import HASH_LABEL, NODE, top_owner
+
+ENDED = frozenset({"Succeeded", "Failed"})
+"""The phases in which a pod has no running container any more and never will."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRow:
+    """One container. requests, limits: resource name -> quantity as written: what the node has given it once it runs,
+    which after a resize in place is another than the spec's until it is carried out.
+
+    init: runs before the others; restartable: and stays, a sidecar.
+    """
+
+    name: str
+    requests: Mapping[str, str] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, str] = field(default_factory=dict, hash=False)
+    init: bool = False
+    restartable: bool = False
+
+    @property
+    def demand(self) -> Demand:
+        """BadQuantity when a quantity is not one."""
+        return from_resources(self.requests, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRow:
+    """The controller that owns a pod (its ownerReference with controller: true)."""
+
+    kind: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True)
+class PodRow:
+    """One pod. uid: as its node calls it. containers: init containers first, in the order of the spec. node: empty
+    until bound.
+
+    requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
+    pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    containers: tuple[ContainerRow, ...] = ()
+    owner: OwnerRow | None = None
+    phase: str = "Pending"
+    ip: str = ""
+    host_network: bool = False
+    template_hash: str = ""
+    account: str = ""
+    requests: Mapping[str, str] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in ENDED
+
+    @property
+    def workload(self) -> str:
+        """NAMESPACE/KIND/NAME of the controller whose replicas are alike; the pod itself where none owns it."""
+        if self.owner is None or self.owner.kind == NODE:
+            return f"{self.namespace}/Pod/{self.name}"
+        labels = {HASH_LABEL: self.template_hash} if self.template_hash else {}
+        kind, name = top_owner(self.owner.kind, self.owner.name, labels)
+        return f"{self.namespace}/{kind}/{name}"
+
+    @cached_property
+    def demand(self) -> Demand:
+        """The whole pod's demand as the scheduler counts it; BadQuantity when a quantity is not one."""
+        summed = of_pod(
+            (container.demand for container in self.containers if not container.init),
+            ((container.demand, container.restartable) for container in self.containers if container.init),
+        )
+        return own_resources(summed, self.requests, self.limits) if self.requests or self.limits else summed
+
+    def asks_as(self, other: PodRow) -> bool:
+        """Whether both ask for the same resources."""
+        mine, theirs = (
+            (one.containers, dict(one.requests), dict(one.limits), one.annotations) for one in (self, other)
+        )
+        return mine == theirs
+
+    @property
+    def lasting(self) -> Iterator[ContainerRow]:
+        """The containers that run as long as the pod does: its sidecars, then its own."""
+        return (container for container in self.containers if not container.init or container.restartable)
+
+
+@dataclass(frozen=True, slots=True)
+class PodChanges:
+    """What a list or a watch told. gone: uids of deleted pods.
+
+    whole: `rows` is all there is, so that a pod not among them is gone.
+    """
+
+    rows: tuple[PodRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One Kubernetes node. ready: its condition Ready is True."""
+
+    name: str
+    uid: str = ""
+    ready: bool = True
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanges:
+    """As PodChanges; gone: names of deleted nodes."""
+
+    rows: tuple[NodeRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    whole: bool = False

@@ -1,0 +1,73 @@
+"""Where the pods of each workload are, kept up to date as views change. Under the cluster's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from extender.state.node_view import NodeView
+
+MOST_NAMED = 200_000
+"""Pods whose workload is known; over that those that were named first go."""
+
+NOWHERE: Mapping[str, str] = {}
+
+
+class WorkloadLocations:
+    """Opted-in pods that have a reservation, reported or assumed."""
+
+    def __init__(self) -> None:
+        self._workloads: dict[str, str] = {}
+        self._nodes: dict[str, str] = {}
+        self._members: dict[str, dict[str, str]] = {}
+
+    def of(self, workload: str) -> Mapping[str, str]:
+        """Node by pod uid."""
+        return self._members.get(workload, NOWHERE)
+
+    def node(self, uid: str) -> str | None:
+        return self._nodes.get(uid)
+
+    def workload(self, uid: str) -> str:
+        """Empty while not known."""
+        return self._workloads.get(uid, "")
+
+    def workloads(self) -> dict[str, str]:
+        """By pod uid, of all that were named."""
+        return dict(self._workloads)
+
+    def named(self, uid: str, workload: str) -> None:
+        """The pod belongs to this workload."""
+        if self._workloads.get(uid) == workload:
+            return
+        self.forget(uid)
+        self._workloads[uid] = workload
+        if uid in self._nodes:
+            self._members.setdefault(workload, {})[uid] = self._nodes[uid]
+        if len(self._workloads) > MOST_NAMED:
+            self.forget(next(iter(self._workloads)))
+
+    def forget(self, uid: str) -> None:
+        """The pod is no more."""
+        workload = self._workloads.pop(uid, None)
+        if workload is not None:
+            self._drop(workload, uid)
+
+    def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
+        old = before.seated if before else frozenset()
+        new = after.seated if after else frozenset()
+        for uid in old - new:
+            if self._nodes.get(uid) == node:
+                del self._nodes[uid]
+                self._drop(self._workloads.get(uid, ""), uid)
+        for uid in new - old:
+            self._nodes[uid] = node
+            workload = self._workloads.get(uid)
+            if workload is not None:
+                self._members.setdefault(workload, {})[uid] = node
+
+    def _drop(self, workload: str, uid: str) -> None:
+        members = self._members.get(workload)
+        if members is not None:
+            members.pop(uid, None)
+            if not members:
+                del self._members[workload]

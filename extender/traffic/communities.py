@@ -1,0 +1,278 @@
+"""Groups for pods that say `auto`: workloads that talk more with each other than with the rest.
+
+The measure is modularity: the share of all traffic inside groups, less what it would be if the same workloads talked
+with each other at random. It is raised by moving single workloads, then merging whole groups, until nothing gains
+(Blondel et al., 2008), beginning with the last partition, from which there must be reason to depart:
+
+  - a workload leaves its group, and a group is merged into another, for a tenth of its traffic or more;
+  - a group falls apart where hardly anything joins its parts any more;
+  - all is divided anew, from single workloads, where that gains `PAYS` of all traffic over what the old groups became.
+
+Relays (placement/traffic/relays.py) join nobody: what they exchange is left out, and each is then a member of the group
+that it exchanges most with.
+
+Groups that users named are taken as they are: their workloads stay, and an `auto` workload may join them. Same
+arguments, same partition.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from extender.traffic.exchanged import Traffic
+
+STAYS = 0.1
+"""Share of its traffic that a workload must gain to leave the group that it was in, or a group to be merged."""
+
+PAYS = 0.02
+"""Modularity that a partition made from scratch must gain."""
+
+LEAST = 0.1
+"""Share of its traffic that a workload must exchange with its group to be called its member; to stay, half of that.
+Else what talks with everybody (a scraper, a collector of logs) would be a member of whatever is the largest. A part of
+a group that exchanges less than that half with the rest is a group of its own."""
+
+ROUNDS = 32
+"""Rounds over all workloads; a few are the rule."""
+
+NAMED = 3
+"""Partners that a reason names."""
+
+LONGEST_NAME = 63
+"""Characters of a group's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """group: NAMESPACE/name. share: of the workload's traffic with other opted-in workloads, what stays in the group.
+    partners: those of it that it talks with most; size: how many of it it talks with. relay: it passes on what it
+    receives, and so joins nobody with its group.
+    """
+
+    group: str
+    share: float
+    partners: tuple[str, ...] = ()
+    size: int = 0
+    relay: bool = False
+
+    @property
+    def reason(self) -> str:
+        names = ", ".join(partner.rpartition("/")[2] for partner in self.partners)
+        more = f" and {self.size - len(self.partners)} more" if self.size > len(self.partners) else ""
+        passing = "a relay: passes on what it receives; " if self.relay else ""
+        return f"{passing}exchanges {round(100 * self.share)} % of its traffic with {names}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Memberships by workload; a workload on its own has none. modularity: of what was divided, -0.5 to 1."""
+
+    members: Mapping[str, Membership] = field(default_factory=dict)
+    modularity: float = 0.0
+
+    def groups(self) -> dict[str, list[str]]:
+        """Workloads by group, both in ascending order."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for workload in sorted(self.members):
+            found[self.members[workload].group].append(workload)
+        return dict(sorted(found.items()))
+
+
+NOBODY = Partition()
+
+
+def partition(
+    weights: Mapping[tuple[str, str], float],
+    auto: Iterable[str],
+    named: Mapping[str, str],
+    previous: Partition = NOBODY,
+    relays: AbstractSet[str] = frozenset(),
+) -> Partition:
+    """weights: of pairs of workloads (`Graph.weights`). auto: workloads to divide. named: those that say their group,
+    by workload. relays: those of either that pass on what they receive.
+    """
+    everything = Traffic.among({*auto, *named}, weights)
+    free = sorted(set(auto) - named.keys() - relays)
+    traffic = everything.without(relays)
+    before = {one: previous.members[one].group for one in free if one in previous.members}
+    alone = {one: one for one in free}
+    labels = _climbed(traffic, alone | _parted(traffic, before), named, before)
+    if before:
+        anew = _climbed(traffic, alone, named, {})
+        if traffic.modularity({**anew, **named}) - traffic.modularity({**labels, **named}) > PAYS:
+            labels = anew
+    found = _described(traffic, _titled(traffic, labels, named, before), named, before)
+    passing = sorted((set(auto) - named.keys()) & relays)
+    return replace(found, members={**found.members, **_attached(everything, passing, found, named, previous)})
+
+
+def _attached(
+    traffic: Traffic, relays: Iterable[str], found: Partition, named: Mapping[str, str], previous: Partition
+) -> dict[str, Membership]:
+    """Each relay's membership of one of the groups that are there without it, where it exchanges enough with any; it
+    stays where it was unless another has `STAYS` more.
+    """
+    groups = {**{one: member.group for one, member in found.members.items()}, **named}
+    members: dict[str, Membership] = {}
+    for relay in relays:
+        drawn: dict[str, float] = defaultdict(float)
+        for peer, weight in traffic.peers[relay].items():
+            if peer in groups:
+                drawn[groups[peer]] += weight / traffic.strength[relay]
+        before = previous.members[relay].group if relay in previous.members else ""
+        group = max(drawn, key=lambda name: (drawn[name] + (STAYS if name == before else 0.0), name), default="")
+        if group and drawn[group] >= (LEAST / 2 if group == before else LEAST):
+            members[relay] = replace(_membership(traffic, relay, {**groups, relay: group}), relay=True)
+    return members
+
+
+def _parted(traffic: Traffic, before: Mapping[str, str]) -> dict[str, str]:
+    """The old labels, but for parts of groups that have nearly nothing to do with the rest of theirs."""
+    found = dict(before)
+    members: dict[str, set[str]] = defaultdict(set)
+    for one, group in before.items():
+        members[group].add(one)
+    for workloads in members.values():
+        inside = traffic.within(workloads)
+        labels = _climbed(inside, {workload: workload for workload in sorted(workloads)}, {}, {})
+        sums = inside.sums(labels)
+        joined: dict[str, float] = defaultdict(float)
+        for one, label in labels.items():
+            joined[label] += sum(weight for peer, weight in inside.peers[one].items() if labels[peer] != label)
+        heaviest = max(sums, key=lambda label: (sums[label], label))
+        apart = {label for label in sums if label != heaviest and joined[label] <= LEAST / 2 * sums[label]}
+        found |= {one: label for one, label in labels.items() if label in apart}
+    return found
+
+
+def _climbed(
+    traffic: Traffic, start: Mapping[str, str], named: Mapping[str, str], before: Mapping[str, str]
+) -> dict[str, str]:
+    """Labels by free workload, from which no move of a workload and no merger of groups gains."""
+    labels = {**start, **named}
+    theirs, old = set(named.values()), set(before.values())
+    for _ in range(ROUNDS):
+        moved = _moves(traffic, labels, list(start), before)
+        if not (_merged(traffic, labels, theirs, old) or moved):
+            break
+    return {one: labels[one] for one in start}
+
+
+def _moves(traffic: Traffic, labels: dict[str, str], free: list[str], before: Mapping[str, str]) -> bool:
+    """Moves workloads one by one, each to where it gains most; True when any has moved."""
+    sums = traffic.sums(labels)
+    changed = False
+    for _ in range(ROUNDS):
+        moved = False
+        for one in free:
+            mine = labels[one]
+            best = _best(one, traffic, labels, sums, least=STAYS if before.get(one) == mine else 1e-9)
+            if best != mine:
+                sums[mine] -= traffic.strength[one]
+                sums[best] += traffic.strength[one]
+                labels[one] = best
+                moved = changed = True
+        if not moved:
+            break
+    return changed
+
+
+def _best(one: str, traffic: Traffic, labels: Mapping[str, str], sums: Mapping[str, float], *, least: float) -> str:
+    """The label under which the workload has most over what chance would give it, as a share of its own traffic; its
+    own label unless another has `least` more.
+    """
+    mine, strength = labels[one], traffic.strength[one]
+    if not strength:
+        return mine
+    drawn: dict[str, float] = defaultdict(float, {mine: 0.0, one: 0.0})
+    for peer, weight in traffic.peers[one].items():
+        drawn[labels[peer]] += weight
+    merit = {
+        label: weight / strength - (sums.get(label, 0.0) - (strength if label == mine else 0.0)) / traffic.total
+        for label, weight in drawn.items()
+    }
+    best = min(merit, key=lambda label: (-round(merit[label], 12), label))
+    return best if merit[best] - merit[mine] > least else mine
+
+
+def _merged(traffic: Traffic, labels: dict[str, str], theirs: set[str], old: set[str]) -> bool:
+    """Joins groups that gain by it, but never two of the users' own; True when any were joined."""
+    sums = traffic.sums(labels)
+    between: dict[tuple[str, str], float] = defaultdict(float)
+    for one, peers in traffic.peers.items():
+        for other, weight in peers.items():
+            if labels[one] < labels[other]:
+                between[labels[one], labels[other]] += weight
+    gains = {pair: weight - sums[pair[0]] * sums[pair[1]] / traffic.total for pair, weight in between.items()}
+    into: dict[str, str] = {}
+    for pair in sorted(gains, key=lambda pair: (-gains[pair], pair)):
+        # What else would gain is weighed anew in the next round.
+        if {*pair} & {*into, *into.values()} or {*pair} <= theirs:
+            continue
+        least = STAYS * min(sums[one] for one in pair) if {*pair} <= theirs | old else 1e-9 * traffic.total
+        if gains[pair] > least:
+            target, source = sorted(pair, key=lambda one: (one not in theirs, one not in old, -sums[one], one))
+            into[source] = target
+    for one, label in labels.items():
+        labels[one] = into.get(label, label)
+    return bool(into)
+
+
+def _titled(
+    traffic: Traffic, labels: Mapping[str, str], named: Mapping[str, str], before: Mapping[str, str]
+) -> dict[str, str]:
+    """With names that last: an old group's goes to whoever has most of its traffic, a new group is called after its
+    heaviest workload.
+    """
+    taken = set(named.values())
+    titles = {label: label for label in taken}
+    common: dict[tuple[str, str], float] = defaultdict(float)
+    for one, label in labels.items():
+        if one in before and label not in taken:
+            common[before[one], label] += traffic.strength[one]
+    for old, label in sorted(common, key=lambda pair: (-common[pair], pair)):
+        if label not in titles and old not in taken:
+            titles[label] = old
+            taken.add(old)
+    for one in sorted(labels, key=lambda one: (-traffic.strength[one], one)):
+        if labels[one] not in titles:
+            titles[labels[one]] = _title(one, taken)
+            taken.add(titles[labels[one]])
+    return {one: titles[label] for one, label in labels.items()}
+
+
+def _title(workload: str, taken: set[str]) -> str:
+    """NAMESPACE/auto-NAME of a workload; told apart by a hash where that is too long or taken."""
+    namespace, _, name = workload.partition("/")
+    plain = f"auto-{name.rpartition('/')[2]}"
+    if len(plain) > LONGEST_NAME or f"{namespace}/{plain}" in taken:
+        tail = blake2b(workload.encode(), digest_size=4).hexdigest()
+        plain = f"{plain[: LONGEST_NAME - len(tail) - 1]}-{tail}"
+    return f"{namespace}/{plain}"
+
+
+def _described(
+    traffic: Traffic, labels: Mapping[str, str], named: Mapping[str, str], before: Mapping[str, str]
+) -> Partition:
+    """Without those that exchange too little with their group, nor those that then do."""
+    everybody = {**labels, **named}
+    modularity = traffic.modularity(everybody)
+    while True:
+        found = {label: _membership(traffic, label, everybody) for label in labels if label in everybody}
+        least = {one: LEAST / 2 if before.get(one) == found[one].group else LEAST for one in found}
+        strangers = [one for one in found if found[one].share < least[one]]
+        if not strangers:
+            return Partition(found, modularity)
+        for stranger in strangers:
+            del everybody[stranger]
+
+
+def _membership(traffic: Traffic, one: str, groups: Mapping[str, str]) -> Membership:
+    inside = {peer: weight for peer, weight in traffic.peers[one].items() if groups.get(peer) == groups[one]}
+    share = sum(inside.values()) / (traffic.strength[one] or 1.0)
+    heaviest = sorted(inside, key=lambda peer: (-inside[peer], peer))
+    return Membership(groups[one], share, tuple(heaviest[:NAMED]), len(inside))

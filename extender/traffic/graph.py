@@ -1,0 +1,175 @@
+"""The cluster graph: what all enforcers tell of traffic, joined to pods and rolled up to workloads.
+
+An enforcer names its own pods by uid and everything else by address. A pair on one node is told once, by uids. A pair
+on two nodes is told by both: the server's node names the client by its address, the client's node the server by its
+own, or by a Service's, behind which only the server's node sees the pair. So an address is looked up as
+
+  - the client's (flow.by_server): a pod with that address. A node's address is no pod's here: it stands for whatever is
+    on the node's network or translated to it, and the client's node knows better;
+  - the server's: a pod with that address, or the hostNetwork pod that its own node has seen serve that port;
+  - where no port tells who serves, the target counts as the server.
+
+What nobody is found for waits a little, since traffic may be told before the API server tells of the pod. Every byte
+told ends as exactly one of the `Fates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from extender.state.pod_index import OUTSIDE, Address, PodIndex, address
+from extender.state.pods import PodChanges, PodRow
+from extender.traffic.remembered import Remembered
+from extender.traffic.sums import FADED, MOST_EDGES, PodPair, Sums
+from placement.traffic.graph import HALF_LIFE_S, Costs, Flow, Graph
+
+WAIT_S = 30.0
+"""Seconds for which traffic of an unknown address waits for its pod. An address is rarely given anew in that time."""
+
+MOST_WAITING = 20_000
+"""Flows that wait; over that a flow is counted as unresolved at once."""
+
+
+@dataclass(slots=True)
+class Fates:
+    """Bytes by what became of them.
+
+    told: the server's word, or of one node. claimed: the client's word. outside: with pods that have not opted in.
+    unresolved: with addresses of no pod (Services, nodes, the world). externally_managed: of pods that are on another
+    node than the one that told of them, or of no pod at all.
+    """
+
+    told: int = 0
+    claimed: int = 0
+    outside: int = 0
+    unresolved: int = 0
+    externally_managed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    node: str
+    flow: Flow
+    at: float
+
+
+class ClusterGraph:
+    """One owner. Times are seconds of any clock that never runs backwards."""
+
+    def __init__(
+        self, half_life: float = HALF_LIFE_S, most_edges: int = MOST_EDGES, costs: Costs | None = None
+    ) -> None:
+        self.roster = PodIndex()
+        self.remembered = Remembered(half_life)
+        self.fates = Fates()
+        self._sums = Sums(half_life, most_edges, costs)
+        self._waiting: dict[str, list[_Waiting]] = {}
+        self._count = 0
+
+    @property
+    def dropped(self) -> int:
+        """Edges that the caps have cost so far."""
+        return self._sums.dropped + self.remembered.dropped
+
+    @property
+    def waiting_bytes(self) -> int:
+        return sum(one.flow.bytes for waiting in self._waiting.values() for one in waiting)
+
+    def apply(self, changes: PodChanges, now: float) -> None:
+        """Pods came, changed or went."""
+        for ip in self.roster.apply(changes, now):
+            self._look_again(ip)
+
+    def asked(self, row: PodRow, now: float) -> None:
+        """As `PodIndex.asked`."""
+        self.roster.asked(row, now)
+
+    def add(self, node: str, flows: Iterable[Flow], now: float) -> None:
+        """What one node's enforcer tells of the seconds before `now`."""
+        for flow in flows:
+            ip = self._take(node, flow, now)
+            if ip:
+                self._wait(ip, _Waiting(node, flow, now))
+
+    def pods(self, now: float) -> Graph:
+        """Between pods, by uid."""
+        return Graph(self._sums.rates(now), self._sums.costs, self.dropped)
+
+    def workloads(self, pods: Graph, now: float) -> Graph:
+        """Between workloads, with what is remembered of those that have no pod now. pods: as `pods` gave it for now.
+
+        Asked for in turn: what has no pod any more is remembered as it was the last time.
+        """
+        rolled_up = pods.rolled_up(self.roster.owners())
+        return self.remembered.after(rolled_up, self.roster.replicas(), now)
+
+    def tidy(self, now: float) -> None:
+        """Forgets what is too old to matter; what has waited in vain is unresolved."""
+        self._sums.tidy(now)
+        self.roster.tidy(now, lasting=FADED * self._sums.half_life)
+        for ip in list(self._waiting):
+            late = [one for one in self._waiting[ip] if now - one.at > WAIT_S]
+            for one in late:
+                self.fates.unresolved += one.flow.bytes
+            self._keep(ip, [one for one in self._waiting[ip] if now - one.at <= WAIT_S])
+
+    def _take(self, node: str, flow: Flow, at: float) -> str:
+        """The address for whose pod it has to wait; empty when its fate is settled."""
+        source, target = address(flow.source), address(flow.target)
+        remote = source or target
+        ours = (flow.target,) if source else (flow.source,) if target else (flow.source, flow.target)
+        if (source and target) or any(self.roster.node(uid) not in {"", node} for uid in ours):
+            self.fates.externally_managed += flow.bytes
+            return ""
+        if remote is None:
+            self._count_in(PodPair(flow.source, flow.target, flow.kind), flow, at, trusted=True)
+            return ""
+        uid = ours[0]
+        peer = self._peer(uid, remote, by_server=flow.by_server)
+        if peer is None:
+            return remote.ip
+        if peer == OUTSIDE:
+            self.fates.outside += flow.bytes
+            return ""
+        ends = (peer, uid) if source else (uid, peer)
+        server = uid if flow.by_server else peer if remote.port else ends[1]
+        self._count_in(PodPair(*ends, flow.kind, server), flow, at, trusted=server == uid)
+        return ""
+
+    def _peer(self, uid: str, remote: Address, *, by_server: bool) -> str | None:
+        if not by_server:
+            return self.roster.server(remote)
+        news = self.roster.serves(uid, remote.port)
+        if news:
+            self._look_again(news.ip)
+        return self.roster.by_ip(remote.ip)
+
+    def _count_in(self, pair: PodPair, flow: Flow, at: float, *, trusted: bool) -> None:
+        if trusted:
+            self.fates.told += flow.bytes
+        else:
+            self.fates.claimed += flow.bytes
+        if pair.source != pair.target:
+            self._sums.add(pair, flow.bytes, flow.messages, at, trusted=trusted)
+
+    def _wait(self, ip: str, one: _Waiting) -> None:
+        if self._count >= MOST_WAITING:
+            self.fates.unresolved += one.flow.bytes
+            return
+        self._waiting.setdefault(ip, []).append(one)
+        self._count += 1
+
+    def _look_again(self, ip: str) -> None:
+        """After something was learned of the address."""
+        # Taken out first: to take one may lead here again.
+        waiting = self._waiting.get(ip, [])
+        self._keep(ip, [])
+        self._keep(ip, [one for one in waiting if self._take(one.node, one.flow, one.at)])
+
+    def _keep(self, ip: str, kept: list[_Waiting]) -> None:
+        self._count += len(kept) - len(self._waiting.get(ip, ()))
+        if kept:
+            self._waiting[ip] = kept
+        else:
+            self._waiting.pop(ip, None)

@@ -1,0 +1,136 @@
+"""What traffic has taught, in one immutable value for whoever asks, and who keeps it up to date."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+import structlog
+
+from extender.state.pods import PodChanges, PodRow
+from extender.traffic.communities import NOBODY, Membership, Partition, partition
+from extender.traffic.graph import ClusterGraph
+from extender.traffic.learned import LearnedGroup, by_group
+from placement.traffic.graph import HALF_LIFE_S, Flow, Graph
+from placement.traffic.relays import relays
+
+_log = structlog.get_logger("learning")
+
+Peers = Mapping[str, Mapping[str, float]]
+"""Weight by peer, both directions together (`Costs.weight`)."""
+
+
+@dataclass(frozen=True)
+class ClusterTraffic:
+    """graph: between workloads. peers: of each workload. partners: of each pod, by uid. said: by workload that has pods
+    the group that they name, empty for `auto`. found: the groups found for those. replicas: pods by workload. fates:
+    bytes told, by what became of them (`Fates`). dropped: edges that the caps have cost; waiting: bytes whose other end
+    is still looked for. restored: written texts that are taken in. relays: workloads that pass on what they receive.
+    """
+
+    graph: Graph = field(default_factory=Graph)
+    peers: Peers = field(default_factory=dict)
+    partners: Peers = field(default_factory=dict)
+    said: Mapping[str, str] = field(default_factory=dict)
+    found: Partition = NOBODY
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    fates: Mapping[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    waiting: int = 0
+    restored: int = 0
+    relays: frozenset[str] = frozenset()
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """The group of each workload that has one."""
+        named = {workload: group for workload, group in self.said.items() if group}
+        return {**{workload: member.group for workload, member in self.found.members.items()}, **named}
+
+    @cached_property
+    def members(self) -> dict[str, list[str]]:
+        """Workloads by group."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for workload in sorted(self.groups):
+            found[self.groups[workload]].append(workload)
+        return dict(found)
+
+    def group_of(self, workload: str) -> str:
+        """Empty when it has none."""
+        return self.groups.get(workload, "")
+
+    def lasting(self) -> dict[str, LearnedGroup]:
+        """What is to be written down, by group."""
+        return by_group(
+            self.graph, self.said, {workload: member.group for workload, member in self.found.members.items()}
+        )
+
+
+class TrafficLearning:
+    """One owner. Times are seconds of any clock that never runs backwards."""
+
+    def __init__(self, half_life: float = HALF_LIFE_S) -> None:
+        self.graph = ClusterGraph(half_life)
+        self._found = NOBODY
+        self._restored = 0
+        self._relays: frozenset[str] = frozenset()
+
+    def apply(self, changes: PodChanges, now: float) -> None:
+        self.graph.apply(changes, now)
+
+    def asked(self, row: PodRow, now: float) -> None:
+        self.graph.asked(row, now)
+
+    def told(self, node: str, flows: Iterable[Flow], now: float) -> None:
+        self.graph.add(node, flows, now)
+
+    def restored(self, group: str, learned: LearnedGroup, now: float) -> None:
+        """What an extender before us wrote down of a group; what is known already stays."""
+        self._restored += 1
+        self.graph.remembered.restored(learned.edges, now)
+        before = {workload: Membership(group, 0.0) for workload in learned.members}
+        self._found = Partition({**before, **self._found.members}, self._found.modularity)
+
+    def known(self, now: float) -> ClusterTraffic:
+        graph = self.graph
+        graph.tidy(now)
+        pods = graph.pods(now)
+        workloads = graph.workloads(pods, now)
+        weights = workloads.weights()
+        said = graph.roster.groups()
+        self._hear_of_relays(relays(workloads, self._relays))
+        self._found = partition(weights, self._to_divide(workloads, said), _named(said), self._found, self._relays)
+        return ClusterTraffic(
+            workloads, _neighbours(weights), _neighbours(pods.weights()), said, self._found, graph.roster.replicas(),
+            asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
+            self._relays,
+        )  # fmt: skip
+
+    def _hear_of_relays(self, now: frozenset[str]) -> None:
+        for one in sorted(now - self._relays):
+            _log.warning(
+                "a workload passes on what it receives: who talks through it is not seen, and nobody is joined by it",
+                workload=one,
+            )
+        for relay in sorted(self._relays - now):
+            _log.info("a workload is no longer taken for a relay", workload=relay)
+        self._relays = now
+
+    def _to_divide(self, workloads: Graph, said: Mapping[str, str]) -> set[str]:
+        """Those that say `auto`, and members of found groups that have no pod now and are still remembered."""
+        remembered = {end for key in workloads.edges for end in key[:2]}
+        return {one for one, group in said.items() if not group} | (
+            (self._found.members.keys() & remembered) - said.keys()
+        )
+
+
+def _named(said: Mapping[str, str]) -> dict[str, str]:
+    return {workload: group for workload, group in said.items() if group}
+
+
+def _neighbours(weights: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for (one, other), weight in weights.items():
+        found[one][other] = found[other][one] = weight
+    return dict(found)

@@ -1,0 +1,163 @@
+"""What was learned, written down: a group's members and the edges between workloads, as a short text that the group's
+status can carry.
+
+    {"version":1,"names":["shop/Deployment/cart",...],"members":[0],"edges":[[0,1,"tcp",52000,310],...]}
+
+Members are those that the group was found for; they and the ends of edges are indexes into names. An edge has its kind,
+and its bytes and messages a second in four significant digits. The heaviest come first, as many as the bound lets in:
+what is cut off is what matters least, and is learned again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import structlog
+
+from placement.traffic.graph import KINDS, LONGEST_NAME, Costs, Graph, Key, Rate
+
+VERSION = 1
+
+MOST_BYTES = 65_536
+"""Of one text. etcd takes objects up to 1.5 MiB, and a group's status has more to carry."""
+
+MOST_READ = 4 * MOST_BYTES
+"""A longer text is not ours."""
+
+_log = structlog.get_logger("learned")
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedGroup:
+    """Of one group. members: the workloads that were found to belong to it, where they did not say so themselves."""
+
+    members: tuple[str, ...] = ()
+    edges: Mapping[Key, Rate] = field(default_factory=dict)
+
+
+NOTHING = LearnedGroup()
+
+
+def by_group(graph: Graph, groups: Mapping[str, str], found: Mapping[str, str]) -> dict[str, LearnedGroup]:
+    """Each group's part of the workloads' graph: every edge with one end in a group at least, once, with its source's
+    group where it has one. groups: by workload, as it said itself; found: as was found for it.
+    """
+    every = {**found, **{workload: group for workload, group in groups.items() if group}}
+    edges: dict[str, dict[Key, Rate]] = {group: {} for group in every.values()}
+    for key, rate in graph.edges.items():
+        group = every.get(key.source) or every.get(key.target)
+        if group:
+            edges[group][key] = rate
+    members: dict[str, list[str]] = {}
+    for workload in sorted(found):
+        members.setdefault(every[workload], []).append(workload)
+    return {group: LearnedGroup(tuple(members.get(group, ())), edges[group]) for group in sorted(edges)}
+
+
+def written(learned: LearnedGroup, costs: Costs, most_bytes: int = MOST_BYTES) -> str:
+    """At most so many bytes; empty where nothing is known or nothing fits."""
+    text = _Text(most_bytes)
+    for name in learned.members:
+        text.member(name)
+    for key in sorted(learned.edges, key=lambda key: (-costs.weight(key.kind, learned.edges[key]), key)):
+        if not text.edge(key, learned.edges[key]):
+            break
+    return str(text)
+
+
+def read(text: str, where: str) -> LearnedGroup:
+    """What a text says; nothing, and a warning that names `where`, of what is none or of another version."""
+    if not text:
+        return NOTHING
+    try:
+        return _parsed(text)
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as bad:
+        _log.warning("what was learned before can't be read", where=where, why=str(bad) or type(bad).__name__)
+        return NOTHING
+
+
+class _Text:
+    """Grows while there is room."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._names: dict[str, int] = {}
+        self._members: list[str] = []
+        self._edges: list[str] = []
+        self._left = most_bytes - len(self._joined())
+
+    def member(self, name: str) -> bool:
+        return self._add((name,), lambda ends: str(ends[name]), self._members)
+
+    def edge(self, key: Key, rate: Rate) -> bool:
+        """False when it does not fit."""
+
+        def row(ends: Mapping[str, int]) -> str:
+            return _compact([ends[key.source], ends[key.target], key.kind, _short(rate.bytes), _short(rate.messages)])
+
+        return self._add((key.source, key.target), row, self._edges)
+
+    def _add(self, names: Iterable[str], row: Callable[[Mapping[str, int]], str], to: list[str]) -> bool:
+        new = [name for name in dict.fromkeys(names) if name not in self._names]
+        ends = {**self._names, **{name: len(self._names) + at for at, name in enumerate(new)}} if new else self._names
+        text = row(ends)
+        # A comma for each: one too many at most.
+        size = len(text) + 1 + sum(len(_compact(name)) + 1 for name in new)
+        if size > self._left:
+            return False
+        self._left -= size
+        self._names = ends
+        to.append(text)
+        return True
+
+    def __str__(self) -> str:
+        return self._joined() if self._members or self._edges else ""
+
+    def _joined(self) -> str:
+        names = ",".join(map(_compact, self._names))
+        members, edges = ",".join(self._members), ",".join(self._edges)
+        return f'{{"version":{VERSION},"names":[{names}],"members":[{members}],"edges":[{edges}]}}'
+
+
+def _parsed(text: str) -> LearnedGroup:
+    if len(text) > MOST_READ:
+        raise ValueError(f"it has {len(text)} characters; the bound is {MOST_READ}")
+    found = json.loads(text)
+    version = found["version"]
+    if version != VERSION:
+        raise ValueError(f"it is of version {version!r}; this program reads version {VERSION}")
+    names = [_name(name) for name in found["names"]]
+    members = tuple(names[_index(at)] for at in found["members"])
+    return LearnedGroup(members, dict(_edge(row, names) for row in found["edges"]))
+
+
+def _name(name: Any) -> str:
+    if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME):
+        raise ValueError(f"{str(name)[:40]!r} is not a workload")
+    return name
+
+
+def _index(at: Any) -> int:
+    if not isinstance(at, int) or at < 0:
+        raise ValueError(f"{str(at)[:40]!r} is not an index")
+    return at
+
+
+def _edge(row: Any, names: list[str]) -> tuple[Key, Rate]:
+    source, target, kind, size, messages = row
+    rate = Rate(float(size), float(messages))
+    if kind not in KINDS or not all(isfinite(one) and one >= 0 for one in rate):
+        raise ValueError(f"{str(row)[:80]} is not an edge")
+    return Key(names[_index(source)], names[_index(target)], kind), rate
+
+
+def _short(number: float) -> float:
+    short = float(f"{number:.4g}")
+    return int(short) if short.is_integer() and short < 1e15 else short
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,129 @@
+"""The thread that learns: it owns the cluster graph, takes what enforcers and the API server tell, and hands out what
+is known as one immutable value.
+
+Nothing waits for it. Traffic that comes faster than it can be taken in is dropped and counted; what is known is made
+anew no oftener than its making is worth, so that kube-scheduler's questions have the processor for themselves.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from extender.state.pods import PodChanges, PodRow
+from extender.traffic import learned
+from extender.traffic.known import ClusterTraffic, TrafficLearning
+from placement.traffic.graph import Flow
+from process.threads import IDLE, Backoff, Threads
+
+EVERY_S = 2.0
+"""Seconds between two looks at what is known."""
+
+SHARE = 0.05
+"""Of its time that the thread may spend on making what is known."""
+
+MOST_FLOWS = 500_000
+"""Flows that wait to be taken in: some 150 MB."""
+
+BACKOFF = Backoff(first_s=0.01, longest_s=1.0)
+"""What is learned comes from all nodes: one that tells nonsense must not hold up the rest."""
+
+
+class Learner:
+    """publish: called on its thread with what is known by now. Everything else may be called from any thread."""
+
+    def __init__(
+        self,
+        publish: Callable[[ClusterTraffic], None],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        threads: Threads,
+    ) -> None:
+        self.dropped_flows = 0
+        self._publish = publish
+        self._clock = clock
+        self._learning = TrafficLearning()
+        self._steps: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._flows = 0
+        self._due, self._news = 0.0, False
+        self._thread = threads.thread("learning", self._round, last=self._finish, backoff=BACKOFF)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """What was told by now is part of what is known afterwards."""
+        self._thread.stop()
+        self._steps.put(None)
+        self._thread.stop(timeout_s)
+
+    def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
+        """What a node's enforcer tells."""
+        with self._lock:
+            if self._flows + len(flows) > MOST_FLOWS:
+                self.dropped_flows += len(flows)
+                return
+            self._flows += len(flows)
+        self._steps.put(partial(self._told, node, flows, self._clock()))
+
+    def pods(self, changes: PodChanges) -> None:
+        """What the API server tells."""
+        now = self._clock()
+        self._steps.put(lambda: self._learning.apply(changes, now))
+
+    def asked(self, row: PodRow) -> None:
+        """What kube-scheduler tells."""
+        now = self._clock()
+        self._steps.put(lambda: self._learning.asked(row, now))
+
+    def restored(self, group: str, text: str) -> None:
+        """What an extender before this one wrote down of a group."""
+        now = self._clock()
+        self._steps.put(lambda: self._learning.restored(group, learned.read(text, group), now))
+
+    def _told(self, node: str, flows: tuple[Flow, ...], now: float) -> None:
+        with self._lock:
+            self._flows -= len(flows)
+        self._learning.told(node, flows, now)
+
+    def _round(self) -> object:
+        """One step, or making what is known where that is due. Only the latter makes up for a round that failed."""
+        step = self._next()
+        if step is not None:
+            self._news = True
+            step()
+        began = time.monotonic()
+        if began < self._due:
+            return IDLE
+        news, self._news = self._news, False
+        try:
+            if news:
+                self._make()
+        finally:
+            ended = time.monotonic()
+            self._due = ended + max(EVERY_S, (ended - began) / SHARE)
+        return None if news else IDLE
+
+    def _next(self) -> Callable[[], None] | None:
+        try:
+            return self._steps.get(timeout=max(0.0, self._due - time.monotonic()))
+        except queue.Empty:
+            return None
+
+    def _finish(self) -> None:
+        try:
+            with suppress(queue.Empty):
+                while True:
+                    step = self._steps.get_nowait()
+                    if step is not None:
+                        step()
+        finally:
+            self._make()
+
+    def _make(self) -> None:
+        self._publish(self._learning.known(self._clock()))

@@ -1,0 +1,1 @@
+"""The state as people, tools and Prometheus read it. Nothing below imports it."""

@@ -1,0 +1,100 @@
+"""Why a pod is, or would be, where it is: JSON-ready answers for people and tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from extender.cluster import Cluster
+from extender.scoring.history import ExplainRow, Offer
+from extender.scoring.predict import Prediction, Wanted, predict
+from extender.state.node_view import Assumption, DecisionRow
+
+NO_ENFORCER = "no enforcer has reported this node"
+NOT_REGISTERED = "its enforcer is not registered with the container runtime"
+
+
+def explain(cluster: Cluster, namespace: str, name: str) -> dict[str, Any] | None:
+    """Node by node what was weighed for the pod, then what happened; None when nothing is known of it."""
+    story = cluster.story(namespace, name)
+    if story is None:
+        return None
+    offer, decisions, assumed = story.offer, story.decisions, story.assumption
+    return {
+        "uid": story.uid,
+        "pod": f"{offer.want.pod.namespace}/{offer.want.pod.name}" if offer else _named(decisions),
+        "group": offer.want.group if offer else None,
+        "scored": _scored(offer, story.at) if offer else None,
+        "expected": _expected(assumed, story.at) if assumed else None,
+        "happened": [_happened(row) for row in decisions],
+    }
+
+
+def _named(decisions: tuple[DecisionRow, ...]) -> str:
+    return f"{decisions[-1].namespace}/{decisions[-1].name}"
+
+
+def _scored(offer: Offer, now: float) -> dict[str, Any]:
+    rows = sorted(offer.rows, key=lambda row: (-row.score, row.node))
+    return {
+        "seconds_ago": round(now - offer.at, 3),
+        "nodes": [_node(row, offer.want) for row in rows],
+    }
+
+
+def _node(row: ExplainRow, want: Wanted) -> dict[str, Any]:
+    """The decisions are made anew on the very values that were scored, so they are the same."""
+    found: dict[str, Any] = {"node": row.node, "score": row.score}
+    if row.view is None:
+        return {**found, "reasons": [NO_ENFORCER]}
+    try:
+        prediction = predict(row.view.machine, row.view.occupancy, want, row.kin)
+    except Exception as error:  # noqa: BLE001 - as it was when it was scored: `faults` has logged it
+        return {**found, "reasons": [f"it could not be weighed: {type(error).__name__}: {error}"]}
+    reasons = [] if row.view.registered else [NOT_REGISTERED]
+    return {
+        **found,
+        "numa_nodes": str(prediction.numa_nodes),
+        "fits": prediction.fits,
+        "decision_score": round(prediction.score, 6),
+        "containers": _containers(want, prediction),
+        "reasons": reasons + [str(reason) for reason in prediction.decisions[0].reasons],
+        "kin_elsewhere": row.kin.elsewhere,
+        "data_age_seconds": round(row.age, 3),
+        "generation": row.view.generation,
+    }
+
+
+def _containers(want: Wanted, prediction: Prediction) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": request.name,
+            "numa_nodes": str(decision.numa_nodes),
+            "cpus": str(decision.cpus),
+            "mems": str(decision.mems),
+        }
+        for request, decision in zip(want.requests, prediction.decisions, strict=True)
+    ]
+
+
+def _expected(held: Assumption, now: float) -> dict[str, Any]:
+    return {
+        "node": held.node,
+        "numa_nodes": str(held.numa_nodes),
+        "bound": held.bound,
+        "expires_in_seconds": round(held.until - now, 3),
+    }
+
+
+def _happened(row: DecisionRow) -> dict[str, Any]:
+    return {
+        "container": row.container,
+        "event": row.event,
+        "numa_nodes": row.numa_nodes,
+        "cpus": row.cpus,
+        "mems": row.mems,
+        "score": row.score,
+        "reasons": row.sentences,
+        "nomination": row.outcome,
+        "nominated": row.nominated,
+        "generation": row.generation,
+    }

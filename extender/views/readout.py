@@ -1,0 +1,125 @@
+"""The state as people, tools and Prometheus read it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from extender.cluster import Picture
+from extender.planning.group_planner import Plans
+from extender.scoring.node_table import NodeState
+from extender.state.groups import Member, group_row
+
+Live = Callable[[NodeState], bool]
+Gauge = tuple[str, str, str, Mapping[str, float]]
+"""Name, help, the one label's name (empty: none), and the value by the label's value."""
+
+
+def nodes(picture: Picture, live: Live) -> list[dict[str, Any]]:
+    faults = picture.faults
+    return [
+        _node(node_state, live=live(node_state)) | {"weighing_faults": faults.get(node_state.view.name, 0)}
+        for node_state in picture.nodes
+    ]
+
+
+def groups(picture: Picture) -> list[dict[str, Any]]:
+    return [group_row(group, found, picture.names) for group, found in members(picture).items()]
+
+
+def plans(kept: Plans) -> list[dict[str, Any]]:
+    """The reservations that are kept for workloads somebody of whose group is still to come; replicas: in all."""
+    return [
+        {
+            "workload": name,
+            "reservations": [
+                {"node": place.node, "numa_node": place.numa_node, "replicas": replicas}
+                for place, replicas in reservations
+            ],
+        }
+        for name, reservations in sorted(kept.items())
+    ]
+
+
+def members(picture: Picture) -> dict[str, list[Member]]:
+    """Every group's, in the order of the groups' names."""
+    found: dict[str, list[Member]] = defaultdict(list)
+    for node_state in picture.nodes:
+        reported = node_state.view.reported.reservations
+        for reservation in node_state.view.members:
+            workload = picture.workloads.get(reservation.pod, "")
+            if group := reservation.group or picture.groups.get(workload):
+                found[group].append(Member(node_state.view.name, reservation, reservation.key not in reported))
+    return dict(sorted(found.items()))
+
+
+def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
+    alive = [node_state for node_state in picture.nodes if live(node_state)]
+    bound = sum(one.bound for one in picture.assumed)
+    yield (
+        "numakin_extender_nodes",
+        "Nodes whose enforcer has reported, by whether it still does.",
+        "live",
+        {"true": len(alive), "false": len(picture.nodes) - len(alive)},
+    )
+    yield (
+        "numakin_extender_assumed_pods",
+        "Pods that hold room until their enforcer reports them, by whether they are bound.",
+        "bound",
+        {"true": bound, "false": len(picture.assumed) - bound},
+    )
+    yield (
+        "numakin_extender_report_age_seconds",
+        "The longest silence of an enforcer that still counts as live.",
+        "",
+        {"": max((one.age for one in alive), default=0.0)},
+    )
+    yield (
+        "numakin_extender_expired_assumptions_total",
+        "Pods that held room in vain since the start: bound elsewhere, unseen, or never bound.",
+        "",
+        {"": picture.expired},
+    )
+    yield (
+        "numakin_extender_weighing_faults_total",
+        "How often a node could not be weighed, for a fault of numakin's; it then scores 0.",
+        "node",
+        picture.faults,
+    )
+
+
+def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
+    view = node_state.view
+    machine, occupancy = view.machine, view.occupancy
+    cpu, memory, figures = occupancy.cpu_load(machine), occupancy.memory_load(machine), occupancy.live
+    return {
+        "node": view.name,
+        "machine": machine.name,
+        "live": live,
+        "connected": node_state.connected,
+        "registered": view.registered,
+        "age_seconds": round(node_state.age, 3),
+        "version": view.version,
+        "session": view.session,
+        "generation": view.generation,
+        "fingerprint": f"{view.fingerprint:016x}",
+        "pods": len(view.pods),
+        "containers": len(view.reported.allocations),
+        "assumed": sorted(view.assumed),
+        "numa_nodes": [
+            {
+                "id": node.id,
+                "cpus": str(node.cpus),
+                "memory": node.memory,
+                "distances": [node.distances[other.id] for other in machine.numa_nodes],
+                "requested_cpu_milli": round(cpu[node.id]),
+                "requested_memory": round(memory[node.id]),
+                "free_memory": figures.free_memory.get(node.id),
+                "free_hugepages": {size: figures.free_hugepages.get((node.id, size)) for size in node.hugepages},
+                "used_cpu_milli": figures.used_cpu.get(node.id),
+                "stalled": figures.stalled.get(node.id),
+            }
+            for node in machine.numa_nodes
+        ],
+    }

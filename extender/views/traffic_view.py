@@ -1,0 +1,94 @@
+"""The cluster graph as people, tools and Prometheus read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import nlargest
+from typing import Any
+
+from extender.traffic.known import ClusterTraffic
+from extender.views.readout import Gauge
+
+MOST_EDGES = 2_000
+"""Edges of one answer, the heaviest; `edges_known` says how many there are."""
+
+
+def graph(known: ClusterTraffic) -> dict[str, Any]:
+    """Workloads, who of them talks to whom, and the groups found, each membership with its reason."""
+    weigh = known.graph.costs.weight
+    edges = known.graph.edges
+    heaviest = nlargest(MOST_EDGES, edges, key=lambda key: (weigh(key.kind, edges[key]), key))
+    return {
+        "workloads": [
+            _workload(name, known) for name in sorted({*known.said, *(end for key in edges for end in key[:2])})
+        ],
+        "edges": [
+            {
+                "source": key.source,
+                "target": key.target,
+                "kind": key.kind,
+                "bytes_per_second": round(edges[key].bytes, 3),
+                "messages_per_second": round(edges[key].messages, 3),
+                "weight": round(weigh(key.kind, edges[key]), 3),
+            }
+            for key in heaviest
+        ],
+        "edges_known": len(edges),
+        "edges_dropped": known.dropped,
+        "groups": [{"group": group, "workloads": members} for group, members in sorted(known.members.items())],
+        "relays": sorted(known.relays),
+        "modularity": round(known.found.modularity, 6),
+        "bytes": {**known.fates, "waiting": known.waiting},
+    }
+
+
+def gauges(known: ClusterTraffic, dropped_flows: int) -> Iterator[Gauge]:
+    yield (
+        "numakin_extender_traffic_bytes_total",
+        "Bytes that enforcers told of, by what became of them.",
+        "fate",
+        {fate: float(size) for fate, size in known.fates.items()},
+    )
+    yield (
+        "numakin_extender_graph_edges",
+        "Directed edges between workloads, remembered ones too.",
+        "",
+        {"": float(len(known.graph.edges))},
+    )
+    yield (
+        "numakin_extender_graph_dropped_edges_total",
+        "Edges that the caps have cost, the lightest first.",
+        "",
+        {"": float(known.dropped)},
+    )
+    yield (
+        "numakin_extender_graph_dropped_flows_total",
+        "Flows that came faster than they could be taken in.",
+        "",
+        {"": float(dropped_flows)},
+    )
+    yield (
+        "numakin_extender_found_groups",
+        "Groups found for pods that say auto.",
+        "",
+        {"": float(len({member.group for member in known.found.members.values()}))},
+    )
+
+    yield (
+        "numakin_extender_relays",
+        "Workloads that pass on what they receive: who talks to whom through them is not seen.",
+        "",
+        {"": float(len(known.relays))},
+    )
+
+
+def _workload(name: str, known: ClusterTraffic) -> dict[str, Any]:
+    """learned: the group was found from traffic, not named by its pods."""
+    one = known.found.members.get(name)
+    return {
+        "workload": name,
+        "replicas": known.replicas.get(name, 0),
+        "group": known.group_of(name) or None,
+        "learned": one is not None,
+        "reason": one.reason if one else None,
+    }

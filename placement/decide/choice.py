@@ -1,0 +1,178 @@
+"""Which set of NUMA nodes it is: what is settled already, what was nominated, what is planned, else the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from placement.decide import candidates, hints
+from placement.decide.decision import Reason
+from placement.decide.policies import ADMITS
+from placement.decide.request import Kin
+from placement.decide.room import Candidate, Room
+from placement.model.cpuset import NumaSet
+from placement.optin.options import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """candidate: None when nothing fits. preferred, admitted: as Decision has them."""
+
+    candidate: Candidate | None
+    preferred: bool
+    admitted: bool
+    reasons: tuple[Reason, ...]
+
+
+def choose(room: Room, kin: Kin) -> Choice:
+    """The set, what the topology manager would say of the request, and why."""
+    stays, why = _settled(room)
+    reasons = [why] if why is not None else []
+    if stays is None and not pinned(room):
+        best = narrowest(room)
+        stays, more = _as_told(room, kin, best)
+        reasons += more
+    if stays is None or not stays.fits:
+        return _judged(room, None, reasons)
+    return _judged(room, stays, [*reasons, *_remarks(room, stays)])
+
+
+def pinned(room: Room) -> bool:
+    """Whether a live container of the same reservation is on CPUs that we gave it."""
+    occupancy = room.occupancy
+    containers = occupancy.directory.by_reservation.get(room.request.reservation_key, ())
+    return any(occupancy.allocations[container].cpus for container in containers)
+
+
+def _settled(room: Room) -> tuple[Candidate | None, Reason | None]:
+    """Where its pod is; a reservation over the whole machine settles nothing, it was left open."""
+    machine = room.machine
+    reservation = room.occupancy.reservations.get(room.request.reservation_key)
+    former = reservation.numa_nodes & machine.cpu_nodes if reservation is not None else NumaSet()
+    live = pinned(room)
+    if not former or (not live and former == machine.cpu_nodes and len(former) > 1):
+        return None, None
+    there = room.weigh(former.mask) if former <= NumaSet.of(room.usable) else None
+    if there is not None and there.fits and (live or not there.pressed):
+        return there, Reason("its pod is there", "", f"NUMA node {former}")
+    if not live:
+        short = there.short if there is not None else "CPUs"
+        return None, Reason("its former place", f"NUMA node {former}", f"short of {short or 'free memory'}")
+    wider = _grown(room, former)
+    text = f"widened to NUMA node {wider.numa_nodes}" if wider is not None else "left open"
+    return wider, Reason("its pod is there, but full", f"NUMA node {former}", text)
+
+
+def _grown(room: Room, former: NumaSet) -> Candidate | None:
+    """The running pod's NUMA nodes and as many of the nearest as it takes."""
+    mask = former.mask
+    for one in room.machine.outward[former.lowest]:
+        if one in room.usable:
+            mask |= 1 << one
+            if former <= NumaSet.of(room.usable) and (wider := room.weigh(mask)).fits:
+                return wider
+    return None
+
+
+def _as_told(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | None, list[Reason]]:
+    """The nominated or the planned slot while it will do, else the best."""
+    reasons: list[Reason] = []
+    for told, what, broken in (
+        (kin.expected, "nominated to the scheduler", "nomination"),
+        (kin.planned, "planned", "plan"),
+    ):
+        if not told:
+            continue
+        offered = room.weigh(told.mask) if told <= NumaSet.of(room.usable) else None
+        short = _short(room, offered, best)
+        if offered is not None and not short:
+            return offered, [*reasons, Reason(what, "", f"NUMA node {told}")]
+        reasons.append(Reason(broken, f"NUMA node {told}", f"does not hold: short of {short}"))
+    if best is None:
+        return None, reasons
+    if best.kin > 0:
+        return best, [*reasons, Reason("its kin are near", f"{best.kin:.2f}", f"NUMA node {best.numa_nodes}")]
+    return best, [*reasons, Reason("no kin here", "", f"the emptiest that fits is NUMA node {best.numa_nodes}")]
+
+
+def _short(room: Room, offered: Candidate | None, best: Candidate | None) -> str:
+    """What the offer lacks beside the best; empty when it will do. Whoever made it did not know of devices."""
+    if offered is None or best is None:
+        return offered.short if offered is not None else "usable CPUs"
+    if not offered.fits:
+        return offered.short
+    if offered.pressed and not best.pressed:
+        return "memory that is not waited for"
+    if offered.misses > best.misses:
+        return "devices"
+    strict = room.request.opt_in.policy is not Policy.BEST_EFFORT
+    return "better than its policy allows" if strict and len(offered.numa_nodes) > len(best.numa_nodes) else ""
+
+
+def narrowest(room: Room) -> Candidate | None:
+    """The best of the narrowest sets on which the request fits; None when it fits nowhere.
+
+    What each resource by itself needs is the least width, and nearly always enough. Beyond it, sets that `candidates`
+    grows on large machines only gain with width, so that theirs is found by halves.
+    """
+    most, least = len(room.usable), room.least_width()
+    if least == 1 and (best := _best(room, 1, {})) is not None:
+        return best
+    share, tried = room.shares(), max(candidates.SMALL, least)
+    for width in range(max(2, least), min(most, tried) + 1):
+        best = _best(room, width, share)
+        if best is not None:
+            return best
+    found, width = None, tried + 1
+    while width <= most:
+        middle = (width + most) // 2
+        best = _best(room, middle, share)
+        if best is not None:
+            found, most = best, middle - 1
+        else:
+            width = middle + 1
+    return found
+
+
+def _best(room: Room, width: int, share: Mapping[int, float]) -> Candidate | None:
+    """Of the sets of one width on which the request fits."""
+    closest = room.occupancy.rules.prefer_closest_numa_nodes
+    sets = candidates.of_width(room.machine, room.usable, width, share)
+    fitting = [one for mask in sets if room.has_cpu(mask) and (one := room.weigh(mask)).fits]
+    return min(fitting, key=lambda one: one.rank(closest=closest), default=None)
+
+
+def _judged(room: Room, candidate: Candidate | None, reasons: list[Reason]) -> Choice:
+    policy = room.request.opt_in.policy
+    width = len(candidate.numa_nodes) if candidate is not None else 0
+    if candidate is not None and width == 1 and not candidate.misses and not candidate.spills:
+        preferred = True
+    else:
+        nodes = [node.id for node in room.machine.numa_nodes]
+        preferred = hints.preferred(room.providers(), nodes, single=policy is Policy.SINGLE_NUMA_NODE)
+    admitted = ADMITS[policy](preferred)
+    if not admitted:
+        reasons = [*reasons, Reason(f"policy {policy}", "", "would not admit this: no preferred set of NUMA nodes")]
+    return Choice(candidate, preferred, admitted, tuple(reasons))
+
+
+def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
+    """What was better and could not be had, and what is amiss with what was chosen."""
+    remarks = []
+    if len(room.kin) > 1:
+        nearest = max(room.kin, key=lambda peer: (round(room.kin[peer], 9), -peer))
+        if round(room.kin[nearest], 9) > round(chosen.kin, 9) and nearest not in chosen.numa_nodes:
+            short = room.weigh(1 << nearest).short if nearest in room.usable else "CPUs that it may use"
+            number = f"NUMA node {nearest}, {room.kin[nearest]:.2f}"
+            remarks.append(Reason("nearer to its kin", number, f"short of {short}" if short else "not taken"))
+    if len(chosen.numa_nodes) > 1:
+        remarks.append(Reason("wide", f"{len(chosen.numa_nodes)} NUMA nodes", "none of fewer has the room"))
+    if room.request.devices and not chosen.misses:
+        remarks.append(Reason("devices", str(len(room.request.devices)), "are near"))
+    if chosen.misses:
+        remarks.append(Reason("devices", str(chosen.misses), "are near none of these NUMA nodes"))
+    if chosen.spills:
+        remarks.append(Reason("memory", "", "does not fit beside the CPUs, the rest is on a lower tier"))
+    if chosen.pressed:
+        remarks.append(Reason("memory pressure", "", "there, and nothing better fits"))
+    return remarks

@@ -1,0 +1,190 @@
+"""decide(): where a container goes on one machine, and why. The enforcer calls it to act, the extender to predict.
+
+The order of doubts, each settled before the next is asked:
+  1. does it fit?           CPU, memory, hugepages, exclusive CPUs, with everybody else's requests kept (`room`);
+  2. is it settled already? beside its pod's running containers, at its former reservation, where the scheduler was
+  nominated,
+                            where the plan keeps its reservation, in this order while it fits there;
+  3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, off memory pressure, near devices;
+  4. how near are its kin?  the share of kin weight that would be local, each peer by closeness (`kinship`);
+  5. can the rest follow?   room for the expected rest of the group;
+  6. how empty is it?       then the fewer reservations, then the lowest id, so that equal inputs give equal answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from placement.decide import exclusive, memory
+from placement.decide.choice import Choice, choose, pinned
+from placement.decide.decision import Decision, MemoryPolicy, Reason
+from placement.decide.exclusive import CacheWeight
+from placement.decide.kin_share import peers_of
+from placement.decide.request import Kin, Request
+from placement.decide.room import Candidate, Room
+from placement.decide.survey import survey, takeable
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import larger
+from placement.model.topology import Machine
+from placement.optin.options import Cpus, Policy, Pool
+from placement.state import pools
+from placement.state.occupancy import Occupancy, Reservation
+
+__all__ = ["Decision", "Kin", "MemoryPolicy", "Reason", "Request", "decide", "left_open"]
+
+
+def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
+    """The one function: same inputs, same answer, in both halves."""
+    request = _whole_reservation(occupancy, request)
+    if request.opt_in.policy is Policy.NONE:
+        return left_open(machine, request, (Reason("policy none", "", "CPUs and memory are left open"),))
+    room = survey(machine, occupancy, request, kin)
+    choice = choose(room, kin)
+    if choice.candidate is not None:
+        home = choice.candidate.numa_nodes
+        cpus = _exclusive_cpus(room, home, kin) if request.wants_exclusive else _pool(room, home)
+        if cpus:
+            return _granted(room, choice, choice.candidate, cpus)
+    reservation = occupancy.reservations.get(request.reservation_key) if pinned(room) else None
+    return left_open(
+        machine, request, (*choice.reasons, _shortage(room)), admitted=choice.admitted, reservation=reservation
+    )
+
+
+def _whole_reservation(occupancy: Occupancy, request: Request) -> Request:
+    """With the pod's demand never less than what its reservation is known to need: an estimate may know one container
+    only.
+    """
+    reservation = occupancy.reservations.get(request.reservation_key)
+    if reservation is None or not request.pod_demand.estimated or reservation.demand == request.reservation_demand:
+        return request
+    if request.reservation_key != request.pod:
+        return request
+    return replace(request, pod_demand=larger(request.pod_demand, reservation.demand))
+
+
+def _granted(room: Room, choice: Choice, candidate: Candidate, cpus: CpuSet) -> Decision:
+    machine, request = room.machine, room.request
+    placed = memory.place(machine, room.occupancy, request, room.load, candidate.numa_nodes)
+    decision = Decision(
+        numa_nodes=candidate.numa_nodes,
+        cpus=cpus,
+        mems=placed.mems,
+        exclusive=cpus if request.wants_exclusive else CpuSet(),
+        score=candidate.score if choice.admitted else 0.0,
+        fits=True,
+        reasons=(),
+        preferred=choice.preferred,
+        admitted=choice.admitted,
+        memory_policy=placed.policy,
+        parts=room.parts(candidate),
+        reservation_demand=request.reservation_demand,
+    )
+    updates = _updates(room, decision)
+    reasons = [*choice.reasons, *_own_reasons(decision, updates)]
+    reasons.append(Reason("room left", f"{candidate.empty:.0%}", "of the CPUs there stay free"))
+    reasons.append(placed.reason)
+    if request.demand.estimated:
+        what = " and ".join(sorted(request.demand.estimated))
+        reasons.append(Reason("estimated", "", f"{what} taken from the cgroup's settings"))
+    return replace(decision, reasons=tuple(reasons), updates=updates)
+
+
+def left_open(
+    machine: Machine,
+    request: Request,
+    why: tuple[Reason, ...],
+    *,
+    admitted: bool = True,
+    reservation: Reservation | None = None,
+) -> Decision:
+    """Nothing is set. reservation: a running pod's, which stays what it is."""
+    return Decision(
+        numa_nodes=reservation.numa_nodes if reservation is not None else machine.cpu_nodes,
+        cpus=CpuSet(),
+        mems=NumaSet(),
+        exclusive=CpuSet(),
+        score=0.0,
+        fits=False,
+        reasons=why,
+        preferred=False,
+        admitted=admitted,
+        parts=reservation.parts if reservation is not None else (),
+        reservation_demand=request.reservation_demand,
+    )
+
+
+def _shortage(room: Room) -> Reason:
+    demand = room.request.reservation_demand
+    asked = f"{demand.cpu_milli / 1000:g} CPUs and {demand.memory >> 20} MiB"
+    return Reason("fits nowhere", asked, f"left open over all {len(room.machine.cpu_nodes)} NUMA nodes")
+
+
+def _pool(room: Room, numa_nodes: NumaSet) -> CpuSet:
+    if room.request.pool is not Pool.SHARED:
+        return pools.pool_of(room.machine, room.occupancy, room.request.pool, numa_nodes)
+    mask = 0
+    for numa_node in numa_nodes:
+        mask |= room.free[numa_node]
+    return CpuSet(mask)
+
+
+def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
+    """What it has already while that will do, else the best there is."""
+    machine, request = room.machine, room.request
+    whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
+    mine = room.occupancy.allocations.get(request.container)
+    wanted = request.demand.whole_cpus
+    if mine is not None and mine.exclusive <= machine.cpus_of(numa_nodes) - room.occupancy.reserved:
+        if len(mine.exclusive) == wanted and not whole_cores:
+            return mine.exclusive
+        if whole_cores and _just_cores(machine, mine.exclusive, wanted):
+            return mine.exclusive
+    free = {numa_node: room.free[numa_node] for numa_node in numa_nodes}
+    spare = takeable(machine, room.occupancy, request, free, room.cpu)
+    return exclusive.pick(machine, spare, wanted, _cache_weight(room, kin), whole_cores=whole_cores)
+
+
+def _just_cores(machine: Machine, cpus: CpuSet, wanted: int) -> bool:
+    """Whether these are whole cores, and none too many."""
+    cores = {machine.core_of(cpu) for cpu in cpus}
+    whole = all(core <= cpus for core in cores)
+    return whole and len(cpus) >= wanted > len(cpus) - min((len(core) for core in cores), default=0)
+
+
+def _cache_weight(room: Room, kin: Kin) -> CacheWeight:
+    """The kin weight that has its exclusive CPUs within a cache."""
+    occupancy = room.occupancy
+    owned = [
+        (own_mask, weight)
+        for reservation, weight in peers_of(occupancy, room.request, kin)
+        if (own_mask := occupancy.own_of(reservation.key))
+    ]
+
+    def weight_of(cache: int) -> float:
+        return sum(weight * (mask & cache).bit_count() / mask.bit_count() for mask, weight in owned)
+
+    return weight_of
+
+
+def _updates(room: Room, decision: Decision) -> tuple[tuple[str, CpuSet], ...]:
+    """Whose CPUs change with this decision: looked for only where exclusive CPUs or the reclaimed pool are in play."""
+    occupancy, request = room.occupancy, room.request
+    mine = occupancy.allocations.get(request.container)
+    before = mine.exclusive if mine is not None else CpuSet()
+    if decision.exclusive == before and not occupancy.directory.special:
+        return ()
+    after = occupancy.changed(
+        reservations={request.reservation_key: decision.reservation(request)},
+        allocations={request.container: decision.allocation(request)},
+        checked=False,
+    )
+    return tuple(one for one in pools.due(room.machine, after) if one[0] != request.container)
+
+
+def _own_reasons(decision: Decision, updates: tuple[tuple[str, CpuSet], ...]) -> list[Reason]:
+    if not decision.exclusive:
+        return []
+    effect = f"CPUs {decision.exclusive} are shared with nobody"
+    moved = f", {len(updates)} containers leave them" if updates else ""
+    return [Reason("exclusive CPUs", str(len(decision.exclusive)), effect + moved)]

@@ -1,0 +1,68 @@
+"""Where a pod's peers are: for each NUMA node the share of its kin weight that would be local there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from placement.decide.request import Kin, Request
+from placement.decide.scoring import kin_share
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
+from placement.state.occupancy import Occupancy, Reservation
+
+PLANNED_WEIGHT = 1.0
+"""What a planned slot weighs, as a share of all peers together (one peer's weight where there is none yet)."""
+
+
+def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Reservation, float]]:
+    """The seated peers with their weights; a pod's other containers are peers in container scope, where they are
+    told.
+    """
+    own = request.reservation_key
+    found: Iterable[tuple[str, float]]
+    directory = occupancy.directory
+    if kin.weights:
+        found = ((key, weight) for pod, weight in kin.weights.items() for key in directory.by_pod.get(pod, ()))
+    else:
+        group = request.opt_in.group
+        found = ((key, 1.0) for key in directory.by_group.get(group, ())) if group else ()
+    reservations = ((occupancy.reservations[key], weight) for key, weight in found if key != own)
+    return [(reservation, weight) for reservation, weight in reservations if reservation.opted_in and weight > 0]
+
+
+def pulls(machine: Machine, peers: list[tuple[Reservation, float]], kin: Kin) -> dict[int, float]:
+    """For each NUMA node with CPUs its kin share. A peer on several NUMA nodes is a part of it on each, by their
+    CPUs.
+    """
+    together: dict[int, float] = {}
+    for reservation, weight in peers:
+        mask = reservation.numa_nodes.mask
+        together[mask] = together.get(mask, 0.0) + weight
+    at_home: dict[int, float] = {}
+    for mask, weight in together.items():
+        for one, share in homes(machine, NumaSet(mask)).items():
+            at_home[one] = at_home.get(one, 0.0) + weight * share
+    total = sum(weight for _, weight in peers) + kin.elsewhere
+    planned = homes(machine, kin.planned)
+    if planned:
+        weight = PLANNED_WEIGHT * total or 1.0
+        total += weight
+        for one, share in planned.items():
+            at_home[one] = at_home.get(one, 0.0) + weight * share
+    if not at_home:
+        return dict.fromkeys(machine.cpu_nodes, 0.0)
+    near = machine.closenesses
+    return {
+        cpu_node: kin_share(sum(weight * near[cpu_node][home] for home, weight in at_home.items()), total)
+        for cpu_node in machine.cpu_nodes
+    }
+
+
+def homes(machine: Machine, numa_nodes: NumaSet) -> Mapping[int, float]:
+    """The NUMA nodes with CPUs among these, each with its share of their CPUs."""
+    sizes = machine.cpu_counts
+    counts = {numa_node: sizes[numa_node] for numa_node in numa_nodes if sizes.get(numa_node)}
+    if len(counts) == 1:
+        return dict.fromkeys(counts, 1.0)
+    total = sum(counts.values())
+    return {one: size / total for one, size in counts.items()}

@@ -1,0 +1,81 @@
+"""What decide() is asked: a container to place, and what is known of its pod's peers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
+from placement.optin.options import Cpus, OptIn, Pool, Scope
+from placement.state.allocations import Part, Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A container to place. demand: the container's own; pod_demand: its whole pod's.
+
+    devices: for each device that the container gets, the NUMA nodes it is near to; one without any has no say.
+    workload: as `Reservation` has it.
+    """
+
+    pod: str
+    container: str
+    name: str
+    opt_in: OptIn
+    demand: Demand
+    pod_demand: Demand
+    devices: tuple[NumaSet, ...] = ()
+    workload: str = ""
+
+    @property
+    def reservation_key(self) -> str:
+        return self.pod if self.opt_in.scope is Scope.POD else f"{self.pod}/{self.name}"
+
+    @property
+    def reservation_demand(self) -> Demand:
+        return self.pod_demand if self.opt_in.scope is Scope.POD else self.demand
+
+    def reservation(
+        self, numa_nodes: NumaSet, parts: tuple[Part, ...] = (), demand: Demand | None = None
+    ) -> Reservation:
+        """The room that its pod (in container scope: the container) has there. demand: the reservation's, if it is
+        another.
+        """
+        return Reservation(
+            key=self.reservation_key,
+            pod=self.pod,
+            group=self.opt_in.group,
+            numa_nodes=numa_nodes,
+            demand=demand or self.reservation_demand,
+            parts=parts,
+            pool=self.pool,
+            alone=self.opt_in.alone,
+            size=self.opt_in.size,
+            workload=self.workload,
+        )
+
+    @property
+    def wants_exclusive(self) -> bool:
+        return self.opt_in.cpus is not Cpus.SHARED
+
+    @property
+    def pool(self) -> Pool:
+        """Exclusive CPUs are never those of another pool."""
+        return Pool.SHARED if self.wants_exclusive else self.opt_in.pool
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """What is known of a pod's peers.
+
+    weights: by peer pod uid; empty: every member of its group counts alike. elsewhere: weight of peers that are not on
+    this machine. expected: the NUMA nodes that the extender nominated. room_milli: CPU that the rest of the group will
+    still ask for; 0: not told. planned: the reservation that the plan keeps for its workload.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict, hash=False)
+    elsewhere: float = 0.0
+    expected: NumaSet = NumaSet()
+    planned: NumaSet = NumaSet()
+    room_milli: int = 0

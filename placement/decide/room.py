@@ -1,0 +1,239 @@
+"""What one request finds on a machine, by NUMA node, and what a set of NUMA nodes would be worth to it.
+
+A demand fits on a set when the CPU requests of everybody there stay within its CPUs, the memory requests within its
+memory and its hugepages likewise (by account, and by what is really free), and, for exclusive CPUs, when the shared
+pool can spare them. A memory-only NUMA node lends its memory to the nearest one with CPUs, at the price of rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from placement.decide.candidates import narrowest
+from placement.decide.hints import Need, Provider
+from placement.decide.memory import STALLED, capacity, tiers
+from placement.decide.request import Request
+from placement.decide.scoring import empty_share, room_share, score
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
+from placement.state.load_index import EMPTY, Load, shared_out
+from placement.state.occupancy import Occupancy, Part
+
+CPU, OWN, MEMORY, HUGEPAGES = "CPU", "exclusive CPUs", "memory", "hugepages"
+"""What a set can be short of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A set of NUMA nodes, weighed. short: what it lacks, empty when the demand fits.
+
+    pressed: one of them is under memory pressure. misses: devices that are near none of them. spills: memory would come
+    from a lower tier. kin, room, empty, span: the terms of `scoring`. left: millicores that stay unrequested.
+    """
+
+    numa_nodes: NumaSet
+    short: str
+    pressed: bool
+    misses: int
+    spills: bool
+    kin: float
+    room: float
+    empty: float
+    span: float
+    left: int
+    reservations: int
+
+    @property
+    def fits(self) -> bool:
+        return not self.short
+
+    @property
+    def score(self) -> float:
+        return score(self.kin, self.room, self.empty, self.span) if self.fits else 0.0
+
+    def rank(self, *, closest: bool) -> tuple[float, ...]:
+        """Smaller is better. closest: a shorter average distance goes before emptiness, as the kubelet's option has
+        it.
+        """
+        return (
+            bool(self.short),
+            len(self.numa_nodes),
+            self.pressed,
+            self.misses,
+            self.spills,
+            -round(self.kin, 9),
+            -round(self.room, 9),
+            -round(self.span, 9) if closest else 0,
+            -round(self.empty, 9),
+            self.reservations,
+            self.numa_nodes.mask,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What there is for one request.
+
+    By NUMA node: free, the mask of the CPUs it could run on; cpu, millicores that are not requested; own, CPUs that
+    could become its own (None when it shares); memory by account, and real, in bytes; kin, its share of the kin
+    weight. usable: the NUMA nodes where it may go. need: the millicores it needs; real_need: the bytes that it has
+    yet to take, real_pages: those in hugepages, by page size. load: what all other reservations put on the machine.
+    rest: millicores that the rest of its group will ask for; kept: those that other groups will.
+    """
+
+    machine: Machine
+    occupancy: Occupancy
+    request: Request
+    load: Load
+    usable: tuple[int, ...]
+    free: Mapping[int, int]
+    cpu: Mapping[int, int]
+    need: int
+    own: Mapping[int, int] | None
+    memory: Mapping[int, int]
+    real: Mapping[int, int]
+    real_need: int
+    real_pages: Mapping[int, int]
+    kin: Mapping[int, float]
+    rest: int
+    kept: Mapping[int, int]
+
+    def weigh(self, mask: int) -> Candidate:
+        """What the set of NUMA nodes with this mask, usable ones, is worth."""
+        nodes = [one for one in self.usable if mask >> one & 1]
+        counts = self.machine.cpu_counts
+        size = sum(counts[node] for node in nodes)
+        left = self.left(nodes)
+        home = self.machine.nearest_mems(NumaSet(mask))
+        enough = self._has_memory(home)
+        spills = not enough and self._has_memory(home | tiers(self.machine, NumaSet(mask)))
+        used = sum(self.occupancy.live.used_cpu.get(node, 0) for node in nodes)
+        return Candidate(
+            numa_nodes=NumaSet(mask),
+            short=self._short(nodes, left, enough_memory=enough or spills),
+            pressed=any(self.occupancy.live.stalled.get(node, 0.0) >= STALLED for node in nodes),
+            misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
+            spills=spills,
+            kin=sum(self.kin[node] * counts[node] for node in nodes) / size,
+            room=room_share(left, self.rest + sum(self.kept.get(node, 0) for node in nodes)),
+            empty=empty_share(left, used, 1000 * size),
+            span=span(self.machine, nodes),
+            left=left,
+            reservations=sum(self.load.rows.get(node, EMPTY).reservations for node in nodes),
+        )
+
+    def has_cpu(self, mask: int) -> bool:
+        """Whether the CPU requests would fit: the quick doubt that spares weighing."""
+        return self.need <= 0 or self.left([one for one in self.usable if mask >> one & 1]) >= 0
+
+    def least_width(self) -> int:
+        """The fewest NUMA nodes that any one resource by itself needs."""
+        own = () if self.own is None else [self.own[one] for one in self.usable]
+        wanted = 0 if self.own is None else self.request.demand.whole_cpus
+        return max(narrowest([self.cpu[one] for one in self.usable], self.need), narrowest(own, wanted))
+
+    def shares(self) -> dict[int, float]:
+        """How much of the demand each usable NUMA node holds, by the resource that it holds least of."""
+        memory = self.request.reservation_demand.memory if self.memory else 0
+        found = {}
+        for one in self.usable:
+            share = max(0, self.cpu[one]) / self.need if self.need > 0 else 1.0
+            if memory:
+                near = self.machine.nearest_mems(NumaSet(1 << one))
+                share = min(share, max(0, sum(self.memory[mem] for mem in near)) / memory)
+            found[one] = share
+        return found
+
+    def left(self, nodes: Sequence[int]) -> int:
+        """Thousandths that stay unrequested; an overcommitted NUMA node gives nothing to a wide set, and takes
+        nothing.
+        """
+        if len(nodes) == 1:
+            return self.cpu[nodes[0]] - self.need
+        return sum(max(0, self.cpu[node]) for node in nodes) - self.need
+
+    def _short(self, nodes: Sequence[int], left: int, *, enough_memory: bool) -> str:
+        if left < 0 < self.need:
+            return CPU
+        if self.own is not None and sum(self.own[node] for node in nodes) < self.request.demand.whole_cpus:
+            return OWN
+        return "" if enough_memory else MEMORY
+
+    def _has_memory(self, mems: NumaSet) -> bool:
+        demand = self.request.reservation_demand
+        if demand.memory and self.memory and sum(max(0, self.memory[one]) for one in mems) < demand.memory:
+            return False
+        if self.real_need and self.memory and sum(max(0, self.real[one]) for one in mems) < self.real_need:
+            return False
+        return all(self._has_pages(mems, size, amount) for size, amount in demand.hugepages.items() if amount)
+
+    def _has_pages(self, mems: NumaSet, size: int, amount: int) -> bool:
+        if sum(self.pages(one, size) for one in mems) < amount:
+            return False
+        yet_to_take = self.real_pages.get(size, 0)
+        return not yet_to_take or sum(self.free_pages(one, size) for one in mems) >= yet_to_take
+
+    def pages(self, numa_node: int, size: int) -> int:
+        """Bytes in hugepages of one size that nobody has asked for."""
+        return self.machine.node(numa_node).hugepages.get(size, 0) - self.load.hugepages.get((numa_node, size), 0)
+
+    def free_pages(self, numa_node: int, size: int) -> int:
+        """Bytes in hugepages of one size that nobody uses now; all of them where that is not known."""
+        aside = self.machine.node(numa_node).hugepages.get(size, 0)
+        return self.occupancy.live.free_hugepages.get((numa_node, size), aside)
+
+    def parts(self, candidate: Candidate) -> tuple[Part, ...]:
+        """How the demand would lie there; empty when all of it is on one NUMA node."""
+        nodes = [*candidate.numa_nodes]
+        mems = self.machine.nearest_mems(candidate.numa_nodes)
+        if len(nodes) == 1 and not candidate.spills and mems <= candidate.numa_nodes:
+            return ()
+        demand = self.request.reservation_demand
+        milli = dict(zip(nodes, shared_out(demand.cpu_milli, [self.cpu[node] for node in nodes]), strict=True))
+        home = [*mems]
+        here = min(demand.memory, sum(max(0, self.memory[one]) for one in home)) if candidate.spills else demand.memory
+        held = dict(zip(home, shared_out(here, [self.memory[one] for one in home]), strict=True))
+        lower = [*tiers(self.machine, candidate.numa_nodes)] if candidate.spills else []
+        rest = shared_out(demand.memory - here, [self.memory[one] for one in lower])
+        held.update(zip(lower, rest, strict=True))
+        return tuple(Part(one, milli.get(one, 0), held.get(one, 0)) for one in sorted({*milli, *held}))
+
+    def providers(self) -> tuple[Provider, ...]:
+        """The request as the topology manager's hint providers have it: one of CPU, memory and hugepages, since memory
+        is bound to wherever the CPUs are, and one of each device.
+
+        Unlike the kubelet's, a NUMA node without memory counts that of the nearest one as its own.
+        """
+        machine, demand = self.machine, self.request.reservation_demand
+        near = {cpu_node: machine.nearest_mems(NumaSet.of((cpu_node,))) for cpu_node in machine.cpu_nodes}
+
+        def there(amount: Callable[[int], int]) -> dict[int, int]:
+            return {one: sum(max(0, amount(mem)) for mem in mems) for one, mems in near.items()}
+
+        millicores = {one: 1000 * machine.cpu_counts[one] for one in near}
+        home = [Need(CPU, self.need, millicores, {one: max(0, self.cpu[one]) for one in self.usable})]
+        if self.own is not None:
+            home.append(Need(OWN, self.request.demand.whole_cpus, machine.cpu_counts, self.own))
+        whole, free = there(partial(capacity, machine)), there(lambda mem: min(self.memory[mem], self.real[mem]))
+        home.append(Need(MEMORY, demand.memory if machine.mems else 0, whole, free))
+        for size, amount in demand.hugepages.items():
+            aside, left = there(partial(self._aside, size)), there(partial(self._left_aside, size))
+            home.append(Need(HUGEPAGES, amount, aside, left))
+        devices = (dict.fromkeys(device, 1) for device in self.request.devices if device)
+        return tuple(home), *((Need("device", 1, device, device),) for device in devices)
+
+    def _aside(self, size: int, numa_node: int) -> int:
+        return self.machine.node(numa_node).hugepages.get(size, 0)
+
+    def _left_aside(self, size: int, numa_node: int) -> int:
+        return min(self.pages(numa_node, size), self.free_pages(numa_node, size))
+
+
+def span(machine: Machine, nodes: Sequence[int]) -> float:
+    """The mean closeness among NUMA nodes, each to itself included."""
+    if len(nodes) == 1:
+        return 1.0
+    near = machine.closenesses
+    return sum(near[a][b] for a in nodes for b in nodes) / len(nodes) ** 2

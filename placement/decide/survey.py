@@ -1,0 +1,138 @@
+"""From a machine, its occupancy and a request to the `Room` that the request finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from placement.decide import exclusive, memory
+from placement.decide.kin_share import peers_of, pulls
+from placement.decide.request import Kin, Request
+from placement.decide.room import Room
+from placement.model.demand import Demand
+from placement.model.topology import Machine
+from placement.optin.options import Cpus, Pool
+from placement.state import pools
+from placement.state.load_index import EMPTY
+from placement.state.occupancy import Occupancy, Reservation
+
+
+def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Room:
+    """What there is for this request; its own reservation counts as free."""
+    load = occupancy.load(machine, but=request.reservation_key)
+    free = _free_cpus(machine, occupancy, request)
+    barred = _barred(occupancy, request)
+    cpu = {
+        cpu_node: 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
+        - load.rows.get(cpu_node, EMPTY).cpu
+        for cpu_node in machine.cpu_nodes
+    }
+    usable = tuple(cpu_node for cpu_node in machine.cpu_nodes if free[cpu_node] and not barred >> cpu_node & 1)
+    need = _need(request)
+    yet_to_take = _yet_to_take(occupancy, request)
+    return Room(
+        machine=machine,
+        occupancy=occupancy,
+        request=request,
+        load=load,
+        usable=usable,
+        free=free,
+        cpu=cpu,
+        need=need,
+        own=_own(machine, occupancy, request, free, cpu) if request.wants_exclusive else None,
+        memory={one: memory.capacity(machine, one) - load.rows.get(one, EMPTY).memory for one in machine.mems},
+        real={one: memory.really_free(machine, occupancy, one) for one in machine.mems},
+        real_need=yet_to_take.memory,
+        real_pages=yet_to_take.hugepages,
+        kin=pulls(machine, peers_of(occupancy, request, kin), kin),
+        rest=kin.room_milli or _rest_of_group(occupancy, request),
+        kept=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
+    )
+
+
+def _free_cpus(machine: Machine, occupancy: Occupancy, request: Request) -> dict[int, int]:
+    """The CPUs it could run on: of its pool, with those that it has for itself already."""
+    mine = occupancy.allocations.get(request.container)
+    own_mask = mine.exclusive.mask if mine else 0
+    if request.pool is Pool.RESERVED and occupancy.reserved:
+        return {cpu_node: machine.node(cpu_node).cpus.mask & occupancy.reserved.mask for cpu_node in machine.cpu_nodes}
+    taken = (occupancy.directory.exclusive & ~own_mask) | occupancy.reserved.mask
+    return {cpu_node: machine.node(cpu_node).cpus.mask & ~taken for cpu_node in machine.cpu_nodes}
+
+
+def _need(request: Request) -> int:
+    """Thousandths that must be free: outside the shared pool requests hold no room, exclusive CPUs count whole."""
+    if request.pool is not Pool.SHARED:
+        return 0
+    asked = request.reservation_demand.cpu_milli
+    return max(asked, 1000 * request.demand.whole_cpus) if request.wants_exclusive else asked
+
+
+def _own(
+    machine: Machine, occupancy: Occupancy, request: Request, free: Mapping[int, int], cpu: Mapping[int, int]
+) -> dict[int, int]:
+    """How many CPUs of each NUMA node could become its own."""
+    return {
+        one: exclusive.most(machine, one, mask, spare, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
+        for one, (mask, spare) in takeable(machine, occupancy, request, free, cpu).items()
+    }
+
+
+def takeable(
+    machine: Machine, occupancy: Occupancy, request: Request, free: Mapping[int, int], cpu: Mapping[int, int]
+) -> dict[int, tuple[int, int]]:
+    """For each NUMA node the mask of its free CPUs, and how many may be taken and leave the others what they asked for.
+
+    The exclusive CPUs of the pod's other containers are in neither; a pool that somebody runs in keeps a CPU, and so
+    does the machine.
+    """
+    mine = occupancy.allocations.get(request.container)
+    siblings = occupancy.own_of(request.reservation_key) & ~(mine.exclusive.mask if mine else 0)
+    wanted = request.demand.whole_cpus
+    last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() - wanted < 1
+    found = {}
+    for one, mask in free.items():
+        spare = cpu[one] // 1000 - (machine.node(one).cpus.mask & siblings).bit_count()
+        tight = mask.bit_count() <= wanted + 1
+        if last or (tight and pools.sharers(occupancy, but=request.container) & mask):
+            spare = min(spare, mask.bit_count() - 1)
+        found[one] = (mask, max(0, spare))
+    return found
+
+
+def _barred(occupancy: Occupancy, request: Request) -> int:
+    """The mask of the NUMA nodes where it may not go, for the sake of those that want to be alone."""
+    if request.pool is Pool.RECLAIMED:
+        return 0
+    mask = 0
+    if request.opt_in.alone:
+        for reservation in occupancy.reservations.values():
+            if _neighbour(reservation, request):
+                mask |= reservation.numa_nodes.mask
+        return mask
+    for key in occupancy.directory.special:
+        reservation = occupancy.reservations[key]
+        if reservation.alone and _neighbour(reservation, request):
+            mask |= reservation.numa_nodes.mask
+    return mask
+
+
+def _neighbour(reservation: Reservation, request: Request) -> bool:
+    return reservation.pod != request.pod and reservation.opted_in and reservation.pool is not Pool.RECLAIMED
+
+
+def _yet_to_take(occupancy: Occupancy, request: Request) -> Demand:
+    """What of its demand is not in use by it yet: what runs already has taken its memory."""
+    containers = occupancy.directory.by_reservation.get(request.reservation_key, ())
+    if request.container in containers:
+        return Demand()
+    return request.demand if containers else request.reservation_demand
+
+
+def _rest_of_group(occupancy: Occupancy, request: Request) -> int:
+    """Where `size.numakin.io` tells how many members will come: those that are missing, taken to be like this one."""
+    missing = (
+        request.opt_in.size
+        - 1
+        - len({reservation.pod for reservation in occupancy.members(request.opt_in.group, request.pod)})
+    )
+    return max(0, missing) * request.pod_demand.cpu_milli if request.opt_in.group else 0

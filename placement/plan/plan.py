@@ -1,0 +1,150 @@
+"""Where each known workload's replicas should live on a machine, settled ahead of their arrival (`planning`).
+
+`Plan.slot` answers for a newcomer, given who sits where now, what goes into `Kin.planned`:
+  1. a vacant slot of its workload, the best first;
+  2. for a replica more than expected, the NUMA node that draws it most, less what those would lose whose kept slots it
+     would take there: they find them taken when they come, and are replicas without a slot like it;
+  3. for a workload that the plan does not know, the NUMA node where most of its kin sit, among those with room kept for
+     nobody;
+  4. else nothing, and decide() does what it does without a plan, as it does for a stranger whose group sits here.
+It is asked on the hook's path, so it looks at sums, never at each slot: who is there is counted by the occupancy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from placement.decide.request import Kin, Request
+from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine
+from placement.plan.problem import Room, fits, free_room, room_on
+from placement.state.occupancy import Occupancy
+
+PlacedMembers = Mapping[str, Mapping[int, int]]
+"""As `Directory.placed` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSlots:
+    """So many replicas on these NUMA nodes."""
+
+    numa_nodes: NumaSet
+    count: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Slots by workload, the best first.
+
+    pulls: by workload, what each NUMA node exchanges with one replica of it once all are seated as planned. demands: of
+    one replica. locality: share of the known traffic that the plan keeps inside NUMA nodes. generation: of the
+    occupancy that it was made for.
+    """
+
+    slots: Mapping[str, tuple[PlannedSlots, ...]] = field(default_factory=dict, hash=False)
+    pulls: Mapping[str, Mapping[int, float]] = field(default_factory=dict, hash=False)
+    demands: Mapping[str, Demand] = field(default_factory=dict, hash=False)
+    locality: float = 0.0
+    generation: int = 0
+
+    def slot(self, machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> NumaSet:
+        """Where this newcomer should go; empty: the plan has no advice."""
+        if not self.slots:
+            return NumaSet()
+        placed, demand = occupancy.directory.placed, request.reservation_demand
+        for slots in self.vacant(request.workload, placed):
+            if fits(demand, room_on(machine, occupancy, slots.numa_nodes.lowest)):
+                return slots.numa_nodes
+        pulls = self.pulls.get(request.workload)
+        if pulls is None and not kin.weights and request.opt_in.group in occupancy.directory.by_group:
+            return NumaSet()
+        kept = self._kept(placed, request.workload)
+        offers = {}
+        for one, room in free_room(machine, occupancy).items():
+            left = _left(room, demand, kept.get(one, ()))
+            if pulls is not None and fits(demand, room):
+                offers[one] = pulls.get(one, 0.0) - _lost(left, kept.get(one, ())), left[0]
+            elif pulls is None and min(left) >= 0:
+                offers[one] = _weight_on(occupancy, kin.weights, one), left[0]
+        best = max(offers, key=lambda offer: (*offers[offer], -offer), default=None)
+        return NumaSet() if best is None else NumaSet(1 << best)
+
+    def vacant(self, workload: str, placed: PlacedMembers) -> Sequence[PlannedSlots]:
+        """What is planned for it less who sits there, and no more than are still to come."""
+        planned = self.slots.get(workload, ())
+        there = placed.get(workload)
+        if there is None:
+            return planned
+        coming = self._expected.get(workload, 0) - sum(there.values())
+        left: list[PlannedSlots] = []
+        if coming <= 0:
+            return left
+        for one in planned:
+            free = min(coming, one.count - there.get(one.numa_nodes.lowest, 0))
+            if free > 0:
+                left.append(PlannedSlots(one.numa_nodes, free))
+                coming -= free
+        return left
+
+    @cached_property
+    def _expected(self) -> dict[str, int]:
+        """Replicas in all, by workload."""
+        return {name: sum(slot.count for slot in slots) for name, slots in self.slots.items()}
+
+    def _kept(self, placed: PlacedMembers, but: str) -> dict[int, list[_Kept]]:
+        """The vacant slots of all workloads but one, by NUMA node."""
+        kept: dict[int, list[_Kept]] = {}
+        for name, demand in self.demands.items():
+            if name == but:
+                continue
+            for one in self.vacant(name, placed):
+                node = one.numa_nodes.lowest
+                kept.setdefault(node, []).append(_Kept(self._losses[name].get(node, 0.0), demand, one.count))
+        return kept
+
+    @cached_property
+    def _losses(self) -> dict[str, dict[int, float]]:
+        """By workload and NUMA node, what a replica loses that has to go elsewhere from there."""
+        found = {}
+        for name, pulls in self.pulls.items():
+            next_best, best = sorted((0.0, 0.0, *pulls.values()))[-2:]
+            found[name] = {one: pull - next_best if pull == best else 0.0 for one, pull in pulls.items()}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """So many slots kept, and what each loses that has to go."""
+
+    lost: float
+    demand: Demand
+    count: int
+
+
+def _left(room: Room, demand: Demand, kept: Sequence[_Kept]) -> Room:
+    """What stays beside the demand and all that is kept; negative: so much is missing."""
+    cpu = sum(one.count * one.demand.cpu_milli for one in kept)
+    memory = sum(one.count * one.demand.memory for one in kept)
+    return room[0] - demand.cpu_milli - cpu, room[1] - demand.memory - memory
+
+
+def _lost(left: Room, kept: Sequence[_Kept]) -> float:
+    """What those lose that have to go, the cheapest first, until nothing is missing."""
+    cpu, memory = left
+    lost = 0.0
+    for one in sorted(kept, key=lambda one: one.lost / max(1, one.demand.cpu_milli)):
+        for _ in range(one.count):
+            if cpu >= 0 and memory >= 0:
+                return lost
+            cpu, memory, lost = cpu + one.demand.cpu_milli, memory + one.demand.memory, lost + one.lost
+    return lost
+
+
+def _weight_on(occupancy: Occupancy, weights: Mapping[str, float], numa_node: int) -> float:
+    """Kin weight that sits there."""
+    there = NumaSet(1 << numa_node)
+    keys = ((key, weight) for pod, weight in weights.items() for key in occupancy.directory.by_pod.get(pod, ()))
+    return sum(weight for key, weight in keys if occupancy.reservations[key].numa_nodes == there)

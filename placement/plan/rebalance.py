@@ -1,0 +1,136 @@
+"""Which running members to move, within a budget: the few moves that bring the most traffic home.
+
+The best step at a time, by its gain for each member that it moves: into free room, or two members that change places.
+One that gains less than `pays` of all traffic for each ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
+from placement.plan.partition import PartitionState
+from placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
+from placement.plan.search import Declined, best_step
+from placement.plan.worth import PAYS
+from placement.state.occupancy import Occupancy
+
+Ways = frozenset[tuple[str, NumaSet]]
+"""A step as a set: reservations' keys, each with its target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A reservation's way from one NUMA node to another. gain: share of all traffic that its step brings home."""
+
+    reservation: str
+    source: NumaSet
+    target: NumaSet
+    gain: float
+
+
+def relocations(
+    machine: Machine,
+    occupancy: Occupancy,
+    members: Mapping[str, str],
+    workloads: Sequence[Workload],
+    weights: Weights,
+    *,
+    movable: Collection[str],
+    budget: int,
+    pays: float = PAYS,
+    declined: Collection[Ways] = (),
+) -> tuple[tuple[Relocation, ...], ...]:
+    """Steps in the order in which to make them, with at most `budget` members in all: one member's way each, or the two
+    of members that change places.
+
+    members: the workload of each reservation key. workloads: those of the members, by what one replica asks for; more
+    replicas than there are count for nothing here. movable: keys of the reservations that may be moved. declined: steps
+    that are not to be taken.
+    """
+    ordered = sorted(workloads, key=lambda workload: workload.name)
+    there = placed_members(occupancy, members)
+    counts = there.counts(machine, ordered)
+    present = [Workload(one.name, one.demand, sum(row)) for one, row in zip(ordered, counts, strict=True)]
+    state = PartitionState.as_is(problem_of(machine, occupancy, members, present, weights, movable=movable), counts)
+    reservations = _Reservations(machine, present, there, movable)
+    found: list[tuple[Relocation, ...]] = []
+    while budget > 0:
+        step = _best(state, budget, partial(reservations.declined, declined) if declined else None)
+        if step is None or step.gain < pays * step.moved * state.scale:
+            break
+        found.append(_made(state, reservations, step))
+        budget -= step.moved
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One of `kind` from source to target, and one of `other` back, unless that is -1."""
+
+    gain: float
+    kind: int
+    other: int
+    source: int
+    target: int
+
+    @property
+    def moved(self) -> int:
+        return 1 if self.other < 0 else 2
+
+
+class _Reservations:
+    """The movable reservations, by (workload, bin). nodes: the bins' NUMA nodes."""
+
+    def __init__(
+        self, machine: Machine, workloads: Sequence[Workload], there: PlacedMembers, movable: Collection[str]
+    ) -> None:
+        self.nodes = [NumaSet.of((node,)) for node in machine.cpu_nodes]
+        self._keys = {
+            (kind, bin_): sorted(key for key in there.keys.get((workload.name, node), ()) if key in movable)
+            for kind, workload in enumerate(workloads)
+            for bin_, node in enumerate(machine.cpu_nodes)
+        }
+
+    def declined(self, steps: Collection[Ways], kind: int, source: int, other: int, target: int) -> bool:
+        """Whether the step that would be taken next of these kinds is one of those."""
+        ways = {(self._keys[kind, source][-1], self.nodes[target])}
+        if other >= 0:
+            ways.add((self._keys[other, target][-1], self.nodes[source]))
+        return frozenset(ways) in steps
+
+    def moved(self, kind: int, source: int, target: int) -> str:
+        key = self._keys[kind, source].pop()
+        self._keys[kind, target].insert(0, key)
+        return key
+
+
+def _best(state: PartitionState, budget: int, declined: Declined | None) -> _Step | None:
+    bins = range(state.problem.bins)
+    steps = []
+    for kind in range(len(state.counts)):
+        for source in bins:
+            if state.movable(kind, source) > 0:
+                gain, other, target = best_step(state, kind, source, bins, swaps=budget > 1, declined=declined)
+                if gain > 0:
+                    steps.append(_Step(gain, kind, other, source, target))
+    return max(steps, key=lambda step: (step.gain / step.moved, -step.kind, -step.source), default=None)
+
+
+def _made(state: PartitionState, reservations: _Reservations, step: _Step) -> tuple[Relocation, ...]:
+    gain = step.gain / state.scale
+    ways = [(step.kind, step.source, step.target)]
+    if step.other >= 0:
+        ways.append((step.other, step.target, step.source))
+    found = []
+    for kind, source, target in ways:
+        state.move(kind, source, target)
+        found.append(
+            Relocation(
+                reservations.moved(kind, source, target), reservations.nodes[source], reservations.nodes[target], gain
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,40 @@
+"""What it is worth to move members that run, by what they exchange with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from placement.model.cpuset import NumaSet
+from placement.model.topology import Machine
+from placement.plan.problem import nearness
+from placement.state.occupancy import Occupancy
+
+PAYS = 0.002
+"""Share of all traffic that the move of one member must bring home. A step that gains less for each is not worth a
+member's warm caches and far pages.
+"""
+
+
+def gained(
+    machine: Machine,
+    occupancy: Occupancy,
+    targets: Mapping[str, NumaSet],
+    traffic: Mapping[str, Mapping[str, float]],
+) -> float:
+    """The weight that comes home when these reservations go to these NUMA nodes together; negative: so much leaves it.
+
+    targets: one NUMA node for each reservation key. traffic: what each of them exchanges with each peer, by reservation
+    key. As when moves are looked for, only peers on one NUMA node count.
+    """
+    found = 0.0
+    for key, target in targets.items():
+        here = occupancy.reservations[key].numa_nodes.lowest
+        for peer, weight in traffic.get(key, {}).items():
+            reservation = occupancy.reservations.get(peer)
+            if reservation is None or len(reservation.numa_nodes) != 1:
+                continue
+            before = reservation.numa_nodes.lowest
+            after = targets[peer].lowest if peer in targets else before
+            once = weight / 2 if peer in targets else weight
+            found += once * (nearness(machine, target.lowest, after) - nearness(machine, here, before))
+    return found

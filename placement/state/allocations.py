@@ -1,0 +1,68 @@
+"""The two things that are held on a machine: a reservation is room on NUMA nodes, a allocation what a live container
+has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.optin.options import Pool
+
+
+class Part(NamedTuple):
+    """How much of a reservation's demand one of its NUMA nodes carries, relative to the others; millicores, bytes."""
+
+    numa_node: int
+    cpu_milli: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room held on NUMA nodes.
+
+    key: the pod's uid, or UID/CONTAINER-NAME in container scope, or a container's id where it has not opted in.
+    group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
+    parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
+    with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not told.
+    workload: NAMESPACE/KIND/NAME of the controller that owns the pod, empty: not told.
+    """
+
+    key: str
+    pod: str
+    group: str
+    numa_nodes: NumaSet
+    demand: Demand
+    parts: tuple[Part, ...] = ()
+    pool: Pool = Pool.SHARED
+    alone: bool = False
+    size: int = 0
+    workload: str = ""
+
+    @property
+    def opted_in(self) -> bool:
+        """Whether it is a reservation that was chosen, by its key: what has not opted in is known by its container's
+        id.
+        """
+        return self.key == self.pod or self.key.startswith(self.pod + "/")
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What one live container has.
+
+    cpus, mems: empty when not limited by us. exclusive: those of its CPUs that nobody else may use. externally_managed:
+    somebody else sets its CPUs (the kubelet's static policy, another plugin), so that it is never updated.
+    """
+
+    container: str
+    name: str
+    pod: str
+    reservation: str
+    cpus: CpuSet = CpuSet()
+    mems: NumaSet = NumaSet()
+    exclusive: CpuSet = CpuSet()
+    externally_managed: bool = False

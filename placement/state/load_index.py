@@ -1,0 +1,195 @@
+"""What an occupancy adds up to, carried from one occupancy to the next rather than counted anew.
+
+A decision among hundreds of containers must not look at each of them: a `Directory` finds reservations and allocations
+by what they belong to, a `Load` holds sums by NUMA node. All sums are integers, so that taking away restores exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from placement.model.topology import Machine
+from placement.optin.options import Pool
+from placement.state.allocations import Allocation, Part, Reservation
+
+
+class NodeLoad(NamedTuple):
+    """What one NUMA node carries: CPU in millicores, bytes requested, bytes that bound reservations may use,
+    reservations.
+    """
+
+    cpu: int = 0
+    memory: int = 0
+    committed: int = 0
+    reservations: int = 0
+
+
+EMPTY = NodeLoad()
+
+WIDE = -1
+"""In the place of a NUMA node's id: on several of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Sums by NUMA node, and by (NUMA node, page size) for hugepages, in bytes. Absent: nothing."""
+
+    rows: Mapping[int, NodeLoad] = field(default_factory=dict)
+    hugepages: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    def plus(self, other: Load, sign: int = 1) -> Load:
+        """With the other's sums added (or, with sign -1, taken away)."""
+        rows = dict(self.rows)
+        for one, (cpu, memory, committed, reservations) in other.rows.items():
+            mine = rows.get(one, EMPTY)
+            rows[one] = NodeLoad(
+                mine.cpu + sign * cpu,
+                mine.memory + sign * memory,
+                mine.committed + sign * committed,
+                mine.reservations + sign * reservations,
+            )
+        pages = self.hugepages
+        if other.hugepages:
+            pages = {**pages, **{key: pages.get(key, 0) + sign * more for key, more in other.hugepages.items()}}
+        return Load(rows, pages)
+
+
+NOTHING = Load()
+
+
+def load_of(machine: Machine, reservation: Reservation | None, own: int, *, bound: bool) -> Load:
+    """What a reservation puts on each NUMA node. own: the mask of its exclusive CPUs; bound: its memory can go nowhere
+    else.
+
+    Exclusive CPUs count whole where they are, also when they are more than what was asked for; where they cover the
+    demand, no more of it counts.
+    """
+    owned = {node.id: 1000 * (node.cpus.mask & own).bit_count() for node in machine.numa_nodes} if own else {}
+    rows = {one: NodeLoad(cpu=milli) for one, milli in owned.items() if milli}
+    if reservation is None:
+        return Load(rows) if rows else NOTHING
+    if len(reservation.numa_nodes) == 1 and not (own or reservation.parts or reservation.demand.hugepages):
+        return _of_one(machine, reservation, bound=bound)
+    parts = reservation.parts or _parts(machine, reservation)
+    weights = [part.memory for part in parts]
+    demand = reservation.demand
+    no_more = reservation.pool is not Pool.SHARED or sum(owned.values()) >= demand.cpu_milli
+    cpus = shared_out(0 if no_more else demand.cpu_milli, [part.cpu_milli for part in parts])
+    memory = shared_out(demand.memory, weights)
+    committed = shared_out(max(demand.memory, demand.memory_limit or 0) if bound else demand.memory, weights)
+    for (one, _, _), milli, asked, may_use in zip(parts, cpus, memory, committed, strict=True):
+        rows[one] = NodeLoad(max(milli, owned.get(one, 0)), asked, may_use, 1)
+    pages = {
+        (part.numa_node, size): share
+        for size, amount in demand.hugepages.items()
+        for part, share in zip(parts, shared_out(amount, weights), strict=True)
+    }
+    return Load(rows, pages)
+
+
+def _of_one(machine: Machine, reservation: Reservation, *, bound: bool) -> Load:
+    """What nearly all reservations are: all of it on one NUMA node."""
+    one, demand = reservation.numa_nodes.lowest, reservation.demand
+    if one not in machine.cpu_counts:
+        return NOTHING
+    cpu = demand.cpu_milli if reservation.pool is Pool.SHARED else 0
+    may_use = max(demand.memory, demand.memory_limit or 0) if bound else demand.memory
+    return Load({one: NodeLoad(cpu, demand.memory, may_use, 1)})
+
+
+def shared_out(total: int, weights: Sequence[int]) -> list[int]:
+    """Integers in proportion to the weights (evenly where none is positive) that add up to the total."""
+    counted = [max(0, weight) for weight in weights]
+    if not any(counted):
+        counted = [1] * len(counted)
+    whole, seen, given, shares = sum(counted), 0, 0, []
+    for weight in counted:
+        seen += weight
+        shares.append(total * seen // whole - given)
+        given += shares[-1]
+    return shares
+
+
+def _parts(machine: Machine, reservation: Reservation) -> tuple[Part, ...]:
+    """Weights by the number of CPUs; NUMA nodes that the machine does not have are left out."""
+    nodes = [node for node in machine.numa_nodes if node.id in reservation.numa_nodes]
+    return tuple(Part(node.id, len(node.cpus), len(node.cpus)) for node in nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Reservations' keys by pod and by group, containers' ids by reservation, and the CPUs that some container has for
+    itself.
+
+    special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group told
+    its size. placed: how many reservations of each workload are on each NUMA node, those on several under WIDE.
+    """
+
+    by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_group: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_reservation: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    special: tuple[str, ...] = ()
+    sized: tuple[str, ...] = ()
+    exclusive: int = 0
+    placed: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+
+    def changed(
+        self,
+        reservations: Iterable[tuple[Reservation | None, Reservation | None]],
+        allocations: Iterable[tuple[Allocation | None, Allocation | None]],
+    ) -> Directory:
+        """After these changes, each (before, after)."""
+        by_pod, by_group, by_reservation = dict(self.by_pod), dict(self.by_group), dict(self.by_reservation)
+        special, sized, exclusive, placed = self.special, self.sized, self.exclusive, dict(self.placed)
+        for before, after in reservations:
+            if before is not None:
+                _remove(by_pod, before.pod, before.key)
+                _remove(by_group, before.group, before.key)
+                special = tuple(key for key in special if key != before.key)
+                sized = tuple(key for key in sized if key != before.key)
+                _count(placed, before, -1)
+            if after is not None:
+                _add(by_pod, after.pod, after.key)
+                _add(by_group, after.group, after.key)
+                special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
+                sized += (after.key,) if after.size and after.group else ()
+                _count(placed, after, 1)
+        changes = tuple(allocations)
+        for old, _ in changes:  # all that go before any that come: CPUs may pass from one to another
+            if old is not None:
+                _remove(by_reservation, old.reservation, old.container)
+                exclusive &= ~old.exclusive.mask
+        for _, new in changes:
+            if new is not None:
+                _add(by_reservation, new.reservation, new.container)
+                exclusive |= new.exclusive.mask
+        return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed)
+
+
+def _count(placed: dict[str, Mapping[int, int]], reservation: Reservation, more: int) -> None:
+    if not reservation.workload:
+        return
+    place = reservation.numa_nodes.lowest if len(reservation.numa_nodes) == 1 else WIDE
+    before = placed.get(reservation.workload, {})
+    after = {**before, place: before.get(place, 0) + more}
+    if not after[place]:
+        del after[place]
+    if after:
+        placed[reservation.workload] = after
+    else:
+        placed.pop(reservation.workload, None)
+
+
+def _add(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:
+    if key:
+        index[key] = (*index.get(key, ()), one)
+
+
+def _remove(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:
+    rest = tuple(other for other in index.get(key, ()) if other != one)
+    if rest:
+        index[key] = rest
+    else:
+        index.pop(key, None)

@@ -1,0 +1,94 @@
+"""The pools of a machine and who runs in which: reserved, exclusive, shared, and what the shared one leaves over.
+
+    exclusive   CPUs that one container has for itself
+    shared      a NUMA node's CPUs that are neither exclusive nor reserved: where opted-in members run
+    reclaimed   those of the shared pool that its members' requests do not need: it is the first to shrink
+    reserved    the operator's `--reserved-cpus`
+    isolated    CPUs that the kernel keeps its own work off: in no pool, left to whoever asks for them by name
+    the rest    containers that have not opted in are not touched, or, by the rule `everyone`, kept off exclusive CPUs
+
+A pool is never stored: it follows from the occupancy, so it shrinks and grows by itself, and `due` tells whose CPUs
+have to be set anew after any change.
+"""
+
+from __future__ import annotations
+
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine
+from placement.optin.options import Pool
+from placement.state.load_index import EMPTY
+from placement.state.occupancy import Occupancy
+
+
+def shared(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> CpuSet:
+    """The shared pool of these NUMA nodes."""
+    taken = occupancy.directory.exclusive | occupancy.reserved.mask
+    return CpuSet(machine.cpus_of(numa_nodes).mask & ~taken)
+
+
+def reclaimed(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> CpuSet:
+    """What the shared pool's requests leave over, its last CPUs; at least one while the shared pool has any."""
+    rows = occupancy.load(machine).rows
+    pool = shared(machine, occupancy, numa_nodes).mask
+    left = 0
+    for numa_node in numa_nodes:
+        cpus = machine.node(numa_node).cpus.mask
+        asked = rows.get(numa_node, EMPTY).cpu - 1000 * (cpus & occupancy.directory.exclusive).bit_count()
+        left |= _without_first(pool & cpus, -(-max(0, asked) // 1000))
+    return CpuSet(left or 1 << pool.bit_length() - 1 if pool else 0)
+
+
+def reserved(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> CpuSet:
+    """The reserved CPUs of these NUMA nodes, else all reserved ones, else the shared pool."""
+    here = occupancy.reserved & machine.cpus_of(numa_nodes)
+    return here or occupancy.reserved or shared(machine, occupancy, numa_nodes)
+
+
+_POOLS = {Pool.SHARED: shared, Pool.RECLAIMED: reclaimed, Pool.RESERVED: reserved}
+
+
+def pool_of(machine: Machine, occupancy: Occupancy, pool: Pool, numa_nodes: NumaSet) -> CpuSet:
+    """The CPUs on which a container of that pool and home runs now; empty when the pool is."""
+    return _POOLS[pool](machine, occupancy, numa_nodes & machine.cpu_nodes)
+
+
+def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...]:
+    """Whose CPUs are not those of their pool any more, with what they should be: after a container came or went.
+
+    Never an empty set: a container whose pool has vanished keeps what it has.
+    """
+    found = []
+    pools: dict[tuple[Pool, int], CpuSet] = {}
+    rest = machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
+    for allocation in occupancy.allocations.values():
+        if allocation.exclusive.mask or allocation.externally_managed:
+            continue
+        reservation = occupancy.reservations.get(allocation.reservation)
+        if reservation is None or not reservation.opted_in:
+            target = rest
+        elif allocation.cpus.mask:
+            key = reservation.pool, reservation.numa_nodes.mask
+            if key not in pools:
+                pools[key] = pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes)
+            target = pools[key]
+        else:
+            continue
+        if target.mask and target.mask != (allocation.cpus.mask or machine.cpus.mask):
+            found.append((allocation.container, target))
+    return tuple(found)
+
+
+def sharers(occupancy: Occupancy, but: str = "") -> int:
+    """The mask of all CPUs that some container of a pool, other than `but`, runs on."""
+    mask = 0
+    for allocation in occupancy.allocations.values():
+        if not allocation.exclusive and allocation.container != but:
+            mask |= allocation.cpus.mask
+    return mask
+
+
+def _without_first(mask: int, count: int) -> int:
+    while mask and count > 0:
+        mask &= mask - 1
+        count -= 1
+    return mask

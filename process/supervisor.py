@@ -1,0 +1,178 @@
+"""Two processes supervised as one: the hook, which every container of the node waits for (or the bypass, where the
+runtime has no NRI), and the observer, which does all the rest.
+
+Either is started again when it dies, without the other. Only a hook that the runtime launched can't be: its
+connection came with it, so all ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from process.lock import AnotherRunsError, renewed
+from process.log import Log
+from process.pulse import PULSE, Pulse
+
+log = Log("supervisor")
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+"""Waits before a process that died is started again: doubled while it lives shorter than the longest."""
+
+GRACE_S = 5.0
+"""How long a process may take to end after SIGTERM before it is killed."""
+
+LEAVE = 3
+"""A process ends with this status when starting it again would be no use (a bad configuration); it has said why."""
+
+TICK_S = 0.5
+"""A process that waits for its next start is looked at this often."""
+
+WAITED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+"""What ends the supervisor's wait. Not by `signal.sigtimedwait`: CPython's returns memory that nobody wrote when the
+wait is interrupted and its time is over, as by SIGSTOP and SIGCONT.
+"""
+
+SUPERVISOR = "NUMAKIN_SUPERVISOR"
+"""The environment variable that tells each process who its supervisor is; in a container that is process 1."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(slots=True)
+class Child:
+    """One of the two processes."""
+
+    name: str
+    command: Sequence[str]
+    descriptors: tuple[int, ...]
+    process: subprocess.Popen[bytes] | None = None
+    wait_s: float = FIRST_WAIT_S
+    started: float = 0.0
+    due: float = field(default=0.0)
+    pulse: Pulse = field(default_factory=Pulse)
+
+    def start(self, environment: Mapping[str, str]) -> None:
+        told = {**environment, SUPERVISOR: str(os.getpid()), PULSE: str(self.pulse.descriptor)}
+        descriptors = (*self.descriptors, self.pulse.descriptor)
+        self.process = subprocess.Popen(self.command, env=told, pass_fds=descriptors)
+        self.pulse.started()
+        self.started = time.monotonic()
+
+    def kill_silent(self) -> None:
+        """By SIGKILL, since one that is stopped takes no other signal. That it died is noted as of any other."""
+        silent_s = self.pulse.silent_s()
+        if self.process is not None and silent_s is not None:
+            log.error("a process gives no sign of life and is killed", process=self.name, silent_s=round(silent_s))
+            self.process.kill()
+            self.pulse.started()
+
+    def died(self, status: int) -> None:
+        lived = time.monotonic() - self.started
+        self.wait_s = FIRST_WAIT_S if lived > LONGEST_WAIT_S else min(LONGEST_WAIT_S, self.wait_s * 2)
+        self.due = time.monotonic() + self.wait_s
+        self.process = None
+        log.warning("a process ended and is started again", process=self.name, status=status, wait_s=self.wait_s)
+
+
+def supervise(first: str, arguments: Sequence[str], run_dir: Path, lock: int, environment: Mapping[str, str]) -> int:
+    """Runs both until a signal or, when the runtime launched us, until the hook ends. Returns the exit status.
+
+    first: hook or bypass.
+    """
+    launched = environment.get("NRI_PLUGIN_SOCKET")
+    hook = Child(
+        first,
+        [sys.executable, "-m", f"enforcer.{first}", *arguments],
+        (lock, int(launched)) if launched else (lock,),
+    )
+    observer = Child("observer", [sys.executable, "-m", "enforcer.observer", str(run_dir)], ())
+    received = _receive_signals()
+    status = None
+    while status is None:
+        for child in (hook, observer):
+            if child.process is None and time.monotonic() >= child.due:
+                child.start(environment)
+        asked = _signals_within(received, TICK_S) - {signal.SIGCHLD}
+        if asked:
+            log.info("asked to end", signal=min(asked).name)
+            status = 0
+        # A hook that the runtime launched can't be started again: its connection came with it.
+        for child in (observer,) if launched else (hook, observer):
+            child.kill_silent()
+        status = _lock_kept(hook, run_dir) if status is None else status
+        status = _reaped(hook, observer, launched=launched is not None) if status is None else status
+    _end(hook)
+    _end(observer)
+    return status
+
+
+def _lock_kept(hook: Child, run_dir: Path) -> int | None:
+    """Takes the lock anew where its file was deleted; an exit status when another enforcer has it by now."""
+    lock, *others = hook.descriptors
+    try:
+        hook.descriptors = (renewed(run_dir, lock), *others)
+    except AnotherRunsError as error:
+        log.error("the run folder is another enforcer's now", error=error)  # noqa: TRY400 - the message says all
+        return 1
+    return None
+
+
+def _receive_signals() -> socket.socket:
+    """Where the number of each signal of WAITED arrives as a byte from now on."""
+    written, received = socket.socketpair()
+    for end in (written, received):
+        end.setblocking(False)
+    signal.set_wakeup_fd(written.detach(), warn_on_full_buffer=False)
+    for number in WAITED:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED)
+    return received
+
+
+def _signals_within(received: socket.socket, patience_s: float) -> set[signal.Signals]:
+    """Those that came by now, waited for at most so long."""
+    if not select.select([received], [], [], patience_s)[0]:
+        return set()
+    return {signal.Signals(number) for number in received.recv(1 << 12)} & WAITED
+
+
+def _reaped(hook: Child, observer: Child, *, launched: bool) -> int | None:
+    """Notes who died; an exit status when that is the end of it all."""
+    for child in (hook, observer):
+        ended = child.process.poll() if child.process is not None else None
+        if ended is None:
+            continue
+        if child is hook and (launched or ended == LEAVE):
+            child.process = None
+            return ended if ended in (0, LEAVE) else 1
+        child.died(ended)
+    return None
+
+
+def _end(child: Child) -> None:
+    if child.process is None:
+        return
+    child.process.terminate()
+    try:
+        child.process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        log.warning("a process did not end and is killed", process=child.name)
+        child.process.kill()
+        child.process.wait()
+
+
+def die_with_parent() -> None:
+    """Called first by each process: it must not outlive a supervisor that was killed, and gets its signals itself."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.environ.get(SUPERVISOR, str(os.getppid())) != str(os.getppid()):
+        sys.exit("the supervisor has gone already")

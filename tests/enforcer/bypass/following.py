@@ -1,0 +1,102 @@
+"""A node without NRI: a stand-in runtime, its cgroups, and `numakin-enforcer run --mode bypass` as a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from enforcer.cli.status import NobodyAnswersError, ask
+from standins.cri import CriRuntime
+from standins.cri.cgroups import Cgroups
+from tests.trees import sysfs
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0
+GROUP = {"group.numakin.io": "web"}
+HALVES = ("0-39,80-119", "40-79,120-159")
+"""The CPUs of the Xeon's NUMA nodes."""
+
+
+def until(done: Callable[[], T], what: str) -> T:
+    """Polls a state that another process reaches by itself."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := done()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+    return found
+
+
+class Bypassed:
+    """The enforcer on a Xeon with two NUMA nodes; `runtime` is to be started by the test."""
+
+    def __init__(self, folder: Path, **runtime: Any) -> None:
+        self.run_dir = folder / "run"
+        self.cgroups = Cgroups(folder, "0-159", "0-1")
+        self.runtime = CriRuntime(folder / "cri.sock", self.cgroups, **runtime)
+        self._command = [sys.executable, "-m", "enforcer", "run", "--mode", "bypass"]
+        self._command += ["--cri-socket", f"unix://{folder}/cri.sock", "--run-dir", str(self.run_dir)]
+        self._command += ["--sysfs", str(sysfs("xeon-8380")), "--procfs", str(self.cgroups.procfs)]
+        self._command += ["--node-name", "n1", "--metrics-listen", "", "--observe", "off", "--log-format", "json"]
+        self._log = folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stderr=log)
+        until(lambda: self.status().get("registered"), f"the runtime to be followed: {self._log.read_text()}")
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(PATIENCE_S)
+            assert "Traceback" not in self._log.read_text(), self._log.read_text()
+
+    def close(self) -> None:
+        self.stop()
+        self.runtime.stop()
+
+    def status(self) -> dict[str, Any]:
+        try:
+            return ask(self.run_dir)
+        except NobodyAnswersError:
+            return {}
+
+    def release(self) -> dict[str, Any]:
+        return ask(self.run_dir, "release")
+
+    def kill_bypass(self) -> None:
+        """kill -9; its supervisor starts it again."""
+        assert self._process is not None
+        supervisor = self._process.pid
+        for pid in Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split():
+            if b"enforcer.bypass" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(int(pid), signal.SIGKILL)
+
+    def doctor(self) -> tuple[int, dict[tuple[str, str], str]]:
+        """Its exit status, and its last word on each topic by grade."""
+        words = [*self._command[:3], "doctor", "--json", *self._command[4:-2]]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        return done.returncode, {(load["topic"], load["grade"]): load["text"] for load in json.loads(done.stdout)}
+
+    def said(self, event: str) -> list[dict[str, str]]:
+        """What the log has of an event."""
+        lines = (line for line in self._log.read_text().splitlines() if line.startswith("{"))
+        return [record for record in map(json.loads, lines) if record["event"] == event]
+
+    def member(self, name: str = "m", annotations: dict[str, str] | None = None, **options: Any) -> str:
+        """A pod of the group with one running container; its id."""
+        return self.runtime.run(self.runtime.run_pod(name, GROUP | (annotations or {})), **options)
+
+    def cpus(self, container: str) -> str:
+        return self.cgroups.cpuset(self.runtime.path(container))[0]
+
+    def pinned(self, container: str) -> str:
+        return until(lambda: self.cpus(container), f"{container} to be pinned")

@@ -1,0 +1,55 @@
+"""What happened between two looks."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from enforcer.bypass.changes import ChangeKind, RuntimeSnapshot, changes
+from proto import nri_pb2 as nri
+
+
+@st.composite
+def snapshots(draw) -> RuntimeSnapshot:
+    sandboxes = {key: nri.PodSandbox(id=key) for key in draw(st.sets(st.sampled_from("PQR")))}
+    containers = {}
+    for key in draw(st.sets(st.sampled_from("abcdef"))) if sandboxes else ():
+        pod = sorted(sandboxes)[ord(key) % len(sandboxes)]
+        state = draw(st.sampled_from([nri.CONTAINER_CREATED, nri.CONTAINER_RUNNING]))
+        one = nri.Container(id=key, pod_sandbox_id=pod, state=state, created_at=draw(st.integers(0, 3)))
+        one.linux.resources.cpu.shares.value = draw(st.integers(1, 2))
+        containers[key] = one
+    return RuntimeSnapshot(sandboxes, containers)
+
+
+@given(snapshots(), snapshots())
+def test_the_changes_lead_from_the_one_to_the_other(before: RuntimeSnapshot, after: RuntimeSnapshot) -> None:
+    now, sandboxes = dict(before.containers), dict(before.sandboxes)
+    for change in changes(before, after):
+        if change.kind is ChangeKind.POD_ENDED:
+            del sandboxes[change.pod.id]
+        elif change.kind is ChangeKind.STOPPED:
+            del now[change.container.id]
+        else:
+            assert (change.container.id in now) == (change.kind is not ChangeKind.CREATED)
+            assert change.pod.id == change.container.pod_sandbox_id
+            now[change.container.id] = change.container
+    assert now.keys() == after.containers.keys()
+    assert all(now[key].state == container.state for key, container in after.containers.items())
+    assert all(now[key].linux == container.linux for key, container in after.containers.items())
+    assert sandboxes.keys() <= after.sandboxes.keys()
+
+
+@given(snapshots())
+def test_nothing_happened_when_nothing_changed(one: RuntimeSnapshot) -> None:
+    assert not list(changes(one, one))
+
+
+@given(snapshots(), snapshots())
+def test_what_ends_makes_room_before_what_comes_and_the_older_comes_first(
+    before: RuntimeSnapshot, after: RuntimeSnapshot
+) -> None:
+    found = list(changes(before, after))
+    order = [ChangeKind.STOPPED, ChangeKind.POD_ENDED, ChangeKind.CREATED]
+    told = [one for one in found if one.kind in order]
+    assert told == sorted(told, key=lambda one: order.index(one.kind))
+    newcomers = [one.container.created_at for one in found if one.kind is ChangeKind.CREATED]
+    assert newcomers == sorted(newcomers)

@@ -1,0 +1,94 @@
+"""A look at a runtime, over a real unix socket."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from enforcer.bypass.cri_client import CriClient, RuntimeAway, RuntimeVersion
+from enforcer.bypass.polling import REFRESH_S, RuntimePoller
+from proto import nri_pb2 as nri
+from standins import cri as standin
+from standins.cri.cgroups import Cgroups
+
+GROUP = {"group.numakin.io": "web"}
+
+
+class World:
+    """The stand-in, a connection to it, and a clock that the test moves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runtime = standin.Runtime(folder / "cri.sock", Cgroups(folder, "0-7", "0-1"))
+        self.runtime.start()
+        self.connection = CriClient(f"unix://{folder}/cri.sock")
+        self.now = 0.0
+        self.looker = RuntimePoller(self.connection, folder / "proc", lambda: self.now)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
+        made = World(Path(folder))
+        with made.connection:
+            yield made
+        made.runtime.stop()
+
+
+def test_what_is_created_or_runs_is_seen_and_what_has_ended_is_not(world: World) -> None:
+    pod = world.runtime.run_pod("m", GROUP)
+    created, running, ended = world.runtime.create(pod), world.runtime.run(pod), world.runtime.run(pod)
+    world.runtime.end(ended)
+    seen = world.looker.look()
+    states = {key: container.state for key, container in seen.containers.items()}
+    assert states == {created: nri.CONTAINER_CREATED, running: nri.CONTAINER_RUNNING}
+    assert seen.pod_of(seen.containers[running]).annotations == GROUP
+
+
+def test_a_second_look_asks_for_nothing_that_is_known(world: World) -> None:
+    world.runtime.run(world.runtime.run_pod("m", GROUP))
+    first = world.looker.look()
+    world.runtime.calls.clear()
+    assert world.looker.look() == first
+    assert world.runtime.calls == ["ListContainers"]
+
+
+def test_a_resize_of_a_member_is_seen_after_a_while_and_nobody_elses_is_asked_for(world: World) -> None:
+    member = world.runtime.run(world.runtime.run_pod("m", GROUP))
+    plain = world.runtime.run(world.runtime.run_pod("plain"))
+    world.looker.look()
+    world.runtime.calls.clear()
+    for one in (member, plain):
+        world.runtime.resize(one, 4096)
+    world.now += REFRESH_S + 1
+    seen = world.looker.look()
+    assert seen.containers[member].linux.resources.cpu.shares.value == 4096
+    assert world.runtime.calls == ["ListContainers", member]
+
+
+def test_a_runtime_that_is_away_is_told_from_one_that_has_nothing(world: World) -> None:
+    assert not world.looker.look().containers
+    world.runtime.stop()
+    with pytest.raises(RuntimeAway, match="UNAVAILABLE"):
+        world.looker.look()
+
+
+def test_what_ended_between_two_calls_is_none(world: World) -> None:
+    assert world.connection.container("gone") is None
+    assert world.connection.sandbox("gone") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "broadcasts"),
+    [
+        ("containerd", "1.7.24~ds1", False),
+        ("containerd", "v2.0.0", True),
+        ("containerd", "2.1.9+unknown", True),
+        ("cri-o", "1.29.1", False),
+        ("cri-o", "1.33.0", True),
+        ("docker", "27.0.1", False),
+        ("containerd", "unknown", False),
+    ],
+)
+def test_events_are_listened_to_where_that_takes_none_from_the_kubelet(name, version, broadcasts) -> None:
+    assert RuntimeVersion(name, version).broadcasts == broadcasts

@@ -1,0 +1,94 @@
+"""What of the machine is given to nobody, and what of it is in doubt: seen by whoever looks, and no reason to stop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from enforcer.cli import doctor
+from enforcer.cli.status import _why
+from enforcer.hook.node import read_node
+from enforcer.settings.config import Config, ConfigError
+from standins.machines import MACHINES, write_sysfs
+from tests.enforcer.test_enforcer import Enforcer, cpus, enforcer, runtime, until
+
+__all__ = ["enforcer", "runtime"]
+
+GPUS = "power9-six-gpus"
+CACHE = "devices/system/cpu/cpu0/cache/index2/shared_cpu_list"
+IN_DOUBT = f"{CACHE}: '': leaves out CPU 0 itself"
+
+
+MOVABLE = "hold movable pages alone (GPUs' memory, CXL): no member is bound to them; --memory-tiers allows what is not a GPU's"
+
+
+def config(tmp_path: Path, name: str = GPUS, **options: str) -> Config:
+    """Of a machine whose CPUs 8-11 are isolated, and whose CPU 0 has no cache."""
+    write_sysfs(MACHINES[name], tmp_path / "sys")
+    (tmp_path / "sys/devices/system/cpu/isolated").write_text("8-11\n")
+    (tmp_path / "sys" / CACHE).write_text("\n")
+    return Config(sysfs=str(tmp_path / "sys"), **options)
+
+
+def test_doctor_names_it(tmp_path: Path) -> None:
+    notes = [one.text for one in doctor._numa(config(tmp_path)) if one.grade == "note"]
+    assert notes == [
+        f"in doubt: {tmp_path}/sys/{IN_DOUBT}",
+        "CPUs 8-11 are isolated by the kernel: no member is given them",
+        f"NUMA nodes 250-255 {MOVABLE}",
+    ]
+
+
+def test_the_hook_works_on_and_status_names_it(enforcer: Enforcer, runtime) -> None:
+    there = enforcer.sysfs = enforcer.folder / "sys"
+    write_sysfs(MACHINES["xeon-8380"], there)
+    (there / "devices/system/cpu/nohz_full").write_text("2-3,42-43\n")
+    (there / CACHE).write_text("\n")
+    enforcer.start()
+    runtime.wait_for_plugin(30)
+    made = runtime.run_container(runtime.run_pod("m", annotations={"group.numakin.io": "web"}), "app", cpu_request=2)
+    assert str(cpus(runtime, made)) == "0-1,4-39,80-119"
+    until((enforcer.run_dir / "hook.sock").exists, "the hook's socket")
+    told = enforcer.status()["machine"]
+    assert told == {"isolated_cpus": "2-3,42-43", "withheld_mems": "", "doubts": [f"{there}/{IN_DOUBT}"]}
+    assert _why(enforcer.status())[:2] == [
+        f"a fact about the machine is in doubt: {there}/{IN_DOUBT}",
+        "isolated CPUs, given to no member: 2-3,42-43",
+    ]
+
+
+def test_a_tier_is_allowed_by_its_number(tmp_path: Path) -> None:
+    node = read_node(config(tmp_path, memory_tiers="252"))
+    assert str(node.machine.mems) == "0,8,252"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("memory_tiers", "8,251", "memory-tiers: NUMA node 8 is not of memory alone; of that kind: 250-255"),
+        ("memory_tiers", "3", "memory-tiers: NUMA node 3 is not of memory alone; of that kind: 250-255"),
+        ("memory_tiers", "x", "memory-tiers: 'x' is not a list of ids: 'x' is neither an id nor a range"),
+        ("reserved_cpus", "900", "reserved-cpus: CPUs 900 are not online; online: 0-175"),
+        ("reserved_cpus", "0-175", "reserved-cpus: 0-175 is every CPU of the machine that containers are given"),
+    ],
+)
+def test_options_that_do_not_suit_the_machine_are_refused_in_a_line(
+    tmp_path: Path, option: str, value: str, says: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_node(config(tmp_path, **{option: value}))
+    assert str(refused.value) == says
+
+
+def test_isolated_cpus_may_be_reserved_too(tmp_path: Path) -> None:
+    assert str(read_node(config(tmp_path, reserved_cpus="0,8-11")).reserved) == "0"
+
+
+@pytest.mark.parametrize("name", ["altix-64n", "altix-17n", "superdome-flex-8s-snc2"])
+def test_doctor_has_no_doubts_about_a_sound_machine(tmp_path: Path, name: str) -> None:
+    write_sysfs(MACHINES[name], tmp_path / "sys")
+    sound = Config(sysfs=str(tmp_path / "sys"))
+    assert not any("in doubt" in one.text for one in doctor._numa(sound))
+    assert json.loads(sound.to_json())["memory_tiers"] == ""

@@ -1,0 +1,236 @@
+"""Running members that move: what the agent makes of the observer's steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from enforcer.local.learned import kin_table
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+from tests.enforcer.hook.test_agent import GIB, World, container, member, pod, world
+
+__all__ = ["world"]
+
+ON = {"0": "0-3,8-11", "1": "4-7,12-15"}
+
+
+def offer(*steps: list[tuple[str, str, str]], generation: int = 1 << 32, traffic: float = 4.0) -> local.Moves:
+    """Each step as ways (pod, from, to). generation: later than all newcomers, where it is not said."""
+    made = local.Moves(generation=generation, traffic=traffic, pays=0.002)
+    for ways in steps:
+        named = [
+            local.Moves.Way(reservation=f"uid-{pod}", source=source, target=target) for pod, source, target in ways
+        ]
+        made.steps.add(gain=0.25, ways=named)
+    return made
+
+
+def make(world: World, *ways: tuple[str, str, str], **more) -> list[nri.ContainerUpdate]:
+    """One step, made and carried out."""
+    offered = offer([*ways], **more)
+    updates = world.agent.moving.make(offered.steps[0], offered)
+    world.apply(updates)
+    return updates
+
+
+def talk(world: World, *pairs: str, weight: float = 1.0) -> None:
+    """Each pair exchanges as much."""
+    rows: dict[str, dict[str, float]] = {}
+    for one, other in pairs:
+        for mine, theirs in ((one, other), (other, one)):
+            rows.setdefault(f"uid-{mine}", {})[f"uid-{theirs}"] = weight
+    world.agent.learned.weighed(kin_table(rows))
+
+
+def run(world: World, name: str, home: str, **more) -> None:
+    """A member of its own group, nominated to a NUMA node."""
+    cpus = more.pop("cpus_asked", 1)
+    world.nominations.add(pb.Expect(pod=f"uid-{name}", numa_nodes=home))
+    world.create(member(name, group=name, **more), container(name, cpus))
+    assert world.mems(name) == home
+
+
+@pytest.fixture
+def apart(world: World) -> World:
+    """a on NUMA node 0, b on 1, and they talk."""
+    run(world, "a", "0")
+    run(world, "b", "1")
+    talk(world, "ab")
+    return world
+
+
+def test_a_member_moves_to_its_kin_and_its_pages_stay(apart: World) -> None:
+    make(apart, ("a", "0", "1"))
+    assert apart.cpus("a") == ON["1"]
+    assert apart.mems("a") == "0-1"
+
+
+def test_its_pages_follow_where_it_allows_that(world: World) -> None:
+    run(world, "a", "0", move="cpus-and-memory")
+    run(world, "b", "1")
+    talk(world, "ab")
+    make(world, ("a", "0", "1"))
+    assert (world.cpus("a"), world.mems("a")) == (ON["1"], "1")
+
+
+def test_two_change_places_at_once(world: World) -> None:
+    run(world, "a", "0", cpus_asked=7)
+    run(world, "b", "1", cpus_asked=7)
+    run(world, "c", "0")
+    run(world, "d", "1")
+    talk(world, "ad", "bc")
+    make(world, ("a", "0", "1"), ("b", "1", "0"))
+    assert (world.cpus("a"), world.cpus("b")) == (ON["1"], ON["0"])
+
+
+def test_people_are_told_why(apart: World) -> None:
+    make(apart, ("a", "0", "1"))
+    assert apart.last.event == "move"
+    assert (apart.last.pod_name, apart.last.container_name, apart.last.numa_nodes) == ("a", "app", "1")
+    said = [f"{reason.what} {reason.number}: {reason.effect}" for reason in apart.last.reasons]
+    assert said[0] == "moved 25.0%: of the traffic here comes home, from NUMA node 0"
+    assert "planned : NUMA node 1" in said
+    assert apart.agent.records.counts["moved"] == 1
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        [("a", "1", "0")],
+        [("gone", "0", "1")],
+        [("a", "0", "1"), ("b", "0", "1")],
+    ],
+    ids=["it is elsewhere", "it is gone", "one of two is elsewhere"],
+)
+def test_a_step_that_is_too_old_moves_nobody(apart: World, stale: list[tuple[str, str, str]]) -> None:
+    before = apart.agent.occupancy
+    assert make(apart, *stale) == []
+    assert apart.agent.occupancy is before
+    assert apart.agent.records.counts["move declined"] == 1
+
+
+def test_a_member_that_does_not_fit_there_stays(world: World) -> None:
+    run(world, "a", "0", cpus_asked=7)
+    run(world, "b", "1", cpus_asked=7)
+    talk(world, "ab")
+    assert make(world, ("a", "0", "1")) == []
+    assert world.cpus("a") == ON["0"]
+
+
+def test_who_said_never_stays(world: World) -> None:
+    run(world, "a", "0", move="never")
+    run(world, "b", "1")
+    talk(world, "ab")
+    assert make(world, ("a", "0", "1")) == []
+
+
+def test_a_pod_with_a_container_that_is_somebody_elses_stays(apart: World) -> None:
+    claimed = container("a2")
+    claimed.linux.resources.cpu.cpus = "0-1"
+    claimed.name = "other"
+    apart.agent.create_container(member("a", group="a"), claimed)
+    apart.agent.update_container(member("a", group="a"), container("a"), claimed.linux.resources)
+    assert make(apart, ("a", "0", "1")) == []
+
+
+def test_exclusive_cpus_come_from_the_new_numa_node_and_its_pool_shrinks(world: World) -> None:
+    run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+    run(world, "b", "1")
+    talk(world, "ab")
+    make(world, ("a", "0", "1"))
+    own = world.agent.occupancy.allocations["a"].exclusive
+    assert str(own) == world.cpus("a")
+    assert world.agent.occupancy.allocations["b"].cpus == world.machine.node(1).cpus - own
+    assert world.cpus("b") == str(world.machine.node(1).cpus - own)
+
+
+def test_what_the_runtime_did_not_move_is_where_it_was(apart: World) -> None:
+    before, (step,) = apart.agent.occupancy, offer([("a", "0", "1")]).steps
+    make(apart, ("a", "0", "1"))
+    apart.agent.moving.take_back(step, ["a"], before)
+    assert apart.agent.occupancy.allocations["a"] == before.allocations["a"]
+    assert apart.agent.occupancy.reservations["uid-a"] == before.reservations["uid-a"]
+
+
+def test_what_the_kernel_refused_is_left_alone_and_not_taken_back(apart: World) -> None:
+    before, (step,) = apart.agent.occupancy, offer([("a", "0", "1")]).steps
+    make(apart, ("a", "0", "1"))
+    apart.agent.refused(member("a", group="a"), container("a"), "no space left")
+    apart.agent.moving.take_back(step, ["a"], before)
+    assert apart.agent.occupancy.allocations["a"].externally_managed
+
+
+class TestOnAnOlderRuntime:
+    """Which may lock up over an update out of turn: moves ride in the answers about members."""
+
+    def test_a_step_goes_with_the_next_newcomer(self, apart: World) -> None:
+        apart.agent.moving.later(offer([("a", "0", "1")]))
+        _, updates = apart.agent.create_container(member("c", group="c"), container("c"))
+        assert [update.container_id for update in updates] == ["a"]
+        _, later = apart.agent.create_container(member("d", group="d"), container("d"))
+        assert later == []
+
+    def test_a_step_goes_with_the_end_of_a_member(self, apart: World) -> None:
+        apart.agent.moving.later(offer([("a", "0", "1")]))
+        assert [one.container_id for one in apart.agent.stop_container(member("b"), container("b"))] == ["a"]
+
+    def test_a_newcomer_is_created_without_the_cpus_that_a_mover_takes_along(self, world: World) -> None:
+        """And gets no update: it is not there yet."""
+        run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+        run(world, "b", "1")
+        talk(world, "ab")
+        world.agent.moving.later(offer([("a", "0", "1")]))
+        world.nominations.add(pb.Expect(pod="uid-c", numa_nodes="1"))
+        adjust, updates = world.agent.create_container(member("c", group="c"), container("c"))
+        own = world.agent.occupancy.allocations["a"].exclusive
+        assert adjust is not None
+        assert adjust.linux.resources.cpu.cpus == str(world.machine.node(1).cpus - own)
+        assert sorted(update.container_id for update in updates) == ["a", "b"]
+
+    def test_a_container_that_both_the_answer_and_a_move_change_gets_one_update(self, world: World) -> None:
+        run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+        run(world, "b", "1")
+        talk(world, "ab")
+        world.agent.moving.later(offer([("a", "0", "1")]))
+        world.nominations.add(pb.Expect(pod="uid-c", numa_nodes="1"))
+        _, updates = world.agent.create_container(member("c", group="c", cpus="exclusive"), container("c", 2))
+        assert sorted(update.container_id for update in updates) == ["a", "b"]
+        (last,) = (update for update in updates if update.container_id == "b")
+        assert last.linux.resources.cpu.cpus == str(world.agent.occupancy.allocations["b"].cpus)
+        taken = [world.agent.occupancy.allocations[one].exclusive for one in "ac"]
+        assert world.agent.occupancy.allocations["b"].cpus == world.machine.node(1).cpus - taken[0] - taken[1]
+
+    def test_nobody_else_is_made_to_carry_it(self, apart: World) -> None:
+        apart.agent.moving.later(offer([("a", "0", "1")]))
+        assert apart.agent.create_container(pod("plain"), container("plain")) == (None, [])
+
+    def test_newer_steps_replace_those_that_wait(self, apart: World) -> None:
+        apart.agent.moving.later(offer([("a", "0", "1")]))
+        apart.agent.moving.later(offer())
+        assert apart.agent.stop_container(member("b"), container("b")) == []
+
+    def test_one_that_fails_costs_no_other(self, apart: World) -> None:
+        apart.agent.moving.later(offer([("a", "0", "1")], [("b", "1", "not a list")]))
+        assert [one.container_id for one in apart.agent.stop_container(member("c"), container("c"))] == []
+        _, updates = apart.agent.create_container(member("c", group="c"), container("c"))
+        assert [update.container_id for update in updates] == ["a"]
+
+    def test_the_newcomers_pin_does_not_depend_on_it(self, apart: World) -> None:
+        apart.agent.moving.later(offer([("a", "0", "not a list")]))
+        adjust, updates = apart.agent.create_container(member("c", group="c"), container("c"))
+        assert isinstance(adjust, nri.ContainerAdjustment)
+        assert updates == []
+
+
+def test_after_a_release_nobody_moves(apart: World) -> None:
+    apart.agent.release()
+    assert make(apart, ("a", "0", "1")) == []
+
+
+def test_a_moved_member_is_found_where_it_is_after_a_restart(apart: World) -> None:
+    make(apart, ("a", "0", "1"))
+    moved = container("a", memory=GIB)
+    moved.annotations["pinned.numakin.io"] = "cpus=0-3,8-11 mems=0"
+    apart.started().synchronize([member("a", group="a")], [moved])
+    assert str(apart.agent.occupancy.reservations["uid-a"].numa_nodes) == "1"

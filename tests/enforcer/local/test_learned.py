@@ -1,0 +1,117 @@
+"""What the hook makes of the tables that it is handed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from enforcer.local.learned import Learned, kin_table, plan_from, plan_to
+from placement.decide.decide import Kin, decide
+from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
+from placement.plan.plan import Plan, PlannedSlots
+from placement.plan.planner import AT_ONCE, make_plan
+from placement.plan.problem import Workload
+from placement.state.occupancy import Occupancy, Reservation
+from proto import local_pb2 as local
+from tests import machines
+from tests.placement.asking import asks, demand, nodes
+
+KUNPENG = machines.KUNPENG_920
+SHOP = {("cart", "db"): 10.0, ("cart", "web"): 1.0, ("ads", "web"): 6.0}
+
+
+def told(weights: dict[str, dict[str, float]], plan: Plan | None = None) -> Learned:
+    """Over the wire."""
+    learned = Learned()
+    learned.weighed(local.KinTable.FromString(kin_table(weights).SerializeToString()))
+    if plan is not None:
+        learned.planned(local.Plan.FromString(plan_to(plan).SerializeToString()))
+    return learned
+
+
+def kin(
+    learned: Learned, workload: str = "web", nominated: Kin | None = None, occupancy: Occupancy | None = None
+) -> Kin:
+    return learned.kin(KUNPENG, occupancy or Occupancy(), asks("new", 2, group="", workload=workload), nominated)
+
+
+class TestWeights:
+    def test_a_pods_own_row_goes_before_its_workloads(self) -> None:
+        assert kin(told({"new": {"a": 1.0}, "web": {"b": 2.0}})).weights == {"a": 1.0}
+        assert kin(told({"web": {"b": 2.0}})).weights == {"b": 2.0}
+        assert kin(told({"db": {"b": 2.0}})) == Kin()
+
+    def test_a_nominations_kin_goes_before_what_was_learned(self) -> None:
+        learned = told({"new": {"a": 1.0}})
+        nominated = Kin({"c": 3.0}, expected=nodes("1"))
+        assert kin(learned, nominated=nominated) == nominated
+        assert kin(learned, nominated=Kin(expected=nodes("1"))) == Kin({"a": 1.0}, expected=nodes("1"))
+
+    def test_a_new_table_takes_the_place_of_the_old_one(self) -> None:
+        learned = told({"new": {"a": 1.0}})
+        learned.weighed(kin_table({}))
+        assert kin(learned) == Kin()
+
+    def test_of_a_pod_that_is_gone_nothing_is_kept(self) -> None:
+        learned = told({"new": {"a": 1.0}})
+        learned.forget("new")
+        assert kin(learned) == Kin()
+
+
+COUNTS = st.integers(0, 1 << 20)
+PLANS = st.dictionaries(
+    st.text("abc/", min_size=1),
+    st.tuples(
+        st.lists(st.builds(PlannedSlots, st.integers(0, 63).map(lambda one: NumaSet(1 << one)), COUNTS), max_size=3),
+        st.dictionaries(st.integers(0, 63), st.floats(0, 1e12)),
+        st.builds(Demand, COUNTS, COUNTS),
+    ),
+).map(
+    lambda rows: Plan(
+        {name: tuple(slots) for name, (slots, _, _) in rows.items()},
+        {name: pulls for name, (_, pulls, _) in rows.items()},
+        {name: asked for name, (_, _, asked) in rows.items()},
+        generation=len(rows),
+    )
+)
+
+
+class TestPlan:
+    @given(PLANS)
+    def test_a_plan_survives_its_way_to_the_hook(self, plan: Plan) -> None:
+        assert plan_from(local.Plan.FromString(plan_to(plan).SerializeToString())) == plan
+
+    @pytest.mark.parametrize(("mover", "workload"), [("a", "ns/Deployment/db"), ("web-0", "ns/Deployment/web")])
+    def test_where_its_kin_or_its_like_have_moved_since_an_older_plan_has_no_slot_for_a_newcomer(
+        self, mover: str, workload: str
+    ) -> None:
+        plan = Plan(
+            {"ns/Deployment/web": (PlannedSlots(nodes("1"), 2),)}, {}, {"ns/Deployment/web": demand(1)}, generation=7
+        )
+        learned = told({"ns/Deployment/web": {"a": 1.0}}, plan)
+        request = asks("new", group="", workload="ns/Deployment/web")
+        for generation, planned in ((7, "1"), (8, "")):
+            learned.moved([Reservation(mover, mover, "", nodes("0"), demand(1), workload=workload)], generation)
+            learned.planned(plan_to(plan))
+            assert learned.kin(KUNPENG, Occupancy(), request, None).planned == nodes(planned)
+        learned.planned(plan_to(replace(plan, generation=8)))
+        assert learned.kin(KUNPENG, Occupancy(), request, None).planned == nodes("1")
+
+    def test_a_burst_of_newcomers_ends_as_planned_though_nothing_is_renewed(self) -> None:
+        everyone = [Workload(name, demand(6), 4) for name in ("ads", "cart", "db", "web")]
+        plan = make_plan(KUNPENG, Occupancy(), {}, everyone, SHOP, effort=AT_ONCE)
+        learned, occupancy = told({}, plan), Occupancy()
+        for number in range(4):
+            for name in ("web", "cart", "ads", "db"):
+                request = asks(f"{name}-{number}", 6, group="", workload=name)
+                decision = decide(KUNPENG, occupancy, request, learned.kin(KUNPENG, occupancy, request, None))
+                occupancy = decision.applied(occupancy, request)
+        ended = Counter(
+            (reservation.workload, reservation.numa_nodes) for reservation in occupancy.reservations.values()
+        )
+        assert ended == {(name, slot.numa_nodes): slot.count for name, slots in plan.slots.items() for slot in slots}

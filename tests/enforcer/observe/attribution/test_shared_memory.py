@@ -1,0 +1,101 @@
+"""Run on the real procfs, with processes that the tests start."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from enforcer.observe.attribution.containers import LocalContainer
+from enforcer.observe.attribution.edges import Edge, Local
+from enforcer.observe.attribution.shared_memory import scan
+from tests.enforcer.observe.observe_lab import end
+
+MIB = 1 << 20
+
+# Maps a file shared (or private, or read only), touches so many bytes of it, says so and waits.
+HOLDER = """
+import mmap, os, sys
+path, size, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+fd = os.open(path, os.O_RDWR)
+flags = mmap.MAP_PRIVATE if how == "private" else mmap.MAP_SHARED
+protection = mmap.PROT_READ if how == "read" else mmap.PROT_READ | mmap.PROT_WRITE
+held = mmap.mmap(fd, 0, flags, protection)
+for at in range(0, size, 4096):
+    held[at] if how == "read" else held.__setitem__(at, 1)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+# The first System V segment of a new IPC namespace: its id, and so its inode, is the same in each.
+SYSV_HOLDER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+assert libc.unshare(0x08000000) == 0
+segment = libc.shmget(0, 1 << 20, 0o1600)
+assert segment >= 0
+ctypes.memset(libc.shmat(segment, None, 0), 1, 1 << 20)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def hold():
+    """Starts a process and makes it a container."""
+    started = []
+
+    def start(name, program, *arguments):
+        command = [sys.executable, "-SE", "-c", program, *map(str, arguments)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return LocalContainer(name, f"pod-{name}", frozenset(), pids=frozenset({process.pid}))
+
+    yield start
+    for process in started:
+        process.stdin.close()
+        end(process)
+
+
+@pytest.fixture
+def segment(tmp_path):
+    path = tmp_path / "segment"
+    path.write_bytes(b"")
+    os.truncate(path, 8 * MIB)
+    return path
+
+
+def test_two_that_share_a_writable_mapping_share_the_smaller_resident_size(hold, segment):
+    one, other = hold("one", HOLDER, segment, 4 * MIB, "write"), hold("other", HOLDER, segment, 2 * MIB, "write")
+    (edge,) = scan([other, one])
+    assert (edge.kind, edge.source, edge.target) == ("shm", Local("pod-one", "one"), Local("pod-other", "other"))
+    # Mapping around a fault brings in neighbours of what was touched.
+    assert 2 * MIB <= edge.bytes <= 4 * MIB
+
+
+@pytest.mark.parametrize("how", ["private", "read"])
+def test_a_mapping_that_one_of_them_cannot_write_for_the_other_is_not_shared(hold, segment, how):
+    assert scan([hold("one", HOLDER, segment, 4 * MIB, "write"), hold("other", HOLDER, segment, 4 * MIB, how)]) == ()
+
+
+def test_a_page_of_locks_is_not_data(hold, segment):
+    os.truncate(segment, 4096)
+    assert scan([hold("one", HOLDER, segment, 4096, "write"), hold("other", HOLDER, segment, 4096, "write")]) == ()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes IPC namespaces")
+def test_segments_of_two_ipc_namespaces_are_two_segments(hold):
+    assert scan([hold("one", SYSV_HOLDER), hold("other", SYSV_HOLDER)]) == ()
+
+
+def test_a_process_that_has_ended_shares_nothing():
+    gone = LocalContainer("gone", "pod", frozenset(), pids=frozenset({(1 << 22) + 1}))
+    assert scan([gone, gone]) == ()
+
+
+def test_edges_of_shared_memory_are_states_without_messages(hold, segment):
+    one, other = hold("one", HOLDER, segment, MIB, "write"), hold("other", HOLDER, segment, MIB, "write")
+    (edge,) = scan([one, other])
+    assert edge == Edge("shm", Local("pod-one", "one"), Local("pod-other", "other"), edge.bytes, 0)

@@ -1,0 +1,96 @@
+import subprocess
+import sys
+
+import pytest
+
+from enforcer.observe.bpf.counters import CounterSnapshot
+from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.collectors import cgroup_skb, chain
+from enforcer.observe.collectors.chain import CollectorChoice, CollectorRefusal, Sources, choose
+from enforcer.observe.collectors.nothing import Nothing
+
+NOWHERE = Sources(None, list)
+
+
+class Blind(Nothing):
+    """Attaches without complaint and sees nothing."""
+
+    name = "blind"
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+def refuse(reason):
+    def open_member(_):
+        raise LoadRefused(reason)
+
+    return open_member
+
+
+def test_where_nothing_works_the_collector_counts_nothing_and_the_reasons_are_given():
+    choice = choose(NOWHERE, [("a", refuse("no BTF")), ("b", refuse("lockdown"))])
+    assert choice.collector.name == "none"
+    assert choice.collector.drain() == CounterSnapshot()
+    assert choice.refusals == (CollectorRefusal("a", "no BTF"), CollectorRefusal("b", "lockdown"))
+
+
+def test_a_hook_that_attaches_but_sees_nothing_is_refused_and_closed():
+    blind = Blind()
+    choice = choose(NOWHERE, [("blind", lambda _: blind)])
+    assert choice.refusals == (CollectorRefusal("blind", "of 4099 bytes over loopback it saw 0 sent and 0 received"),)
+    assert blind.closed
+
+
+def test_a_cgroup_that_is_not_the_root_is_refused_by_name(tmp_path):
+    with pytest.raises(LoadRefused, match="is not the root of cgroup v2"):
+        chain.open_cgroup_skb(Sources(tmp_path, list))
+
+
+def test_the_mount_of_cgroup_v2_is_found_among_others(tmp_path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text("cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n")
+    assert str(chain.cgroup_root(mounts)) == "/sys/fs/cgroup/unified"
+
+
+@pytest.mark.bpf
+def test_the_best_hook_that_this_kernel_allows_is_chosen(bpf_allowed):
+    choice = choose(Sources(chain.cgroup_root(), list))
+    choice.collector.close()
+    assert (choice.collector.name, choice.refusals) == (cgroup_skb.NAME, ())
+
+
+# Chooses with the capabilities that the arguments leave, and prints what.
+CHOOSER = """
+from enforcer.observe.collectors import chain
+print(chain.choose(chain.Sources(chain.cgroup_root(), list)).collector.name)
+"""
+
+
+@pytest.mark.bpf
+@pytest.mark.parametrize(
+    ("capabilities", "name"),
+    [
+        (["bpf", "net_admin"], "cgroup_skb"),
+        (["bpf", "perfmon"], "socket_tracepoints"),
+        (["sys_admin"], "cgroup_skb"),
+        (["net_admin"], "none"),
+    ],
+)
+def test_few_capabilities_are_enough(bpf_allowed, capabilities, name):
+    """CAP_SYS_ADMIN, which stands for both others, is not among those needed."""
+    kept = ",".join(["-all", *(f"+{capability}" for capability in capabilities)])
+    command = ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", sys.executable, "-c", CHOOSER]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == name + "\n"
+
+
+@pytest.mark.bpf
+@pytest.mark.parametrize("name", [name for name, _ in chain.MEMBERS])
+def test_each_member_counts_or_says_why_not(bpf_allowed, name):
+    choice = choose(Sources(chain.cgroup_root(), list), [member for member in chain.MEMBERS if member[0] == name])
+    choice.collector.close()
+    if choice.collector.name == "none":
+        (refusal,) = choice.refusals
+        pytest.skip(f"the kernel refuses {name}: {refusal.reason}")
+    assert choice == CollectorChoice(choice.collector, ())

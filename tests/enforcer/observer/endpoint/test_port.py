@@ -1,0 +1,85 @@
+"""The metrics port fails alone: it is said by name and tried again, and nothing else waits for it."""
+
+import socket
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import ExitStack, contextmanager
+
+import grpc
+import pytest
+
+from enforcer.observer.endpoint.port import App, Port, PortError
+from enforcer.settings.config import Config
+from process.threads import Failure, Threads
+from proto import report_pb2_grpc
+from standins.runtime.runtime import Runtime
+from tests.enforcer.report.test_stream import Extender
+from tests.enforcer.test_enforcer import GROUP, PATIENCE_S, Enforcer, enforcer, runtime, until
+
+__all__ = ["enforcer", "runtime"]
+
+
+@contextmanager
+def served(enforcer: Enforcer, app: App) -> Iterator[list[Failure]]:
+    """At the enforcer's port, by a supervised thread, whose failures are yielded."""
+    failures: list[Failure] = []
+    port = Port(enforcer.metrics, app)
+    thread = Threads(failures.append).thread("metrics port", port.serve, last=port.close)
+    thread.start()
+    try:
+        yield failures
+    finally:
+        thread.stop(PATIENCE_S)
+        assert not thread.alive
+
+
+@contextmanager
+def taken(address: str) -> Iterator[None]:
+    host, _, number = address.rpartition(":")
+    with socket.create_server((host, int(number)), reuse_port=False):
+        yield
+
+
+def hello(environ, start):
+    start("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+
+
+def test_a_port_that_is_taken_is_named_and_served_once_it_is_free(enforcer: Enforcer) -> None:
+    with (
+        taken(enforcer.metrics),
+        pytest.raises(PortError, match=f"{enforcer.metrics} can't be served: Address already"),
+    ):
+        Port(enforcer.metrics, hello).serve()
+    with ExitStack() as stack:
+        with taken(enforcer.metrics):
+            failures = stack.enter_context(served(enforcer, hello))
+            until(lambda: failures, "the first try")
+        until(lambda: enforcer.get("/") == (200, "hello"), "the port is served")
+
+
+def test_a_taken_metrics_port_costs_neither_the_streams_nor_the_observer(enforcer: Enforcer, runtime: Runtime) -> None:
+    extender = Extender()
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    report_pb2_grpc.add_ReportsServicer_to_server(extender, server)
+    at = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with taken(enforcer.metrics):
+        process = enforcer.start("--extender", f"127.0.0.1:{at}")
+        runtime.wait_for_plugin(PATIENCE_S)
+        runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
+        extender.wait_for(lambda kinds: "report" in kinds)
+        before = enforcer.children()
+        said = next(line for line in process.stderr if 'thread="metrics port"' in line)
+        assert f"metrics port {enforcer.metrics} can't be served: Address already in use" in said
+    until(lambda: enforcer.get("/readyz")[0] == 200, "the port is served once it is free")
+    assert enforcer.children() == before
+    server.stop(None)
+    process.terminate()
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_the_default_port_is_nobody_elses_custom() -> None:
+    """Prometheus exporters share 9100 to 9999, Kubernetes' own have 102xx; 30000 and above are node ports and ephemeral."""
+    number = int(Config().metrics_listen.rpartition(":")[2])
+    assert 10_300 <= number < 30_000

@@ -1,0 +1,106 @@
+"""From traffic to what the hook decides by."""
+
+import pytest
+
+from enforcer.observer import kinship
+from enforcer.observer.kinship import WorkloadIndex
+from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
+from placement.plan.problem import Workload
+from placement.state.occupancy import Occupancy, Reservation
+from placement.traffic.graph import Flow, Graph, TrafficTally
+from proto import local_pb2 as local
+
+
+def here(*pods: tuple[str, str]) -> list[local.LocalContainer]:
+    """(pod, workload) of opted-in containers."""
+    return [local.LocalContainer(id=f"c-{pod}", pod=pod, workload=workload, opted_in=True) for pod, workload in pods]
+
+
+def seen(*flows: tuple[str, str, int]) -> Graph:
+    tally = TrafficTally(half_life=60)
+    tally.add([Flow(source, target, "tcp", 1000 * messages, messages) for source, target, messages in flows], 0.0)
+    return tally.graph(0.0)
+
+
+def weights(graph: Graph, roster: WorkloadIndex) -> dict[str, dict[str, float]]:
+    return kinship.learned(graph.weights(), graph.rolled_up(roster.workloads).weights(), roster)
+
+
+def test_pods_that_talk_are_kin_in_proportion() -> None:
+    roster = WorkloadIndex().after(here(("a", "ns/Deployment/a"), ("b", "ns/Deployment/b"), ("c", "ns/Deployment/c")))
+    found = weights(seen(("a", "b", 300), ("c", "a", 100)), roster)
+    assert found["a"]["b"] > 2.9 * found["a"]["c"] > 0
+    assert set(found["b"]) == {"a"}
+
+
+def test_the_next_replica_starts_with_what_its_siblings_learned() -> None:
+    pods = here(("a1", "ns/Deployment/a"), ("b1", "ns/Deployment/b"), ("b2", "ns/Deployment/b"))
+    found = weights(seen(("a1", "b1", 100), ("a1", "b2", 300)), WorkloadIndex().after(pods))
+    assert found["ns/Deployment/a"]["b1"] == found["ns/Deployment/a"]["b2"] > 0
+
+
+def test_a_workload_outlives_its_pods() -> None:
+    roster = WorkloadIndex().after(here(("a1", "ns/Deployment/a"), ("b1", "ns/Deployment/b")))
+    roster = roster.after(here(("b1", "ns/Deployment/b")))
+    found = weights(seen(("a1", "b1", 100)), roster)
+    assert set(found["ns/Deployment/a"]) == {"b1"}
+    assert "a1" not in found
+
+
+def test_those_who_have_not_opted_in_and_addresses_are_nobodys_kin() -> None:
+    plain = local.LocalContainer(id="c", pod="plain", workload="ns/Pod/plain")
+    roster = WorkloadIndex().after([*here(("a", "ns/Deployment/a")), plain])
+    assert weights(seen(("a", "plain", 100), ("a", "10.0.0.7:80", 100)), roster) == {}
+
+
+def test_the_roster_of_the_past_is_bounded() -> None:
+    roster = WorkloadIndex()
+    for start in range(0, 3 * kinship.MOST_PAST, 1024):
+        roster = roster.after(here(*((f"p{number}", "ns/Deployment/a") for number in range(start, start + 1024))))
+    assert len(roster.workloads) <= kinship.MOST_PAST + 1024
+
+
+ONE, TWO = Demand(1000, 1 << 20), Demand(2000, 1 << 20)
+
+
+def seated(*pods: tuple[str, str], demand: Demand = ONE) -> Occupancy:
+    """(pod, workload)."""
+    occupancy = Occupancy()
+    for pod, workload in pods:
+        occupancy = occupancy.with_reservation(
+            Reservation(pod, pod, "ns/shop", NumaSet.parse("1"), demand, workload=workload)
+        )
+    return occupancy
+
+
+PODS = (("a1", "ns/Deployment/a"), ("a2", "ns/Deployment/a"), ("b1", "ns/Deployment/b"))
+TALK = {("ns/Deployment/a", "ns/Deployment/b"): 100.0}
+
+
+class TestExpected:
+    """The workloads that a plan has reservations for."""
+
+    def test_as_many_replicas_as_there_were_lately_each_asking_what_the_newest_did(self) -> None:
+        roster = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
+        roster = roster.after(here(*PODS[1:])).over_a_window(seated(*PODS[1:], demand=TWO))
+        assert sorted(roster.expected(TALK), key=lambda one: one.name) == [
+            Workload("ns/Deployment/a", TWO, 2),
+            Workload("ns/Deployment/b", TWO, 1),
+        ]
+
+    def test_a_workload_that_was_never_seen_to_talk_stays_its_groups_affair(self) -> None:
+        pods = (*PODS, ("c1", "ns/Deployment/c"))
+        roster = WorkloadIndex().after(here(*pods)).over_a_window(seated(*pods))
+        assert roster.expected({}) == []
+        assert {one.name for one in roster.expected(TALK)} == {"ns/Deployment/a", "ns/Deployment/b"}
+
+    @pytest.mark.parametrize("age", [0, 1, kinship.PERIOD - 1])
+    def test_who_is_gone_is_expected_for_a_period_at_least_and_two_at_most(self, age: int) -> None:
+        roster = WorkloadIndex(age=age).after(here(*PODS)).over_a_window(seated(*PODS)).after(here(*PODS[:1]))
+        both = [Workload("ns/Deployment/a", ONE, 2), Workload("ns/Deployment/b", ONE, 1)]
+        for window in range(2 * kinship.PERIOD):
+            assert window >= kinship.PERIOD or roster.expected(TALK) == both
+            roster = roster.over_a_window(seated(*PODS[:1]))
+        assert roster.expected(TALK) == [Workload("ns/Deployment/a", ONE, 1)]
+        assert set(roster.demands) == {"ns/Deployment/a"}

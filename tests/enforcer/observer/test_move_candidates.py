@@ -1,0 +1,142 @@
+"""Which running members the observer would have moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from enforcer.observer.move_candidates import REST, Rested, move_options, moves
+from enforcer.observer.planning_thread import PlanningInput
+from placement.model.cpuset import NumaSet
+from placement.optin.options import Move
+from placement.state.occupancy import Occupancy, Reservation
+from proto import local_pb2 as local
+from tests.machines import SMALL
+from tests.placement.asking import demand
+
+NO_KIN: dict[str, dict[str, float]] = {}
+TALK = {("c", "d"): 1e4}
+ANY = dict.fromkeys("cdxyz", Move.CPUS)
+
+
+def at(**homes: str) -> Occupancy:
+    occupancy = Occupancy()
+    for pod, home in homes.items():
+        occupancy = occupancy.with_reservation(
+            Reservation(pod, pod, "", NumaSet.parse(home), demand(1), workload=f"ns/Deployment/{pod}")
+        )
+    return occupancy
+
+
+def after(
+    windows: int, rested: Rested, occupancy: Occupancy, wishes=ANY, budget: int = 2, talk=TALK, kin=NO_KIN
+) -> list:
+    """The steps, each as ways (reservation, from, to)."""
+    for _ in range(windows):
+        movable = rested.movable(occupancy, wishes, kin)
+    found = moves(SMALL, PlanningInput(occupancy, [], {}, talk, movable), budget)
+    return [[(way.reservation, way.source, way.target) for way in step.ways] for step in found.steps]
+
+
+def test_a_member_moves_to_its_kin_once_it_has_rested_where_it_is() -> None:
+    rested, apart = Rested(), at(c="0", d="1")
+    assert after(REST, rested, apart) == []
+    assert after(1, rested, apart) in ([[("d", "1", "0")]], [[("c", "0", "1")]])
+
+
+def test_it_rests_again_where_it_has_moved_to() -> None:
+    rested = Rested()
+    after(REST + 1, rested, at(c="0", d="0"))
+    assert after(REST, rested, at(c="0", d="1"), {"d": Move.CPUS}) == []
+    assert after(1, rested, at(c="0", d="1"), {"d": Move.CPUS}) == [[("d", "1", "0")]]
+
+
+class TestBesideKin:
+    """x comes, or moves, to where c is."""
+
+    @pytest.mark.parametrize("there_before", [{}, {"x": "1"}], ids=["new", "moved"])
+    @pytest.mark.parametrize("known_as", ["x", "ns/Deployment/x"])
+    def test_a_member_rests_again_when_kin_of_it_come_for_its_sake(self, there_before, known_as) -> None:
+        rested, kin = Rested(), {known_as: {"c": 1.0}}
+        only_c = {"c": Move.CPUS}
+        after(REST + 1, rested, at(c="0", d="1", **there_before), only_c, kin=kin)
+        assert after(REST, rested, at(c="0", d="1", x="0"), only_c, kin=kin) == []
+        assert after(1, rested, at(c="0", d="1", x="0"), only_c, kin=kin) == [[("c", "0", "1")]]
+
+    @pytest.mark.parametrize("kin", [{}, {"x": {"d": 1.0}}], ids=["a stranger", "kin of another"])
+    def test_others_do_not_keep_it(self, kin) -> None:
+        rested = Rested()
+        after(REST, rested, at(c="0", d="1"), {"c": Move.CPUS}, kin=kin)
+        assert after(1, rested, at(c="0", d="1", x="0"), {"c": Move.CPUS}, kin=kin) == [[("c", "0", "1")]]
+
+    def test_a_newcomer_of_which_nothing_is_known_came_for_its_group(self) -> None:
+        rested, apart = Rested(), at(c="0", d="1")
+        group = {
+            key: replace(reservation, group="ns/shop") for key, reservation in at(c="0", x="0").reservations.items()
+        }
+        apart = apart.changed({"c": group["c"]})
+        after(REST, rested, apart, {"c": Move.CPUS})
+        assert after(1, rested, apart.changed({"x": group["x"]}), {"c": Move.CPUS}) == []
+
+
+@pytest.mark.parametrize(
+    ("wishes", "mover"),
+    [
+        ({"c": Move.NEVER, "d": Move.CPUS}, "d"),
+        ({"c": Move.CPUS_AND_MEMORY, "d": Move.NEVER}, "c"),
+        ({"c": Move.CPUS}, "c"),
+    ],
+)
+def test_who_may_not_move_or_is_not_there_stays(wishes, mover) -> None:
+    ((way,),) = after(REST + 1, Rested(), at(c="0", d="1"), wishes)
+    assert way[0] == mover
+
+
+def test_replicas_go_each_to_the_peer_that_they_talk_with_themselves() -> None:
+    """Of two workloads with two replicas each, paired off."""
+    homes = {"c": "0", "x": "1", "d": "1", "y": "0"}
+    steps = after(REST + 1, Rested(), at(**homes), talk={("c", "d"): 1e4, ("x", "y"): 1e4})
+    assert len(steps) == 1
+    now = homes | {reservation: target for reservation, _, target in steps[0]}
+    assert (now["c"], now["x"]) == (now["d"], now["y"])
+
+
+def test_a_pod_that_was_never_seen_to_talk_makes_no_room() -> None:
+    full = at(c="0", x="0", y="0", z="0", d="1", **dict.fromkeys("abe", "1"))
+    assert after(REST + 1, Rested(), full, dict.fromkeys("abcdexyz", Move.CPUS)) == []
+
+
+@pytest.mark.parametrize(("weight", "moved"), [(999.0, 0), (2000.0, 1)])
+def test_for_the_little_that_a_wake_up_by_chance_weighs_nobody_moves(weight, moved) -> None:
+    """Though it is all the traffic that there is."""
+    assert len(after(REST + 1, Rested(), at(c="0", d="1"), talk={("c", "d"): weight})) == moved
+
+
+def test_a_budget_of_none_moves_nobody() -> None:
+    assert after(REST + 1, Rested(), at(c="0", d="1"), budget=0) == []
+
+
+def test_moves_tell_what_they_were_looked_for_in() -> None:
+    occupancy = at(c="0", d="1")
+    found = moves(SMALL, PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d")), 2)
+    assert (found.generation, found.traffic) == (occupancy.generation, 1e4)
+
+
+def test_who_has_moved_since_the_plan_was_begun_stays() -> None:
+    planned = PlanningInput(at(c="0", d="1", x="1"), [], {}, TALK, frozenset("cdx"))
+    now = at(c="0", d="0", x="1")
+    assert planned.at(now) == replace(planned, occupancy=now, movable=frozenset("cx"))
+    assert planned.at(at(c="0")).movable == frozenset("c")
+
+
+def test_a_pod_allows_no_more_than_the_strictest_of_its_containers() -> None:
+    containers = [
+        local.LocalContainer(pod="a", opted_in=True, move="cpus-and-memory"),
+        local.LocalContainer(pod="a", opted_in=True, move="cpus"),
+        local.LocalContainer(pod="b", opted_in=True, move="cpus"),
+        local.LocalContainer(pod="b", opted_in=True, move="never"),
+        local.LocalContainer(pod="c", opted_in=True),
+        local.LocalContainer(pod="plain"),
+    ]
+    assert move_options(containers) == {"a": Move.CPUS, "b": Move.NEVER, "c": Move.NEVER}

@@ -1,0 +1,270 @@
+"""What becomes of moves between the observer, which looks for them in what it was last told, and the hook, whose members
+come, go and move meanwhile. Both ends are the real ones; who runs when is the test's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from enforcer.hook.outbox import Outbox
+from enforcer.local.learned import kin_table, plan_to
+from enforcer.observer.declined_moves import Declined
+from enforcer.observer.kinship import WorkloadIndex, learned
+from enforcer.observer.move_candidates import REST, Rested, move_options, moves
+from enforcer.observer.planning_thread import PlanningInput
+from enforcer.report.mirror import Mirror
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.plan.plan import Plan, PlannedSlots
+from proto import convert
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+from tests.enforcer.hook.test_agent import World, container, member
+
+BUDGET = 2
+
+
+class Node:
+    """A hook and an observer. talk: weights of pairs of pods, "ab" for a and b, as seen in each window."""
+
+    def __init__(self, *talk: str, reserved: str = "") -> None:
+        self.world = World()
+        self.agent = self.world.agent
+        self.agent.occupancy = self.agent.occupancy.with_reserved(CpuSet.parse(reserved))
+        self.talk = {(f"uid-{one}", f"uid-{other}"): 1e4 for one, other in talk}
+        self._outbox, self.mirror = Outbox(self.agent), Mirror()
+        start = local.Start(session="s", machine=convert.machine_to(self.agent.machine, self.agent.occupancy.reserved))
+        self.mirror.started(start)
+        for message in self._outbox.whole():
+            self._heard(message)
+        self._rested, self._declined = Rested(), Declined(self.agent.machine)
+
+    def run(self, name: str, home: str = "", cpus: float = 1) -> list[nri.ContainerUpdate]:
+        """A member of its own group, nominated to a NUMA node; the updates that its answer takes along, carried out."""
+        if home:
+            self.world.nominations.add(pb.Expect(pod=f"uid-{name}", numa_nodes=home))
+        before = {key: allocation.cpus for key, allocation in self.agent.occupancy.allocations.items()}
+        self.world.create(member(name, group=name), container(name, cpus))
+        now = self.agent.occupancy.allocations
+        return [key for key, cpus in before.items() if key in now and now[key].cpus != cpus]
+
+    def told(self) -> None:
+        """The observer hears what is new."""
+        for message in self._outbox.news():
+            self._heard(message)
+
+    def window(self, count: int = 1) -> PlanningInput:
+        """What the observer hands its planner at a window's end, the last of so many; and the kin table that the hook
+        gets.
+        """
+        for _ in range(count):
+            roster = WorkloadIndex().after(self.agent.residents.now().values())
+            kin = learned(self.talk, {}, roster)
+            self.agent.learned.weighed(kin_table(kin))
+            occupancy, wishes = self.mirror.occupancy, move_options(self.agent.residents.now().values())
+            movable = self._rested.movable(occupancy, wishes, kin)
+        return PlanningInput(occupancy, [], {}, self.talk, movable)
+
+    def offer(self, situation: PlanningInput) -> local.Moves:
+        """What the planner's thread makes of it, whenever it comes to it."""
+        now = self.mirror.occupancy
+        return moves(self.agent.machine, situation.at(now), BUDGET, self._declined.now(now))
+
+    def make(self, offer: local.Moves) -> None:
+        for step in offer.steps:
+            self.world.apply(self.agent.moving.make(step, offer))
+
+    def homes(self, *names: str) -> list[str]:
+        return [str(self.agent.occupancy.reservations[f"uid-{name}"].numa_nodes) for name in names]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Moves that were made, and those that were declined."""
+        return self.agent.records.counts["moved"], self.agent.records.counts["move declined"]
+
+    def _heard(self, message: local.FromHook) -> None:
+        kind = message.WhichOneof("message")
+        if kind == "report":
+            self.mirror.reported(message.report)
+        elif kind == "declined":
+            self._declined.hear(message.declined, self.mirror.occupancy)
+
+
+@pytest.fixture
+def pair() -> Node:
+    """Two that talk, apart, rested."""
+    node = Node("ab")
+    node.run("a", "0")
+    node.run("b", "1")
+    node.told()
+    node.window(REST)
+    return node
+
+
+def other_way(node: Node, offer: local.Moves) -> local.Moves:
+    """The same pair brought together by the other one's move, which gains just as much: a rounding decides."""
+    way = offer.steps[0].ways[0]
+    other = "uid-b" if way.reservation == "uid-a" else "uid-a"
+    made = local.Moves()
+    made.CopyFrom(offer)
+    made.steps[0].ways[0].CopyFrom(local.Moves.Way(reservation=other, source=way.target, target=way.source))
+    return made
+
+
+def test_partners_do_not_move_past_each_other(pair: Node) -> None:
+    """A plan took so long that the next window's was made of what was before its moves."""
+    first = pair.offer(pair.window())
+    second = other_way(pair, pair.offer(pair.window()))
+    pair.make(first)
+    pair.make(second)
+    assert len(set(pair.homes("a", "b"))) == 1
+    assert pair.counts == (1, 1)
+
+
+def test_a_plan_that_took_long_looks_for_moves_in_what_is_now(pair: Node) -> None:
+    old = pair.window()
+    pair.make(pair.offer(old))
+    pair.told()
+    assert not pair.offer(old).steps
+
+
+def test_a_step_that_counted_on_another_one_is_not_made_without_it(pair: Node) -> None:
+    """c follows a, which stays."""
+    pair.run("c", "0")
+    pair.talk["uid-a", "uid-c"] = 5e3
+    pair.told()
+    offer = pair.offer(pair.window(REST + 1))
+    follow = local.Moves(generation=offer.generation, traffic=offer.traffic, pays=offer.pays)
+    follow.steps.add(gain=0.3, ways=[local.Moves.Way(reservation="uid-c", source="0", target="1")])
+    pair.make(follow)
+    assert pair.homes("a", "c") == ["0", "0"]
+    assert pair.counts == (0, 1)
+
+
+class TestNewcomer:
+    """A replica of a's that is seated beside its server b, while b is to be moved to a."""
+
+    @pytest.fixture
+    def offer(self, pair: Node) -> local.Moves:
+        offer = pair.offer(pair.window())
+        return offer if offer.steps[0].ways[0].reservation == "uid-b" else other_way(pair, offer)
+
+    @pytest.mark.parametrize("weight", [1e3, 1e4])
+    def test_it_is_not_left_by_the_move_that_it_carries(self, pair: Node, offer: local.Moves, weight: float) -> None:
+        pair.agent.learned.weighed(kin_table({"uid-n": {"uid-b": weight}, "uid-b": {"uid-a": 1e4}}))
+        pair.agent.moving.later(offer)
+        assert pair.run("n") == []
+        assert pair.homes("a", "b", "n") == ["0", "1", "1"]
+        assert pair.counts == (0, 1)
+
+    def test_it_counts_by_its_group_where_nothing_else_is_known_of_it(self, pair: Node, offer: local.Moves) -> None:
+        pair.agent.moving.later(offer)
+        pair.world.create(member("n", group="b"), container("n"))
+        assert pair.homes("b", "n") == ["1", "1"]
+
+    def test_a_stranger_carries_the_move(self, pair: Node, offer: local.Moves) -> None:
+        pair.agent.moving.later(offer)
+        assert pair.run("n") == ["b"]
+
+    def test_whom_it_joined_rests_and_then_moves_if_they_do_not_talk_after_all(self, pair: Node) -> None:
+        pair.world.create(member("n", group="b"), container("n"))
+        pair.world.create(member("m", group="a"), container("m"))
+        pair.told()
+        assert pair.homes("a", "b", "n", "m") == ["0", "1", "1", "0"]
+        for _ in range(REST):
+            assert not pair.offer(pair.window()).steps
+        pair.make(pair.offer(pair.window()))
+        assert pair.counts == (1, 0)
+
+
+def test_a_newcomer_follows_its_kin_that_was_moved_and_not_a_plan_from_before(pair: Node) -> None:
+    """The plan of this window keeps a reservation for it where b is, and b's move goes out with the same window's kin table."""
+    situation = pair.window()
+    kept = Plan(
+        {"shop/Pod/n": (PlannedSlots(NumaSet.parse("1"), 1),)}, {"shop/Pod/n": {1: 1.0}}, {"shop/Pod/n": Demand()}
+    )
+    pair.agent.learned.planned(plan_to(replace(kept, generation=situation.occupancy.generation)))
+    offer = pair.offer(replace(situation, movable=frozenset(["uid-b"])))
+    pair.agent.learned.weighed(kin_table({"uid-b": {"uid-a": 1e4}, "shop/Pod/n": {"uid-b": 1.0}}))
+    pair.make(offer)
+    pair.run("n")
+    assert pair.homes("b", "n") == ["0", "0"]
+
+
+def test_reserved_cpus_are_no_room_to_move_into() -> None:
+    """b would fit beside a only on them: it stays, no step is wasted on it, and the other pair comes together."""
+    node = Node("ab", "cd", reserved="0-3")
+    for name, home, cpus in (
+        ("a", "0", 2),
+        ("f", "0", 1),
+        ("c", "0", 0.5),
+        ("b", "1", 3),
+        ("g", "1", 4),
+        ("d", "1", 0.5),
+    ):
+        node.run(name, home, cpus)
+    node.told()
+    for _ in range(3 * REST):
+        node.make(node.offer(node.window()))
+        node.told()
+    assert node.homes("a", "b") == ["0", "1"]
+    assert len(set(node.homes("c", "d"))) == 1
+    assert node.counts == (1, 0)
+
+
+def only_a(situation: PlanningInput) -> PlanningInput:
+    return replace(situation, movable=situation.movable & {"uid-a"})
+
+
+class TestDeclined:
+    """a can't be moved, by its device, of which the observer does not know when it looks for moves."""
+
+    @pytest.fixture
+    def node(self) -> Node:
+        node = Node("ab")
+        device = local.Devices.Row(namespace="shop", pod="a", container="app", numa_nodes=["0"])
+        node.agent.pod_devices.learn(local.Devices(rows=[device]))
+        node.run("a", "0")
+        node.run("b", "1")
+        node.told()
+        node.window(REST)
+        return node
+
+    def test_a_step_is_not_offered_again_while_nothing_has_changed(self, node: Node) -> None:
+        for _ in range(3):
+            node.make(node.offer(only_a(node.window())))
+            node.told()
+        assert node.counts == (0, 1)
+
+    def test_the_next_best_is(self, node: Node) -> None:
+        for _ in range(2):
+            node.make(node.offer(node.window()))
+            node.told()
+        assert node.homes("a", "b") == ["0", "0"]
+
+    @pytest.mark.parametrize("where", ["0", "1"])
+    def test_it_is_offered_again_when_somebody_came_where_it_is_or_would_go(self, node: Node, where: str) -> None:
+        node.make(node.offer(only_a(node.window())))
+        node.told()
+        node.run("n", where)
+        node.told()
+        node.make(node.offer(only_a(node.window())))
+        assert node.counts == (0, 2)
+
+    def test_it_is_offered_again_when_something_changed_before_the_observer_heard(self, node: Node) -> None:
+        node.make(node.offer(only_a(node.window())))
+        node.run("n")
+        node.told()
+        node.make(node.offer(only_a(node.window())))
+        assert node.counts == (0, 2)
+
+
+def test_what_the_runtime_did_not_make_counts_as_declined(pair: Node) -> None:
+    before, offer = pair.agent.occupancy, pair.offer(only_a(pair.window()))
+    pair.make(offer)
+    pair.agent.moving.take_back(offer.steps[0], ["a"], before)
+    pair.told()
+    assert not pair.offer(only_a(pair.window())).steps

@@ -1,0 +1,132 @@
+"""What a node's traffic costs on the wire."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from queue import Queue
+from uuid import UUID
+
+from enforcer.observer.move_candidates import REST
+from enforcer.observer.traffic_loop import MOST_FLOWS, Outlets, TrafficLoop
+from enforcer.observer.windows import Window
+from enforcer.settings.config import Config
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine, NumaNode
+from placement.state.occupancy import Occupancy, Reservation
+from placement.traffic.graph import Flow
+from process.threads import Threads
+from proto import local_pb2 as local
+from proto import report_pb2 as pb
+from tests import machines
+from tests.supervised import threads
+
+ONE_NODE = Machine((NumaNode(0, CpuSet.parse("0-7"), 1 << 30, {0: 10}),))
+
+
+def uid(number: int) -> str:
+    return str(UUID(int=number << 64 | number))
+
+
+def test_a_busy_node_tells_a_few_kilobytes_a_window_and_loses_nothing() -> None:
+    told: list[pb.Traffic] = []
+    watching = TrafficLoop(Config(), ONE_NODE, Outlets(*[lambda _: None] * 3, told.append, Occupancy), threads())
+    pods = [uid(number) for number in range(60)]
+    containers = [local.LocalContainer(id=pod, pod=pod, workload=f"ns/Pod/{pod}", opted_in=True) for pod in pods]
+    watching.hear(local.Containers(whole=True, containers=containers))
+    watching._news()
+    flows = tuple(Flow(one, other, "tcp", 10_000, 100) for one, other in pairwise(pods))
+    watching._learn(Window(10.0, flows), "test")
+    while len(told[-1].flows) == MOST_FLOWS:
+        watching._learn(Window(10.0), "test")
+    assert max(message.ByteSize() for message in told) <= 4096
+    assert sum(flow.bytes for message in told for flow in message.flows) == 10_000 * len(flows)
+
+
+class Kernel:
+    """A collector that has a flow between the two pods in each window, or raises what it is given first."""
+
+    collector, refusals, unseen = "test", (), {}
+
+    def __init__(self, *faults: Exception) -> None:
+        self.faults = list(faults)
+        self.opened = self.closed = 0
+
+    def __call__(self, *_: object) -> "Kernel":
+        self.opened += 1
+        return self
+
+    def hear(self, containers: Iterable[local.LocalContainer]) -> None:
+        self.containers = list(containers)
+
+    def step(self, now: float) -> float:
+        if self.faults:
+            raise self.faults.pop()
+        return now + 0.01
+
+    def window(self, _now: float) -> Window:
+        return Window(1.0, (Flow(uid(1), uid(2), "tcp", 10_000, 100),))
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
+    kernel, failures, learned = Kernel(RuntimeError("dictionary changed size during iteration")), Queue(), Queue()
+    outlets = Outlets(learned.put, lambda _: None, lambda _: None, lambda _: None, Occupancy)
+    watching = TrafficLoop(Config(window_s=1.0), ONE_NODE, outlets, Threads(failures.put), kernel)
+    watching.hear(local.Containers(whole=True, containers=[member(1), member(2)]))
+    watching.start()
+    assert failures.get(timeout=30).thread == "traffic"
+    assert {row.pod for row in learned.get(timeout=30).rows} >= {uid(1), uid(2)}
+    watching.stop(30)
+    assert (kernel.opened, kernel.closed) == (2, 2)
+
+
+def test_what_the_watch_reads_does_not_change_while_it_reads_it() -> None:
+    """The reader of the hook hands containers in at any time: also in the middle of an iteration over them."""
+    watching = TrafficLoop(Config(), ONE_NODE, Outlets(*[lambda _: None] * 4, Occupancy), threads())
+    watching.hear(local.Containers(whole=True, containers=[member(number) for number in range(3)]))
+    watching._news()
+    walk = iter(watching._containers.values())
+    first = next(walk)
+    watching.hear(local.Containers(containers=[member(9)], gone=[uid(1)]))
+    assert [first, *walk] == [member(number) for number in range(3)]
+    watching._news()
+    assert {container.pod for container in watching._containers.values()} == {uid(0), uid(2), uid(9)}
+
+
+def test_moves_are_looked_for_in_what_is_now_and_none_is_offered_again_that_was_declined_so() -> None:
+    apart = Occupancy()
+    for number, home in ((1, "0"), (2, "1")):
+        reservation = Reservation(
+            uid(number), uid(number), "", NumaSet.parse(home), Demand(1000), workload=f"ns/Pod/{number}"
+        )
+        apart = apart.with_reservation(reservation)
+    offers: Queue[local.Moves] = Queue()
+    outlets = Outlets(*[lambda _: None] * 2, offers.put, lambda _: None, lambda: apart)
+    watching = TrafficLoop(Config(), machines.SMALL, outlets, threads())
+    containers = [member(1), member(2)]
+    for container in containers:
+        container.move = "cpus"
+    watching.hear(local.Containers(whole=True, containers=containers))
+    watching._news()
+    watching._planner.start()
+
+    def offered() -> local.Moves:
+        watching._learn(Kernel().window(0.0), "test")
+        return offers.get(timeout=30)
+
+    assert not any(offered().steps for _ in range(REST))
+    declined = []
+    for _ in range(2):
+        offer = offered()
+        assert offer.generation == apart.generation
+        assert offer.steps[0].ways not in declined
+        declined.append(offer.steps[0].ways)
+        watching.declined(offer)
+    assert not offered().steps
+    watching._planner.stop(30)
+
+
+def member(number: int) -> local.LocalContainer:
+    return local.LocalContainer(id=uid(number), pod=uid(number), workload=f"ns/Pod/{number}", opted_in=True)

@@ -1,0 +1,99 @@
+"""NodeResourceTopology objects say what is free on each NUMA node."""
+
+import json
+
+import pytest
+
+from extender.kube.objects.nrt import topology
+from extender.kube.publish import Publisher
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine, NumaNode
+from placement.state.occupancy import Occupancy, Reservation
+from tests.standins.apiserver.recorded import exchanges
+from tests.supervised import threads
+
+GI = 1 << 30
+MACHINE = Machine(
+    (
+        NumaNode(0, CpuSet.parse("0-31"), 130 * GI, {0: 10, 1: 21}, {2 << 20: 2 * GI}),
+        NumaNode(1, CpuSet.parse("32-63"), 128 * GI, {0: 21, 1: 10}),
+    )
+)
+RESERVATION = Reservation(
+    key="u1",
+    pod="u1",
+    group="shop/cart",
+    numa_nodes=NumaSet.parse("0"),
+    demand=Demand(cpu_milli=1500, memory=8 * GI, hugepages={2 << 20: GI}),
+)
+OCCUPANCY = Occupancy(reserved=CpuSet.parse("0")).with_reservation(RESERVATION)
+
+
+@pytest.fixture
+def server(server):
+    requests = [exchange["request"] for exchange in exchanges("05-nrt-crd") if exchange["request"]["method"] == "POST"]
+    server.define(json.loads(requests[-1]["body"]))
+    return server
+
+
+def test_a_zone_for_each_numa_node():
+    zones = topology("n1", MACHINE, OCCUPANCY).body["zones"]
+    assert [(zone["name"], zone["type"]) for zone in zones] == [("node-0", "Node"), ("node-1", "Node")]
+    assert zones[0]["costs"] == [{"name": "node-0", "value": 10}, {"name": "node-1", "value": 21}]
+    assert zones[0]["attributes"] == [{"name": "numakin.io/cpus", "value": "0-31"}]
+
+
+def test_members_are_those_that_have_opted_in():
+    stranger = Reservation("container", "u2", "", NumaSet.parse("0-1"), Demand(cpu_milli=100))
+    body = topology("n1", MACHINE, OCCUPANCY.with_reservation(stranger)).body
+    assert body["attributes"] == [{"name": "numakin.io/members", "value": "1"}]
+
+
+def test_available_is_what_reservations_leave():
+    first, second = topology("n1", MACHINE, OCCUPANCY).body["zones"]
+    found = {one["name"]: (one["capacity"], one["allocatable"], one["available"]) for one in first["resources"]}
+    assert found == {
+        "cpu": ("32", "31", "29500m"),
+        "memory": (str(128 * GI), str(128 * GI), str(120 * GI)),
+        "hugepages-2Mi": (str(2 * GI), str(2 * GI), str(GI)),
+    }
+    assert second["resources"][0]["available"] == "32"
+
+
+def test_a_full_numa_node_has_nothing_left_and_not_less():
+    reservation = Reservation("u2", "u2", "", NumaSet.parse("1"), Demand(cpu_milli=99_000, memory=999 * GI))
+    zone = topology("n1", MACHINE, Occupancy().with_reservation(reservation)).body["zones"][1]
+    assert [one["available"] for one in zone["resources"]] == ["0", "0"]
+
+
+def test_small_changes_of_memory_are_not_worth_a_write():
+    def written(more: int) -> bytes:
+        demand = Demand(memory=8 * GI - more)
+        return topology(
+            "n1", MACHINE, Occupancy().with_reservation(Reservation("u", "u", "", NumaSet.parse("0"), demand))
+        ).digest
+
+    assert written(0) == written(1_000_000)
+    assert written(0) != written(GI)
+
+
+def test_the_kubelets_policy_is_not_claimed():
+    names = [one["name"] for one in topology("n1", MACHINE, OCCUPANCY).body["attributes"]]
+    assert not any(name.startswith("topologyManager") for name in names)
+
+
+def test_the_api_server_takes_it(server, api):
+    publisher = Publisher(api, lambda: [topology("n1", MACHINE, OCCUPANCY)], threads=threads())
+    publisher.round()
+    assert publisher.published == 1
+    found = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")
+    assert [zone["name"] for zone in found["zones"]] == ["node-0", "node-1"]
+
+
+def test_a_node_that_another_updater_publishes_is_left_to_it(server, api):
+    theirs = topology("n1", MACHINE, Occupancy())
+    api.apply(theirs.path, theirs.body, manager="nfd")
+    publisher = Publisher(api, lambda: [topology("n1", MACHINE, OCCUPANCY)], threads=threads())
+    publisher.round()
+    assert (publisher.published, publisher.left_to_others) == (0, 1)

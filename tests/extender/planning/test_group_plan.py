@@ -1,0 +1,242 @@
+"""A group that no NUMA node holds is cut where its traffic is thinnest, and its newcomers follow the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from extender.cluster import Cluster, Settings
+from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, roomiest
+from extender.planning.group_planner import AGAIN_S, PEAK_S, GroupPlanner
+from extender.state.group_spec import GroupSpec
+from extender.state.node_view import NodeView
+from extender.state.pods import PodChanges
+from extender.traffic.communities import Membership, Partition
+from extender.traffic.known import ClusterTraffic
+from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
+from placement.plan.problem import Workload
+from placement.state.occupancy import Occupancy, Reservation
+from tests.extender.machines import pod
+from tests.extender.running import GIB, machine, reservation
+from tests.extender.scoring.test_kin import replica
+from tests.extender.test_cluster import Clock, tell
+
+A, B, C, D = (f"default/Deployment/{name}" for name in "abcd")
+PAIRS = {(A, B): 10.0, (C, D): 10.0, (B, C): 1.0}
+"""a talks with b and c with d; the two halves hardly talk."""
+
+HALF = Demand(cpu_milli=4000)
+"""Half of a NUMA node: two fit."""
+
+FOUR = [Workload(name, HALF, 1) for name in (A, B, C, D)]
+
+
+def view(name: str, *slots: Reservation) -> NodeView:
+    return NodeView(name, "s", "1", machine(), Occupancy(reservations={one.key: one for one in slots}))
+
+
+def other(numa_node: int, milli: int) -> Reservation:
+    """Somebody who has not opted in."""
+    return Reservation(f"id-{numa_node}", "other", "", NumaSet.of((numa_node,)), Demand(cpu_milli=milli))
+
+
+def at(plan: GroupPlan) -> dict[str, list[Place]]:
+    return {name: [place for place, count in slots for _ in range(count)] for name, slots in plan.slots.items()}
+
+
+def test_who_talks_most_shares_a_numa_node():
+    found = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, {}))
+    assert found[A] == found[B]
+    assert found[C] == found[D]
+    assert found[A] != found[C]
+
+
+def test_the_cut_between_machines_is_the_thinnest_too():
+    """A NUMA node of each machine is full: the halves can't be neighbours."""
+    views = [view("n1", other(0, 8000)), view("n2", other(1, 8000))]
+    found = at(make_plan(views, FOUR, PAIRS, {}, {}))
+    assert found[A] == found[B]
+    assert found[C] == found[D]
+    assert {found[A][0].node, found[C][0].node} == {"n1", "n2"}
+
+
+def test_who_runs_stays_and_draws_the_others():
+    there = reservation("c-0", "1", milli=4000)
+    found = at(make_plan([view("n1"), view("n2", there)], FOUR, PAIRS, {"c-0": C}, {}))
+    assert found[C] == found[D] == [Place("n2", 1)]
+
+
+def test_room_that_other_plans_count_on_is_not_planned_again():
+    taken = {Place("n1", 0): (8000, 0), Place("n1", 1): (4001, 0)}
+    found = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, taken))
+    assert {place.node for places in found.values() for place in places} == {"n2"}
+
+
+def test_a_plan_changes_only_when_that_pays():
+    views = [view("n1"), view("n2")]
+    before = GroupPlan({name: (Vacancy(Place("n2", name in {C, D}), 1),) for name in (A, B, C, D)})
+    assert at(make_plan(views, FOUR, PAIRS, {}, {}, previous=before)) == at(before)
+
+
+def test_what_fits_nowhere_has_no_place():
+    assert at(make_plan([view("n1", other(0, 8000), other(1, 8000))], FOUR, PAIRS, {}, {})) == {
+        A: [], B: [], C: [], D: []
+    }  # fmt: skip
+
+
+def test_machines_with_members_are_looked_at_first_and_then_the_roomiest_until_there_is_room():
+    views = [view("full", other(0, 7000), other(1, 7000)), view("half", other(0, 4000)), view("free"), view("more")]
+    assert [one.name for one in roomiest(views, {"full": 1}, {}, 8000)] == ["full", "free"]
+    assert [one.name for one in roomiest(views, {}, {}, 16_000)] == ["free", "half"]
+    kept = {Place("free", numa_node): (6000, 0) for numa_node in (0, 1)}
+    assert [one.name for one in roomiest(views, {}, kept, 8000)] == ["half"]
+
+
+class World:
+    """What a planner is asked with, step by step: its clock, who runs and who is expected."""
+
+    def __init__(self) -> None:
+        self.planner, self.now = GroupPlanner(), 0.0
+        self.slots: dict[str, str] = {}
+        self.said = dict.fromkeys((A, B, C, D), "default/shop")
+
+    def plans(self, specs=None, **replicas: int) -> dict[str, int]:
+        """Planned replicas by workload's letter. replicas: that the API server tells of."""
+        slots = [reservation(uid, home, milli=4000) for uid, home in self.slots.items()]
+        workloads = {uid: f"default/Deployment/{uid[0]}" for uid in self.slots}
+        peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
+        known = ClusterTraffic(
+            peers=peers, said=self.said, replicas={f"default/Deployment/{name}": n for name, n in replicas.items()}
+        )
+        self.known = self.planner.plans(known, [view("n1", *slots), view("n2")], workloads, specs or {}, self.now)
+        return {name[-1]: sum(count for _, count in slots) for name, slots in self.known.items()}
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.slots = {"a-0": "0", "b-0": "1", "c-0": "0", "d-0": "1"}
+    assert world.plans(a=1, b=1, c=1, d=1) == {}
+    return world
+
+
+def test_where_nobody_is_expected_nothing_is_planned(world):
+    assert world.plans(a=1, b=1, c=1, d=1) == {}
+
+
+def test_what_was_scaled_to_nothing_is_expected_as_it_was(world):
+    world.slots, world.said, world.now = {}, {}, 10 * PEAK_S
+    assert world.plans() == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert world.known[A][0].place == world.known[B][0].place != world.known[C][0].place
+
+
+def test_replicas_that_are_not_there_yet_are_expected(world):
+    assert world.plans(a=2, b=1, c=1, d=1)["a"] == 2
+
+
+def test_fewer_are_expected_some_time_after_there_are_fewer(world):
+    world.plans(a=3, b=1, c=1, d=1)
+    world.now += PEAK_S
+    assert world.plans(a=1, b=1, c=1, d=1)["a"] == 3
+    world.now += 1
+    assert world.plans(a=1, b=1, c=1, d=1) == {}
+
+
+def test_a_plan_is_kept_while_what_it_was_made_of_is(world):
+    world.slots = {"a-0": "0", "d-0": "1"}
+    world.plans(a=1, b=1, c=1, d=1)
+    before = world.known
+    assert before[B][0].place == Place("n1", 0)
+    world.slots["x-0"] = "0"
+    world.plans(a=1, b=1, c=1, d=1)
+    assert world.known == before
+    world.now += AGAIN_S + 1
+    world.plans(a=1, b=1, c=1, d=1)
+    assert world.known != before
+
+
+def test_priorities_settle_who_shares_a_numa_node():
+    world = World()
+    world.slots = {"a-0": "0", "b-0": "0", "c-0": "1", "d-0": "1"}
+    world.plans(a=1, b=1, c=1, d=1)
+    world.slots = {}
+    world.plans({"default/shop": GroupSpec(priorities={B: 5, C: 5, A: 0, D: 0})})
+    assert world.known[B][0].place == world.known[C][0].place
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Two nodes on which a group was seen, that is gone."""
+    cluster = Cluster(Settings(report_timeout=60, hold=30), Clock())
+    for node in ("n1", "n2"):
+        tell(cluster, node)
+    return cluster
+
+
+def newcomer(name: str, index: int = 0):
+    row = replica(f"{name}-{index}", name, group="shop")
+    return replace(row, containers=pod("p", cpu="4").containers, phase="Pending")
+
+
+def known(**replicas: int) -> ClusterTraffic:
+    peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
+    found = Partition({name: Membership("default/shop", 1.0) for name in peers})
+    counts = {f"default/Deployment/{name}": count for name, count in replicas.items()}
+    return ClusterTraffic(peers=peers, said=dict.fromkeys(peers, "default/shop"), found=found, replicas=counts)
+
+
+def arrive(cluster: Cluster, name: str, index: int = 0) -> tuple[str, str]:
+    """Where it is nominated to be, once it is bound to the node with the best score."""
+    row = newcomer(name, index)
+    rows = cluster.score(cluster.wanted(row), ["n1", "n2"]).rows
+    best = max(rows, key=lambda one: one.score)
+    assert sum(one.score >= best.score - 5 for one in rows) == 1, "kube-scheduler's own plugins could outvote it"
+    (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(row, node=best.node),)))
+    return nomination.node, str(nomination.numa_nodes)
+
+
+def test_newcomers_follow_the_plan_in_any_order(cluster: Cluster):
+    """The first two hardly talk: without a plan the second would go beside the first."""
+    tell(
+        cluster, "n1", *(reservation(f"{name}-9", home, milli=4000) for name, home in zip("abcd", "0011", strict=True))
+    )
+    for name in "abcd":
+        cluster.apply_pods(PodChanges(rows=(replace(newcomer(name, 9), node="n1", phase="Running"),)))
+    cluster.learned(known(a=1, b=1, c=1, d=1))
+    cluster.apply_pods(PodChanges(gone=tuple(f"{name}-9" for name in "abcd")))
+    tell(cluster, "n1", generation=3)
+    cluster.learned(known())
+    homes = {name: arrive(cluster, name) for name in "bcad"}
+    assert homes["a"] == homes["b"]
+    assert homes["c"] == homes["d"]
+    assert Counter(homes.values()).most_common(1)[0][1] == 2
+
+
+def test_a_planned_slot_without_room_is_passed_over(cluster: Cluster):
+    cluster._node_table.plans = {A: (Vacancy(Place("n2", 1), 1),)}
+    assert arrive(cluster, "a") == ("n2", "1")
+    assert [str(row.kin.planned) for row in cluster.score(cluster.wanted(newcomer("a", 1)), ["n1", "n2"]).rows] == [
+        "",
+        "",
+    ]
+    full = reservation("x", "1", milli=5000)
+    cluster._node_table.plans = {B: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n1", 0), 1))}
+    tell(cluster, "n1", full, generation=2)
+    assert arrive(cluster, "b") == ("n1", "0")
+
+
+def test_a_planned_slot_is_passed_over_for_want_of_memory_too(cluster: Cluster):
+    hungry = replace(newcomer("a"), containers=pod("p", cpu="1", memory="3Gi").containers)
+    tell(cluster, "n1", replace(reservation("x", "1"), demand=Demand(cpu_milli=0, memory=14 * GIB)), generation=2)
+    cluster._node_table.plans = {A: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n2", 0), 1))}
+    rows = cluster.score(cluster.wanted(hungry), ["n1", "n2"]).rows
+    assert {row.node: str(row.kin.planned) for row in rows} == {"n1": "", "n2": "0"}
+
+
+def test_a_nomination_on_another_node_knows_nothing_of_the_slot(cluster: Cluster):
+    cluster._node_table.plans = {A: (Vacancy(Place("n2", 1), 1),)}
+    (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(newcomer("a"), node="n1"),)))
+    assert (nomination.kin.planned, nomination.kin.elsewhere) == (NumaSet(), 0.0)

@@ -1,0 +1,85 @@
+"""The report stream's thread: it is of no use to be without, so it comes back, and is missed when it hangs."""
+
+import threading
+from collections.abc import Iterator
+from queue import Queue
+
+import pytest
+
+from extender.cluster import Cluster
+from extender.reports.server import STALE_AFTER_S, Server
+from extender.reports.session import SessionCallbacks
+from process.threads import Failure, Threads, worded
+from proto import report_pb2 as pb
+from tests.extender.running import Enforcer, until
+
+PATIENCE_S = 30.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Running:
+    def __init__(self) -> None:
+        self.clock, self.failures = Clock(), Queue[Failure]()
+        self.threads = Threads(self.failures.put, self.clock)
+        self.server = Server(Cluster(), SessionCallbacks(), "127.0.0.1:0", threads=self.threads)
+        self.server.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server.port}"
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    made = Running()
+    yield made
+    made.server.stop()
+    assert made.threads.standings() == ()
+
+
+def welcomed(address: str) -> None:
+    enforcer = Enforcer(address, "n1")
+    assert enforcer.next() == pb.ToEnforcer(welcome=pb.Welcome(resume=False))
+    enforcer.close()
+
+
+def test_a_loop_that_fails_is_told_and_its_port_opened_anew(running: Running) -> None:
+    port = running.server.port
+    welcomed(running.address)
+    serving = running.server._serving
+    serving.loop.call_soon_threadsafe(serving.loop.stop)
+    assert running.failures.get(timeout=PATIENCE_S).thread == "reports"
+    until("another loop", lambda: running.server._serving is not serving)
+    assert running.server.port == port
+    welcomed(running.address)
+
+
+def test_a_loop_that_hangs_is_stale_and_essential(running: Running) -> None:
+    let_go, held = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        held.set()
+        assert let_go.wait(PATIENCE_S)
+
+    running.server._serving.call(hang)
+    assert held.wait(PATIENCE_S)
+    running.clock.now += STALE_AFTER_S + 1
+    (stale,) = running.threads.stale()
+    assert stale.essential
+    assert worded([stale]) == "thread 'reports' has had no good round for 21 s"
+    let_go.set()
+    until("its next beat", lambda: not running.threads.stale())
+
+
+def test_an_address_that_is_taken_is_told_at_the_start(running: Running) -> None:
+    threads = Threads(running.failures.put)
+    with pytest.raises(OSError, match=running.address):
+        Server(Cluster(), SessionCallbacks(), running.address, threads=threads).start()
+    until("its end", lambda: not threads.standings())

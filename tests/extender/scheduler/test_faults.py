@@ -1,0 +1,44 @@
+"""A fault of our own in a verb is an answer, a line in the log, and a count."""
+
+import pytest
+
+from extender.cluster import Cluster
+from extender.scheduler.metrics import Metrics
+from extender.scheduler.routes import Readiness, create_app
+from standins.apiserver import ApiServer
+from tests.extender.running import recorded, running, until
+from tests.metrics import value
+
+
+class Broken(Cluster):
+    """Its scores fail."""
+
+    def score(self, *asked, **more):
+        raise KeyError("a fault of ours")
+
+
+@pytest.mark.parametrize(("opted_in", "code"), [(True, "500"), (False, "200")])
+def test_a_request_that_could_not_be_answered_is_counted_with_its_code(opted_in, code):
+    metrics = Metrics()
+    client = create_app(Broken(), metrics, Readiness, refuse=False).test_client()
+    answer = client.post("/prioritize", data=recorded("basic-nodecache-true.prioritize", opted_in=opted_in))
+    assert str(answer.status_code) == code
+    if code == "500":
+        assert answer.json == {"error": "a fault of the extender's own; its log says which"}
+    page = client.get("/metrics").text
+    assert value(page, "numakin_extender_requests_total", verb="prioritize", code=code) == 1
+    assert value(page, "numakin_extender_request_seconds_count", verb="prioritize") == 1
+
+
+def test_an_api_server_that_is_gone_is_seen_by_the_views_age(tmp_path):
+    with ApiServer() as server:
+        options = ("--kube", "--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
+        with running(tmp_path, *options) as extender:
+
+            def age() -> float:
+                return value(extender.get("/metrics"), "numakin_extender_watch_age_seconds", resource="pods")
+
+            until("the pods are listed", lambda: "pods" not in extender.ask("GET", "/readyz")[1])
+            server.close()
+            until("the view is old", lambda: age() > 1)
+            assert extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))

@@ -1,0 +1,114 @@
+"""The two forms of the objective are one: arrays give what decide() gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.scoring.node_table import CandidateView
+from extender.scoring.predict import predict
+from extender.scoring.strict import refusal
+from extender.scoring.weighing import MOST_DECIDED, holds, weigh
+from extender.state.column_store import Cut, cells_of
+from extender.state.faults import Faults
+from extender.state.node_view import NodeView
+from extender.state.pods import ContainerRow
+from placement.decide.decide import Kin
+from placement.model.cpuset import NumaSet
+from standins.machines import MACHINES
+from tests.extender.machines import views, want
+
+XEON = MACHINES["xeon-8380"].machine
+
+SIDECAR = ContainerRow("proxy", {"cpu": "500m"}, init=True, restartable=True)
+SETUP = ContainerRow("setup", {"cpu": "2"}, init=True)
+OTHER = ContainerRow("other", {"cpu": "1"})
+
+ASKED = [
+    {},
+    {"cpu": "0", "memory": "0"},
+    {"cpu": "2", "memory": "3Gi"},
+    {"cpu": "5", "memory": "1Gi"},
+    {"size": "8"},
+    {"group": "auto"},
+    {"policy": "single-numa-node", "cpu": "3"},
+    {"policy": "restricted", "memory": "9Gi"},
+    {"cpus": "exclusive", "cpu": "2"},
+    {"cpus": "exclusive", "cpu": "1500m"},
+    {"cpus": "exclusive-cores", "cpu": "1"},
+    {"cpus": "exclusive-cores", "cpu": "3"},
+    {"cpus": "exclusive", "cpu": "1", "size": "4"},
+    {"cpus": "exclusive", "cpu": "1", "beside": (OTHER,)},
+    {"cpus": "exclusive-cores", "cpu": "1", "beside": (OTHER,)},
+    {"cpus": "exclusive", "cpu": "1", "beside": (SETUP, SIDECAR)},
+    {"cpus_of_main": "exclusive", "cpu": "2", "beside": (SIDECAR,)},
+    {"cpus_of_main": "exclusive", "cpus_of_other": "exclusive-cores", "beside": (OTHER,)},
+    {"cpus_of_proxy": "exclusive", "policy_of_main": "restricted", "beside": (SIDECAR,)},
+    {"cpus": "exclusive", "scope": "container", "beside": (OTHER,)},
+    {"scope": "container"},
+]
+
+KINS = st.builds(
+    Kin,
+    weights=st.dictionaries(st.sampled_from(["n0-0", "n1-1", "n2-2"]), st.sampled_from([0.5, 3.0]), max_size=2),
+    elsewhere=st.sampled_from([0.0, 1.0, 7.5]),
+    planned=st.sampled_from([NumaSet(), NumaSet(), NumaSet.of((0,)), NumaSet.of((1,))]),
+    room_milli=st.sampled_from([0, 1, 2000]),
+)
+
+
+def candidate_view(nodes, kins):
+    """All are known, live, and unlike each other."""
+    count = len(nodes)
+    cut = Cut(list(nodes), np.zeros(count), np.ones(count, dtype=bool), cells_of(view.table for view in nodes))
+    return CandidateView(cut, list(kins), list(range(count)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED), st.tuples(KINS, KINS, KINS))
+def test_every_score_is_the_score_of_the_decision(nodes, asked, kins):
+    pod = want(**asked)
+    candidates = candidate_view(nodes, kins)
+    found = weigh(candidates, pod, candidates.cut.registered, Faults())
+    for view, kin, score, near in zip(nodes, kins, found.score, found.kin, strict=True):
+        decision = predict(view.machine, view.occupancy, pod, kin)
+        assert score == pytest.approx(decision.score, abs=1e-9)
+        assert 0 <= near <= 1 + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(views("n"), st.sampled_from(ASKED), KINS)
+def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked, kin):
+    pod = want(**asked)
+    if holds(candidate_view([node], [kin]), pod, Faults())[0]:
+        assert refusal(node, pod, kin) is None
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"cpu": "2"}, id="shared"),
+        pytest.param({"cpus": "exclusive", "cpu": "2"}, id="own"),
+        pytest.param({"cpus": "exclusive-cores", "cpu": "2"}, id="own-cores"),
+        pytest.param({"cpus_of_main": "exclusive", "cpu": "2", "beside": (SIDECAR,)}, id="own-beside-a-sidecar"),
+        pytest.param({"scope": "container", "cpus": "exclusive"}, id="container-scope-of-one"),
+    ],
+)
+def test_the_common_pods_are_weighed_over_arrays_alone(asked):
+    empty = NodeView("n", "s", "1", XEON)
+    assert holds(candidate_view([empty], [Kin(elsewhere=3.0)]), want(**asked), Faults()).all()
+
+
+def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
+    """What is left over is decided for its next replica: what was decided is remembered."""
+    count = MOST_DECIDED + 20
+    nodes = [NodeView(f"n{at}", "s", "1", XEON) for at in range(count)]
+    wide = str(len(XEON.numa_nodes[0].cpus) + 1)
+    candidates = candidate_view(nodes, [Kin()] * count)
+    first, second = (
+        weigh(candidates, want(uid, cpu=wide), candidates.cut.registered, Faults()) for uid in ("one", "two")
+    )
+    assert np.count_nonzero(first.score) == MOST_DECIDED
+    assert np.count_nonzero(second.score) == count

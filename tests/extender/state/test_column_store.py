@@ -1,0 +1,81 @@
+"""The block of all nodes' numbers is what each node's own table says, whatever came and went before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.state.cells import COLUMNS
+from extender.state.column_store import ColumnStore, cells_of
+from extender.state.node_view import NodeView
+from standins.machines import MACHINES
+from tests.extender.machines import views
+
+XEON = MACHINES["xeon-8380"].machine
+
+NAMES = ["a", "b", "c"]
+
+STEPS = st.lists(
+    st.one_of(
+        st.sampled_from(NAMES).flatmap(views),
+        st.tuples(st.just("drop"), st.sampled_from(NAMES)),
+        st.tuples(st.just("heard"), st.sampled_from(NAMES)),
+        st.just("look"),
+    ),
+    max_size=12,
+)
+
+
+def numbers(cells, at: int) -> list[list[float]]:
+    """Of one node, for each of its NUMA nodes."""
+    rows = np.array([getattr(cells, name)[at] for name in COLUMNS]).T.tolist()
+    return [row for row in rows if row[0] >= 0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_a_cut_tells_of_each_node_what_it_was_told_last(steps):
+    column_store, told, heard = ColumnStore(), {}, {}
+    for now, step in enumerate(steps):
+        match step:
+            case "look":
+                column_store.cut(NAMES, now)
+            case ("drop", name):
+                column_store.drop(name)
+                told.pop(name, None)
+                heard.pop(name, None)
+            case ("heard", name):
+                column_store.heard(name, now)
+                heard.update({name: now} if name in told else {})
+            case view:
+                column_store.put(view)
+                told[view.name] = view
+    cut = column_store.cut([*NAMES, "unknown"], 100.0)
+    assert cut.views == [told.get(name) for name in NAMES] + [None]
+    assert cut.ages.tolist() == [100.0 - heard.get(name, -np.inf) for name in [*NAMES, "unknown"]]
+    for at, name in enumerate(NAMES):
+        expected = cells_of([told[name].table]) if name in told else cells_of([None])
+        assert numbers(cut.cells, at) == numbers(expected, 0)
+
+
+def test_a_node_that_takes_over_a_slot_is_not_as_old_as_the_one_before():
+    column_store = ColumnStore()
+    column_store.put(NodeView("gone", "s", "1", XEON))
+    column_store.heard("gone", 1.0)
+    column_store.drop("gone")
+    column_store.put(NodeView("new", "s", "1", XEON))
+    assert np.isinf(column_store.cut(["new"], 2.0).ages).all()
+
+
+@pytest.mark.parametrize("count", [1, 70, 300])
+def test_there_is_room_for_any_number_of_nodes(count):
+    column_store = ColumnStore()
+    names = [f"n{at}" for at in range(count)]
+    for at, name in enumerate(names):
+        column_store.put(NodeView(name, "s", "1", XEON))
+        column_store.heard(name, float(at))
+    cut = column_store.cut(names, 1000.0)
+    assert cut.ages.tolist() == [1000.0 - at for at in range(count)]
+    assert (cut.cells.whole == 1000 * len(XEON.numa_nodes[0].cpus)).all()

@@ -1,0 +1,38 @@
+"""A node's view with pods assumed on it is the same whichever way it came to be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.scoring.predict import predict
+from extender.state.node_view import Assumption
+from placement.decide.decide import Kin
+from tests.extender.machines import views, want
+
+PODS = ["p0", "p1", "p2", "p3"]
+
+
+def assumed(view, pod: str, cpus: str) -> Assumption:
+    """Where the node's enforcer would put it."""
+    found = predict(view.machine, view.occupancy, want(pod, cpus=cpus, cpu="1"), Kin())
+    return Assumption(pod, view.name, found.numa_nodes, found.reservations, found.allocations, until=1.0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    views(), st.lists(st.tuples(st.sampled_from(PODS), st.sampled_from(["shared", "exclusive", "gone"])), max_size=10)
+)
+def test_what_is_carried_on_is_what_would_be_made_anew(view, steps):
+    for pod, what in steps:
+        view = view.without_assumed(pod)
+        if what != "gone":
+            view = view.assuming(assumed(view, pod, what))
+    carried, anew = view.occupancy, replace(view).occupancy
+    assert carried.reservations == anew.reservations
+    assert carried.allocations == anew.allocations
+    assert carried.exclusive == anew.exclusive
+    assert carried.cpu_load(view.machine) == anew.cpu_load(view.machine)
+    assert sorted(carried.directory.by_pod) == sorted(anew.directory.by_pod)

@@ -1,0 +1,336 @@
+"""The cluster over time: what is assumed, what is nominated, and how reports settle it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from extender.cluster import Cluster, Settings
+from extender.scoring.predict import wanted
+from extender.scoring.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
+from extender.state.node_view import DecisionRow, NodeView, Report
+from extender.state.pods import ContainerRow, NodeChanges, NodeRow, PodChanges
+from extender.views.explain import explain
+from placement.decide.decide import Reason
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.state.occupancy import Allocation, fingerprint
+from tests.extender.machines import GIB, pod, want
+from tests.extender.running import machine, reservation
+
+SECOND = ContainerRow("second", {"cpu": "2"})
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cluster(clock: Clock) -> Cluster:
+    return Cluster(Settings(report_timeout=60, hold=30), clock)
+
+
+def tell(cluster: Cluster, node: str, *reservations, of=None, generation: int = 1) -> None:
+    """A whole report of a node."""
+    cluster.connected(node)
+    view = NodeView(node, "session", "1", of or machine())
+    cluster.reported(view, Report(generation, 0, fingerprint(reservations, []), tuple(reservations)))
+
+
+def reservations_of(cluster: Cluster, node: str) -> dict[str, str]:
+    view = cluster.view(node)
+    assert view is not None
+    return {key: str(one.numa_nodes) for key, one in view.occupancy.reservations.items()}
+
+
+def scores(cluster: Cluster, asked, *names: str) -> dict[str, int]:
+    return {row.node: row.score for row in cluster.score(asked, names).rows}
+
+
+def test_a_scored_pod_holds_its_room_on_the_best_node(cluster: Cluster):
+    tell(cluster, "a", reservation("kin", "1"))
+    tell(cluster, "b")
+    scores(cluster, want("p"), "a", "b")
+    assert reservations_of(cluster, "a") == {"kin": "1", "p": "1"}
+    assert reservations_of(cluster, "b") == {}
+
+
+def test_scoring_a_pod_again_counts_it_once(cluster: Cluster):
+    tell(cluster, "a")
+    first = scores(cluster, want("p", cpu="6"), "a")
+    assert scores(cluster, want("p", cpu="6"), "a") == first
+    assert len(reservations_of(cluster, "a")) == 1
+
+
+def test_a_burst_of_members_fills_numa_nodes_and_never_overcommits(cluster: Cluster):
+    """40 members of 1 CPU, 2 nodes of 2 x 8 CPUs, and no report in between."""
+    for node in ("a", "b"):
+        tell(cluster, node)
+    placed = []
+    for at in range(32):
+        found = scores(cluster, want(f"p{at}", cpu="1"), "a", "b")
+        placed.append(max(found, key=found.__getitem__))
+    for node in ("a", "b"):
+        view = cluster.view(node)
+        assert all(load <= 8000 for load in view.occupancy.cpu_load(view.machine).values())
+    assert placed[:16] == [placed[0]] * 16, "the group stays together while its node has room"
+    assert len(set(placed[16:])) == 1
+
+
+def test_an_assumption_that_nobody_confirms_expires(cluster: Cluster, clock: Clock):
+    tell(cluster, "a")
+    scores(cluster, want("p"), "a")
+    clock.now += 31
+    cluster.heard("a")
+    assert [node_state.view.assumed for node_state in cluster.picture().nodes] == [{}]
+    assert cluster.picture().expired == 1
+
+
+def test_the_report_settles_what_was_assumed(cluster: Cluster):
+    tell(cluster, "a")
+    scores(cluster, want("p"), "a")
+    tell(cluster, "a", reservation("p", "1"), generation=2)
+    assert reservations_of(cluster, "a") == {"p": "1"}
+    assert cluster.picture().assumed == ()
+
+
+def test_a_bound_pod_is_nominated_the_place_it_was_scored_for(cluster: Cluster):
+    tell(cluster, "a", reservation("kin", "1"), generation=7)
+    tell(cluster, "b")
+    asked = pod("p")
+    scores(cluster, want("p"), "a", "b")
+    cluster.apply_pods(PodChanges(rows=(asked,)))
+    (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(asked, node="a"),)))
+    assert (nomination.node, nomination.numa_nodes, nomination.generation) == ("a", NumaSet.parse("1"), 7)
+    assert [one.bound for one in cluster.picture().assumed] == [True]
+
+
+def test_a_pod_bound_elsewhere_takes_its_room_along(cluster: Cluster):
+    tell(cluster, "a", reservation("kin", "1"))
+    tell(cluster, "b")
+    scores(cluster, want("p"), "a", "b")
+    (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="b"),)))
+    assert nomination.node == "b"
+    assert nomination.kin.elsewhere == 1.0
+    assert reservations_of(cluster, "a") == {"kin": "1"}
+    assert reservations_of(cluster, "b") == {"p": str(nomination.numa_nodes)}
+
+
+def test_a_binding_is_nominated_once(cluster: Cluster):
+    tell(cluster, "a")
+    bound = pod("p", node="a")
+    assert len(cluster.apply_pods(PodChanges(rows=(bound,)))) == 1
+    assert cluster.apply_pods(PodChanges(rows=(bound,))) == ()
+    assert cluster.apply_pods(PodChanges(rows=(replace(bound, phase="Running"),))) == ()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pod("p", node="a", group=""),
+        replace(pod("p", node="a"), phase="Running"),
+        pod("p", node="a", cpu="junk"),
+        pod("p"),
+    ],
+    ids=["not opted in", "running already", "unreadable", "not bound"],
+)
+def test_no_nomination_where_there_is_nothing_to_nomination(cluster: Cluster, row):
+    tell(cluster, "a")
+    assert cluster.apply_pods(PodChanges(rows=(row,))) == ()
+
+
+def test_a_pod_bound_to_an_unknown_node_is_nominated_when_its_enforcer_comes(cluster: Cluster):
+    (facts,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    assert facts.numa_nodes == NumaSet()
+    tell(cluster, "a", reservation("kin", "1"))
+    (nomination,) = cluster.pending("a")
+    assert nomination.numa_nodes == NumaSet.parse("1")
+
+
+def test_a_pod_that_fits_nowhere_gets_facts_without_a_place(cluster: Cluster):
+    tell(cluster, "a")
+    (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a", cpu="40"),)))
+    assert nomination.numa_nodes == NumaSet()
+    assert nomination.pod.demand.cpu_milli == 40_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        PodChanges(gone=("p",)),
+        PodChanges(rows=(replace(pod("p", node="a"), phase="Failed"),)),
+        PodChanges(whole=True),
+    ],
+    ids=["deleted", "failed", "missing in a list"],
+)
+def test_a_pod_that_goes_gives_its_room_back(cluster: Cluster, change):
+    tell(cluster, "a")
+    cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    assert reservations_of(cluster, "a")
+    cluster.apply_pods(change)
+    assert reservations_of(cluster, "a") == {}
+
+
+def test_a_node_that_leaves_the_cluster_is_forgotten(cluster: Cluster):
+    tell(cluster, "a", reservation("kin", "1"))
+    scores(cluster, want("p"), "a")
+    cluster.apply_nodes(NodeChanges(gone=("a",)))
+    assert cluster.view("a") is None
+    assert cluster.picture().assumed == ()
+
+
+def test_a_node_that_a_new_list_does_not_have_any_more_is_forgotten(cluster: Cluster):
+    """It was deleted while the watch was away. One that was never listed may be on its way."""
+    for name in ("a", "b", "unlisted"):
+        tell(cluster, name)
+    cluster.apply_nodes(NodeChanges(rows=(NodeRow("a"), NodeRow("b")), whole=True))
+    cluster.apply_nodes(NodeChanges(rows=(NodeRow("b"),), whole=True))
+    assert [name for name in ("a", "b", "unlisted") if cluster.view(name)] == ["b", "unlisted"]
+
+
+class TestDeparted:
+    """Members that a node shows and the API server does not have."""
+
+    def test_one_whose_end_was_told_is_named_at_once_and_once_a_minute(self, cluster: Cluster, clock: Clock):
+        cluster.apply_pods(PodChanges(rows=(pod("p", node="a"), pod("q", node="a")), whole=True))
+        tell(cluster, "a", reservation("p", "0"), reservation("q", "0"))
+        assert cluster.departed("a") == []
+        cluster.apply_pods(PodChanges(gone=("p",)))
+        assert cluster.departed("a") == ["p"]
+        assert cluster.departed("a") == []
+        clock.now += 60
+        assert cluster.departed("a") == ["p"]
+
+    def test_one_that_was_never_listed_may_be_on_its_way(self, cluster: Cluster, clock: Clock):
+        """As after a restart of the extender: a pod that ended before, or one that the watch is yet to tell of."""
+        tell(cluster, "a", reservation("ghost", "0"), reservation("late", "0"))
+        assert cluster.departed("a") == [], "nothing is known of the cluster's pods"
+        cluster.apply_pods(PodChanges(whole=True))
+        assert cluster.departed("a") == []
+        cluster.apply_pods(PodChanges(rows=(pod("late", node="a"),)))
+        clock.now += 60
+        assert cluster.departed("a") == ["ghost"]
+
+    def test_of_a_node_that_is_not_known_nobody_has(self, cluster: Cluster):
+        cluster.apply_pods(PodChanges(whole=True))
+        assert cluster.departed("nowhere") == []
+
+
+def test_an_enforcer_that_begins_anew_finds_what_was_assumed(cluster: Cluster):
+    tell(cluster, "a")
+    cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    cluster.reported(NodeView("a", "another session", "1", machine()), Report(1, 0, fingerprint([], [])))
+    assert list(reservations_of(cluster, "a")) == ["p"]
+
+
+def test_members_elsewhere_weigh_against_a_node(cluster: Cluster):
+    """One member of ten is less than nine of ten, though each node's own members are all at home."""
+    tell(cluster, "a", reservation("k0", "0", milli=100))
+    tell(cluster, "b", *(reservation(f"k{at}", "0", milli=100) for at in range(1, 10)))
+    found = scores(cluster, want("p"), "a", "b")
+    assert found["b"] == 10
+    assert found["a"] <= 4
+
+
+def test_the_first_member_goes_where_the_whole_group_has_room(cluster: Cluster):
+    tell(cluster, "small", of=machine(2, 4))
+    tell(cluster, "large", reservation("other", "0", group="default/other", milli=4000), of=machine(2, 16))
+    found = scores(cluster, want("p", cpu="1", size="12"), "small", "large")
+    assert found["large"] > found["small"]
+
+
+def test_what_happened_is_kept_for_explain(cluster: Cluster):
+    row = DecisionRow(
+        "u", "default", "p", "main", "create", "1", "8-15", "1", 0.5, (Reason("kin", "", "near"),), "kept", "1", 2
+    )
+    cluster.connected("a")
+    report = Report(1, 0, fingerprint([], []), decisions=(row,))
+    cluster.reported(NodeView("a", "s", "1", machine()), report)
+    found = explain(cluster, "default", "p")
+    assert found["happened"][0]["reasons"] == ["kin: near"]
+    assert found["scored"] is None
+
+
+FULL = [reservation(f"low{at}", str(at), milli=7000) for at in range(2)]
+
+
+def refused(cluster: Cluster, asked) -> dict[str, tuple[str, bool]]:
+    return {
+        node: (refusal.why, refusal.hopeless) for node, refusal in cluster.refusals(asked, ["a", "unknown"]).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"policy": "single-numa-node", "cpu": "4"}, {}),
+        ({"policy": "single-numa-node", "cpu": "12"}, {"a": (TOO_SMALL, True)}),
+        ({"policy": "restricted", "cpu": "12"}, {}),
+        ({"policy": "restricted", "cpu": "17"}, {"a": (TOO_SMALL, True)}),
+    ],
+)
+def test_an_empty_node_is_refused_only_to_what_can_never_be_aligned_there(cluster: Cluster, keys, expected):
+    tell(cluster, "a")
+    assert refused(cluster, want("p", **keys)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"policy": "single-numa-node", "cpu": "1"}, {}),
+        ({"policy": "single-numa-node", "cpu": "2"}, {"a": (NOT_ALIGNED, False)}),
+        ({"policy": "restricted", "cpu": "2"}, {"a": (NOT_ALIGNED, False)}),
+        ({"policy": "single-numa-node", "cpu": "3"}, {"a": (NO_ROOM, False)}),
+    ],
+)
+def test_a_full_node_is_refused_with_a_reason_that_others_share(cluster: Cluster, keys, expected):
+    tell(cluster, "a", *FULL)
+    assert refused(cluster, want("p", **keys)) == expected
+
+
+def test_a_node_is_never_refused_on_stale_data(cluster: Cluster, clock: Clock):
+    tell(cluster, "a", *FULL)
+    asked = want("p", policy="single-numa-node", cpu="3")
+    assert refused(cluster, asked)
+    clock.now += 20
+    assert refused(cluster, asked) == {}
+
+
+def test_evictions_count_only_where_they_free_a_numa_node(cluster: Cluster):
+    halves = [reservation(f"half{at}", str(at % 2), milli=3500) for at in range(4)]
+    tell(cluster, "a", *halves)
+    asked = want("p", policy="single-numa-node", cpu="6")
+    assert cluster.helpful(asked, {"a": ["half0", "half1"]}) == []
+    assert cluster.helpful(asked, {"a": ["half0", "half2"]}) == ["a"]
+    assert cluster.helpful(asked, {"unknown": ["x"]}) == ["unknown"]
+
+
+def test_a_container_that_sits_on_the_cpus_and_stays_there_fails_no_prediction(cluster: Cluster):
+    """It has not opted in, so it is never moved; the next container of the pod is decided all the same."""
+    elsewhere = Allocation("other", "main", "x", "other", CpuSet.parse("0-15"))
+    view = NodeView("a", "session", "1", machine())
+    cluster.connected("a")
+    cluster.reported(view, Report(1, 0, fingerprint([], [elsewhere]), (), (), (elsewhere,)))
+    two = replace(pod("p", cpu="2", cpus="exclusive"), containers=(*pod("p", cpu="2").containers, SECOND))
+    asked = wanted(two)
+    assert scores(cluster, asked, "a")["a"] > 0
+
+
+def test_exclusive_cpus_of_assumed_pods_are_not_nominated_twice(cluster: Cluster):
+    tell(cluster, "a", of=machine(1, 8, 64 * GIB))
+    for at in range(3):
+        (nomination,) = cluster.apply_pods(PodChanges(rows=(pod(f"p{at}", node="a", cpu="2", cpus="exclusive"),)))
+        assert nomination.numa_nodes == NumaSet.parse("0")
+    view = cluster.view("a")
+    assert len(view.occupancy.exclusive) == 6
+    (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p3", node="a", cpu="2", cpus="exclusive"),)))
+    assert nomination.numa_nodes == NumaSet()

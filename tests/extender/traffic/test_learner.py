@@ -1,0 +1,136 @@
+"""From traffic on two nodes to the next pod's place: the real program between stand-ins of all its neighbours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proto import report_pb2 as pb
+from standins.apiserver import ApiServer
+from tests.extender.running import Enforcer, Extender, machine, reservation, running, until
+
+MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+NODES = {"cart-1": "n1", "redis-1": "n2", "web-1": "n3"}
+ADDRESSES = {"cart-1": "10.0.1.1", "redis-1": "10.0.2.1", "web-1": "10.0.3.1"}
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer() as one:
+        for node in ("n1", "n2", "n3"):
+            one.create_node(node)
+        yield one
+
+
+@pytest.fixture
+def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
+    options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
+    with running(tmp_path, "--kube", *options) as one:
+        assert server.wait_for(lambda: server.watches("pods") == 1)
+        yield one
+
+
+def created(server: ApiServer, name: str) -> dict[str, Any]:
+    workload = name.partition("-")[0]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-5d7", "uid": "r"}
+    keys, labels = {"group.numakin.io": "auto"}, {"pod-template-hash": "5d7"}
+    return server.create_pod(name, annotations=keys, containers=[MAIN], owner=owner, labels=labels)
+
+
+def started(server: ApiServer, name: str) -> str:
+    """A pod that runs on its node and has its address; its uid."""
+    pod = created(server, name)
+    server.bind(name, NODES[name])
+    server.set_phase(name, "Running", podIP=ADDRESSES[name], podIPs=[{"ip": ADDRESSES[name]}])
+    return str(pod["metadata"]["uid"])
+
+
+def enforcers(extender: Extender, uids: dict[str, str]) -> dict[str, Enforcer]:
+    """All of whose pods sit on NUMA node 1."""
+    found = {}
+    for name, node in NODES.items():
+        found[node] = extender.enforcer(node)
+        found[node].report(machine(), reservation(uids[name], "1", group=""))
+    return found
+
+
+def talk(enforcers: dict[str, Enforcer], uids: dict[str, str]) -> None:
+    """cart asks redis much, through a Service; web asks cart a little, straight."""
+    asked = pb.Flow(source=uids["cart-1"], target="10.96.0.10:6379", kind="tcp", bytes=90_000, messages=900)
+    enforcers["n1"].send(traffic=pb.Traffic(seconds=10, scale=1, flows=[asked]))
+    served = {"kind": "tcp", "bytes": 90_000, "messages": 900, "by_server": True}
+    flows = [pb.Flow(source=f"{ADDRESSES['cart-1']}:6379", target=uids["redis-1"], **served)]
+    enforcers["n2"].send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows))
+    told = {"kind": "tcp", "bytes": 100, "messages": 10}
+    flows = [pb.Flow(source=uids["web-1"], target=f"{ADDRESSES['cart-1']}:80", **told)]
+    enforcers["n3"].send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows))
+    flows = [pb.Flow(source=f"{ADDRESSES['web-1']}:80", target=uids["cart-1"], by_server=True, **told)]
+    enforcers["n1"].send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows))
+
+
+def edges(extender: Extender) -> dict[tuple[str, str], float]:
+    found = extender.get("/api/v1/graph")["edges"]
+    return {
+        (one["source"].rpartition("/")[2], one["target"].rpartition("/")[2]): one["messages_per_second"]
+        for one in found
+    }
+
+
+def asked(pod: dict[str, Any]) -> bytes:
+    return json.dumps({"Pod": pod, "NodeNames": ["n1", "n2", "n3"]}).encode()
+
+
+def test_a_new_replica_goes_where_its_workloads_kin_are(extender: Extender, server: ApiServer):
+    uids = {name: started(server, name) for name in NODES}
+    talk(enforcers(extender, uids), uids)
+    learned = until("the graph is known", lambda: (found := edges(extender)) and len(found) == 2 and found)
+    assert learned["cart", "redis"] == pytest.approx(90 * learned["web", "cart"], rel=0.1)
+    scores = extender.scores(asked(created(server, "redis-2")))
+    assert scores["n1"] == 10
+    assert scores["n1"] > max(scores["n2"], scores["n3"])
+
+
+def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender: Extender, server: ApiServer):
+    uids = {name: started(server, name) for name in NODES}
+    talk(enforcers(extender, uids), uids)
+    until("the graph is known", lambda: len(edges(extender)) == 2)
+    graph = extender.get("/api/v1/graph")
+    workloads = {one["workload"].rpartition("/")[2]: one for one in graph["workloads"]}
+    assert workloads["redis"]["replicas"] == 1
+    assert workloads["redis"]["group"] == workloads["cart"]["group"] == "default/auto-cart"
+    assert workloads["redis"]["reason"] == "exchanges 100 % of its traffic with cart"
+    (group,) = extender.get("/api/v1/groups")["groups"]
+    assert group["group"] == "default/auto-cart"
+    assert [(one["pod"], one["node"]) for one in group["members"]] == [
+        ("default/cart-1", "n1"), ("default/redis-1", "n2"), ("default/web-1", "n3")
+    ]  # fmt: skip
+    assert graph["bytes"] == {
+        "told": 90_100, "claimed": 100, "outside": 0, "unresolved": 0, "externally_managed": 0, "waiting": 90_000
+    }  # fmt: skip
+
+
+def test_the_first_replacement_of_what_was_scaled_to_nothing_lands_with_its_kin(extender: Extender, server: ApiServer):
+    uids = {name: started(server, name) for name in NODES}
+    talk(enforcers(extender, uids), uids)
+    until("the graph is known", lambda: len(edges(extender)) == 2)
+    server.delete("v1", "pods", "redis-1", namespace="default", grace_s=0)
+    until("it is gone", lambda: replicas(extender)["redis"] == 0)
+    kept = {one["workload"]: one["reservations"] for one in extender.get("/api/v1/plans")["workloads"]}
+    assert kept["default/Deployment/redis"] == [{"node": "n1", "numa_node": 1, "replicas": 1}]
+    assert extender.scores(asked(created(server, "redis-2")))["n1"] == 10
+
+
+def replicas(extender: Extender) -> dict[str, int]:
+    found = extender.get("/api/v1/graph")["workloads"]
+    return {one["workload"].rpartition("/")[2]: one["replicas"] for one in found}
+
+
+def test_unreadable_traffic_ends_the_stream_with_its_reason(extender: Extender):
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    enforcer.send(traffic=pb.Traffic(flows=[pb.Flow(source="x" * 600, target="y", kind="tcp")]))
+    assert "Flow.source has 600 characters; the bound is 512" in enforcer.failure().details()

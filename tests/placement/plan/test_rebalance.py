@@ -1,0 +1,111 @@
+"""Few moves, each worth it, none beyond the budget or of what must not move."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.plan.problem import Workload
+from placement.plan.rebalance import relocations
+from placement.state.occupancy import Occupancy, Reservation
+from tests import machines
+from tests.placement.asking import demand, nodes
+
+SMALL, KUNPENG = machines.SMALL, machines.KUNPENG_920
+SHOP = {("cart", "db"): 10.0, ("cart", "web"): 1.0, ("ads", "web"): 6.0}
+NAMES = ("ads", "cart", "db", "web")
+
+
+def seated(where: dict[str, str], cpu: float = 2) -> tuple[Occupancy, dict[str, str]]:
+    """Pods NAME-NUMBER, each where it says."""
+    occupancy = Occupancy()
+    for pod, numa_nodes in where.items():
+        occupancy = occupancy.with_reservation(Reservation(pod, pod, "", nodes(numa_nodes), demand(cpu)))
+    return occupancy, {pod: pod.rpartition("-")[0] for pod in where}
+
+
+def moves(machine, where, cpu=2, movable=None, budget=10, **more):
+    occupancy, members = seated(where, cpu)
+    known = [Workload(name, demand(cpu), 1) for name in NAMES]
+    allowed = where if movable is None else movable
+    return relocations(machine, occupancy, members, known, SHOP, movable=allowed, budget=budget, **more)
+
+
+def test_a_member_goes_where_its_kin_are():
+    ((one,),) = moves(SMALL, {"cart-0": "0", "db-0": "1"})
+    assert (one.source, one.target) in ((nodes("0"), nodes("1")), (nodes("1"), nodes("0")))
+    assert one.gain == pytest.approx(1.0, abs=0.1)
+
+
+def test_on_a_full_machine_two_change_places():
+    (found,) = moves(SMALL, {"cart-0": "0", "ads-0": "0", "db-0": "1", "web-0": "1"})
+    assert len(found) == 2
+    assert {(one.source, one.target) for one in found} == {(nodes("0"), nodes("1")), (nodes("1"), nodes("0"))}
+
+
+def test_nobody_moves_from_a_good_place():
+    assert moves(SMALL, {"cart-0": "0", "db-0": "0", "ads-0": "1", "web-0": "1"}) == ()
+
+
+def test_the_budget_is_kept_and_half_an_exchange_is_none():
+    assert moves(SMALL, {"cart-0": "0", "ads-0": "0", "db-0": "1", "web-0": "1"}, budget=1) == ()
+    assert moves(SMALL, {"cart-0": "0", "db-0": "1"}, budget=0) == ()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"cart-0": "0", "db-0": "1"}, {"cart-0": "0", "ads-0": "0", "db-0": "1", "web-0": "1"}],
+    ids=["into free room", "an exchange"],
+)
+def test_a_declined_step_makes_way_for_the_next_best(where):
+    """Until there is none left."""
+    declined: list[frozenset] = []
+    while found := moves(SMALL, where, budget=2, declined=declined):
+        ways = frozenset((one.reservation, one.target) for one in found[0])
+        assert ways not in declined
+        declined.append(ways)
+    assert len(declined) > 1
+
+
+def test_who_may_not_move_stays():
+    ((one,),) = moves(SMALL, {"cart-0": "0", "db-0": "1"}, movable={"db-0"})
+    assert one.reservation == "db-0"
+
+
+def test_a_move_that_does_not_pay_is_not_made():
+    assert moves(SMALL, {"cart-0": "0", "db-0": "1"}, pays=2.0) == ()
+
+
+def test_a_member_over_several_numa_nodes_is_left_alone():
+    assert moves(SMALL, {"cart-0": "0-1", "db-0": "1"}, cpu=1) == ()
+
+
+def test_out_of_an_overcommitted_numa_node_members_may_go_but_not_in():
+    crowd = {"cart-0": "0", "cart-1": "0", "cart-2": "0"}
+    ((one,),) = moves(SMALL, {**crowd, "db-0": "1"})
+    assert (one.reservation, one.target) == ("cart-2", nodes("1"))
+    assert moves(SMALL, {**crowd, "db-0": "1"}, movable={"db-0"}) == ()
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(NAMES), st.integers(0, 3)).map(lambda one: f"{one[0]}-{one[1]}"),
+        st.sampled_from("0123"),
+        max_size=12,
+    ),
+    st.integers(0, 6),
+)
+def test_moves_never_overfill_and_always_gain(where, budget):
+    cpu = 6
+    if max([list(where.values()).count(one) for one in "0123"]) * cpu > len(KUNPENG.node(0).cpus):
+        return
+    found = [way for step in moves(KUNPENG, where, cpu=cpu, budget=budget) for way in step]
+    assert len(found) <= budget
+    now = dict(where)
+    for one in found:
+        assert now[one.reservation] == str(one.source)
+        assert one.gain > 0
+        now[one.reservation] = str(one.target)
+    for cpu_node in KUNPENG.cpu_nodes:
+        assert list(now.values()).count(str(cpu_node)) * cpu <= len(KUNPENG.node(cpu_node).cpus)

@@ -1,0 +1,235 @@
+"""Who holds what: reservations and allocations come and go, nothing is shared that is somebody's own, sums never drift."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
+from placement.model.errors import AlreadyHeld
+from placement.model.live_usage import Live
+from placement.state.load_index import shared_out
+from placement.state.occupancy import Allocation, Occupancy, Part, Reservation, fingerprint
+from tests import machines
+
+GIB = machines.GIB
+
+
+def reservation(pod="a", nodes="0", milli=1000, group="shop/web", memory=GIB, **more):
+    demand = Demand(milli, memory, more.pop("limit", memory))
+    return Reservation(more.pop("key", pod), pod, group, NumaSet.parse(nodes), demand, **more)
+
+
+def allocation(container, cpus="", own="", pod="a", **more):
+    return Allocation(
+        container, "main", pod, more.pop("reservation", pod), CpuSet.parse(cpus), exclusive=CpuSet.parse(own), **more
+    )
+
+
+def test_every_change_is_a_new_generation():
+    empty = Occupancy()
+    one = empty.with_reservation(reservation())
+    assert (empty.generation, one.generation) == (0, 1)
+    assert not empty.reservations
+    assert one.with_allocation(allocation("c1", "0-3")).generation == 2
+
+
+def test_what_changes_nothing_is_no_new_generation():
+    one = Occupancy().with_reservation(reservation())
+    assert one.without_pod("other") is one
+    assert one.without_allocation("other") is one
+    assert one.without_reservation("other") is one
+    assert one.with_live(Live({0: 5})).generation == one.generation
+
+
+def test_a_stopped_containers_reservation_stays_until_its_sandbox_ends():
+    one = Occupancy().with_reservation(reservation()).with_allocation(allocation("c1", "0-1", own="0-1"))
+    stopped = one.without_allocation("c1")
+    assert not stopped.exclusive
+    assert stopped.cpu_load(machines.SMALL) == {0: 1000, 1: 0}
+    assert stopped.without_pod("a").cpu_load(machines.SMALL) == {0: 0, 1: 0}
+
+
+def test_nobody_gets_what_is_anothers_own():
+    one = Occupancy().with_allocation(allocation("owner", "2-3", own="2-3"))
+    with pytest.raises(AlreadyHeld, match="CPUs 3 of container newcomer are held by container owner"):
+        one.with_allocation(allocation("newcomer", "3-4"))
+    shared = Occupancy().with_allocation(allocation("sharer", "0-3"))
+    with pytest.raises(AlreadyHeld, match="CPUs 2 of container newcomer are held by container sharer"):
+        shared.with_allocation(allocation("newcomer", "2", own="2"))
+
+
+def test_exclusive_cpus_pass_from_one_to_another_in_one_change():
+    one = Occupancy().with_allocation(allocation("old", "0-1", own="0-1"))
+    after = one.changed(allocations={"new": allocation("new", "0-1", own="0-1"), "old": None})
+    assert after.exclusive == CpuSet.parse("0-1")
+
+
+def test_a_reservation_on_several_numa_nodes_counts_by_their_cpus():
+    wide = Occupancy().with_reservation(reservation(nodes="0-2", milli=3000))
+    assert wide.cpu_load(machines.CXL) == {0: 1500, 1: 1500, 2: 0}
+
+
+def test_a_reservation_with_parts_counts_as_they_say():
+    parts = (Part(0, 1, 0), Part(1, 2, 3))
+    wide = Occupancy().with_reservation(reservation(nodes="0-1", milli=3000, memory=300, parts=parts))
+    assert wide.cpu_load(machines.SMALL) == {0: 1000, 1: 2000}
+    assert wide.memory_load(machines.SMALL) == {0: 0, 1: 300}
+
+
+@pytest.mark.parametrize("nodes", ["0", "3", "9"])
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_reservation_on_one_numa_node_counts_there_as_one_that_says_so_does(nodes, bound):
+    told = Part(NumaSet.parse(nodes).lowest, 5, 7)
+
+    def load(*parts):
+        mems = NumaSet.parse(nodes) if bound else NumaSet()
+        there = (
+            Occupancy()
+            .with_reservation(reservation("a", nodes, 1500, limit=3 * GIB, parts=parts))
+            .with_allocation(allocation("c", mems=mems))
+        )
+        return there.load(machines.XEON_SNC2)
+
+    assert load() == (load(told) if nodes != "9" else Occupancy().load(machines.XEON_SNC2))
+
+
+def test_exclusive_cpus_count_whole_and_not_twice():
+    one = Occupancy().with_reservation(reservation(milli=1500)).with_allocation(allocation("c1", "0-1", own="0-1"))
+    assert one.cpu_load(machines.SMALL) == {0: 2000, 1: 0}
+    assert one.cpu_load(machines.SMALL, but="a") == {0: 0, 1: 0}
+
+
+def test_exclusive_cpus_count_where_they_are():
+    one = (
+        Occupancy()
+        .with_reservation(reservation(nodes="0-1", milli=2000))
+        .with_allocation(allocation("c1", "4-5", own="4-5"))
+    )
+    assert one.cpu_load(machines.SMALL) == {0: 0, 1: 2000}
+
+
+def test_a_bound_reservation_counts_all_that_it_may_use():
+    one = Occupancy().with_reservation(reservation(memory=GIB, limit=3 * GIB))
+    assert one.load(machines.SMALL).rows[0].committed == GIB
+    bound = one.with_allocation(allocation("c1", "0-3", mems=NumaSet.of([0])))
+    assert bound.load(machines.SMALL).rows[0].committed == 3 * GIB
+    assert bound.without_allocation("c1").load(machines.SMALL).rows[0].committed == GIB
+
+
+def test_a_reservation_on_a_numa_node_that_the_machine_has_not_counts_nowhere():
+    assert Occupancy().with_reservation(reservation(nodes="7")).cpu_load(machines.SMALL) == {0: 0, 1: 0}
+
+
+def test_members_are_found_by_group_without_ones_own_pod():
+    one = (
+        Occupancy()
+        .with_reservation(reservation("a"))
+        .with_reservation(reservation("b"))
+        .with_reservation(reservation("x", group="shop/db"))
+        .with_reservation(reservation("n", group=""))
+    )
+    assert [each.pod for each in one.members("shop/web")] == ["a", "b"]
+    assert [each.pod for each in one.members("shop/web", but="a")] == ["b"]
+    assert one.members("") == []
+
+
+def test_only_a_chosen_reservation_is_opted_in():
+    assert reservation("uid").opted_in
+    assert reservation("uid", key="uid/main").opted_in
+    assert not reservation("uid", key="0123abcd", group="").opted_in
+
+
+def test_the_fingerprint_does_not_depend_on_order_but_on_everything_held():
+    a, b = reservation("a"), reservation("b")
+    first, second = allocation("c1", "0"), allocation("c2", "1")
+    whole = fingerprint([a, b], [first, second])
+    assert fingerprint([b, a], [second, first]) == whole
+    assert 0 <= whole < 2**64
+    for reservations, allocations in (
+        ([a], [first, second]),
+        ([a, reservation("b", nodes="1")], [first, second]),
+        ([a, reservation("b", milli=1)], [first, second]),
+        ([a, reservation("b", alone=True)], [first, second]),
+        ([a, b], [first, allocation("c2", "2")]),
+        ([a, b], [first, allocation("c2", "1", own="1")]),
+    ):
+        assert fingerprint(reservations, allocations) != whole
+
+
+@given(st.integers(0, 10**15), st.lists(st.integers(-5, 10**9), min_size=1, max_size=20))
+def test_what_is_shared_out_adds_up(total, weights):
+    shares = shared_out(total, weights)
+    assert sum(shares) == total
+    assert all(share >= 0 for share in shares)
+    if any(weight > 0 for weight in weights):
+        assert all(share == 0 for share, weight in zip(shares, weights, strict=True) if weight <= 0)
+
+
+class Lives(RuleBasedStateMachine):
+    """Pods come, are given CPUs, stop, restart and go: sums carried along equal sums counted anew."""
+
+    def __init__(self):
+        super().__init__()
+        self.machine = machines.XEON_SNC2
+        self.occupancy = Occupancy()
+        self.occupancy.load(self.machine)
+        self.number = 0
+
+    pods = Bundle("pods")
+
+    @rule(
+        target=pods,
+        nodes=st.sampled_from(["0", "1", "2", "0-1", "0-3"]),
+        milli=st.integers(0, 9000),
+        workload=st.sampled_from(["", "web", "db"]),
+    )
+    def comes(self, nodes, milli, workload):
+        self.number += 1
+        pod = f"p{self.number}"
+        self.occupancy = self.occupancy.with_reservation(reservation(pod, nodes, milli, workload=workload))
+        return pod
+
+    @rule(pod=pods, cpu=st.integers(0, 79), own=st.booleans(), bound=st.booleans())
+    def is_given_a_cpu(self, pod, cpu, own, bound):
+        cpus = str(cpu)
+        mine = allocation(f"{pod}-c", cpus, cpus if own else "", pod, mems=NumaSet.of([0]) if bound else NumaSet())
+        try:
+            self.occupancy = self.occupancy.with_allocation(mine)
+        except AlreadyHeld:
+            return
+
+    @rule(pod=pods)
+    def stops(self, pod):
+        self.occupancy = self.occupancy.without_allocation(f"{pod}-c")
+
+    @rule(pod=pods, milli=st.integers(0, 9000))
+    def is_resized(self, pod, milli):
+        self.occupancy = self.occupancy.with_reservation(reservation(pod, "3", milli))
+
+    @rule(pod=consumes(pods))
+    def goes(self, pod):
+        self.occupancy = self.occupancy.without_pod(pod)
+
+    @invariant()
+    def the_sums_are_those_counted_anew(self):
+        anew = Occupancy(self.occupancy.reservations, self.occupancy.allocations)
+        carried, counted = self.occupancy.load(self.machine), anew.load(self.machine)
+        assert {one: row for one, row in carried.rows.items() if any(row)} == {
+            one: row for one, row in counted.rows.items() if any(row)
+        }
+        assert self.occupancy.exclusive == anew.exclusive
+        assert set(self.occupancy.directory.by_pod) == set(anew.directory.by_pod)
+        assert self.occupancy.directory.placed == anew.directory.placed
+
+    @invariant()
+    def no_cpu_is_owned_twice(self):
+        owned = [cpu for one in self.occupancy.allocations.values() for cpu in one.exclusive]
+        assert len(owned) == len(set(owned))
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)

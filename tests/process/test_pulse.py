@@ -1,0 +1,139 @@
+"""A process that is stopped or hangs is found by its silence, and started again."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from process.pulse import AWAY_S, BEAT_S, PULSE, Pulse, beat
+from process.supervisor import Child
+from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, enforcer, until
+
+__all__ = ["enforcer"]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def pulse(clock: Clock) -> Pulse:
+    return Pulse(clock, silent_s=20, start_s=90)
+
+
+def passed(clock: Clock, pulse: Pulse, seconds: int) -> float | None:
+    """What it says after so long, in which it was asked each second."""
+    for _ in range(seconds):
+        clock.now += 1
+        silent_s = pulse.silent_s()
+    return silent_s
+
+
+def test_a_silent_process_is_told_after_its_time(clock: Clock, pulse: Pulse) -> None:
+    beat({PULSE: str(pulse.descriptor)})
+    assert passed(clock, pulse, 1) is None
+    assert passed(clock, pulse, 20) is None
+    assert passed(clock, pulse, 1) == 21
+    beat({PULSE: str(pulse.descriptor)})
+    assert passed(clock, pulse, 1) is None
+
+
+def test_a_process_that_has_just_started_has_longer(clock: Clock, pulse: Pulse) -> None:
+    beat({PULSE: str(pulse.descriptor)})
+    passed(clock, pulse, 1)
+    pulse.started()
+    assert passed(clock, pulse, 90) is None
+    assert passed(clock, pulse, 1) == 91
+
+
+def test_a_supervisor_that_was_stopped_itself_does_not_blame_the_process(clock: Clock, pulse: Pulse) -> None:
+    """As where the whole container is frozen for a while."""
+    beat({PULSE: str(pulse.descriptor)})
+    passed(clock, pulse, 10)
+    clock.now += max(3_600, AWAY_S)
+    assert pulse.silent_s() is None
+    assert passed(clock, pulse, 20) is None
+    assert passed(clock, pulse, 1) == 21
+
+
+def test_a_pipe_that_nobody_reads_makes_no_process_wait(pulse: Pulse) -> None:
+    environment = {PULSE: str(pulse.descriptor)}
+    os.set_blocking(pulse.descriptor, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(pulse.descriptor, b"." * 4096)
+    beat(environment)
+
+
+BEATING = """
+import os, time
+from process.pulse import beat
+while True:
+    beat(os.environ)
+    time.sleep(0.05)
+"""
+
+
+def test_a_stopped_process_is_killed_and_one_that_lives_is_not() -> None:
+    children = [Child(name, [sys.executable, "-c", BEATING], (), pulse=Pulse(silent_s=2)) for name in ("one", "other")]
+    for child in children:
+        child.start(os.environ)
+    stopped, living = children
+    try:
+        for child in children:
+            assert select.select([child.pulse._received], [], [], PATIENCE_S)[0]
+        stopped.process.send_signal(signal.SIGSTOP)
+
+        def died() -> bool:
+            for child in children:
+                child.kill_silent()
+            return stopped.process.poll() is not None
+
+        until(died, "its end")
+        assert stopped.process.returncode == -signal.SIGKILL
+        assert living.process.poll() is None
+    finally:
+        for child in children:
+            child.process.kill()
+            child.process.wait()
+
+
+@pytest.mark.parametrize("module", ["hook", "observer"])
+def test_both_processes_give_signs_of_life(enforcer: Enforcer, tmp_path: Path, module: str) -> None:
+    received, written = os.pipe()
+    enforcer.run_dir.mkdir()
+    options = [str(tmp_path)]
+    if module == "hook":
+        options = ["--run-dir", str(enforcer.run_dir), "--sysfs", str(enforcer.sysfs), "--node-name", "n1"]
+        options += ["--nri-socket", str(enforcer.socket)]
+    command = [sys.executable, "-m", f"enforcer.{module}", *options]
+    with subprocess.Popen(command, env={**os.environ, PULSE: str(written)}, pass_fds=[written]) as process:
+        try:
+            for _ in range(2):
+                assert select.select([received], [], [], PATIENCE_S + BEAT_S)[0]
+                os.read(received, 1)
+        finally:
+            process.terminate()
+    os.close(received)
+    os.close(written)
+
+
+def test_status_tells_how_the_observer_is(enforcer: Enforcer) -> None:
+    enforcer.start()
+    until(lambda: enforcer.get("/healthz")[0] == 200, "the observer")
+    until(lambda: (enforcer.status()["observer"]["seconds_ago"] or 99) < 10 * BEAT_S, "its sign of life")
+    assert enforcer.status()["observer"]["degraded"] == ""

@@ -1,0 +1,94 @@
+"""Names, kinds and meanings of all metrics, on pages of the real programs; docs/metrics.md has each, and what fails with what shows it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from standins.apiserver import ApiServer
+from standins.runtime.runtime import Runtime
+from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, until
+from tests.extender.running import running
+from tests.metrics import families, offences
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = (ROOT / "docs/metrics.md").read_text()
+ONLY_WITH_A_CERTIFICATE = {"numakin_enforcer_certificate_expiration_timestamp_seconds"}
+
+
+@pytest.fixture(scope="module")
+def extender_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("extender")
+    with ApiServer() as server:
+        options = ("--kube", "--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default")
+        with running(folder, *options) as extender:
+            return extender.get("/metrics")
+
+
+@pytest.fixture(scope="module")
+def enforcer_page() -> str:
+    with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
+        enforcer = Enforcer(Path(folder))
+        try:
+            with Runtime(enforcer.socket) as runtime:
+                enforcer.start()
+                runtime.wait_for_plugin(PATIENCE_S)
+                until(lambda: enforcer.get("/readyz")[0] == 200, "ready")
+                return enforcer.get("/metrics")[1]
+        finally:
+            enforcer.close()
+
+
+def documented(section: str) -> dict[str, str]:
+    """Name and kind, by the document's table."""
+    text = DOCUMENT.partition(f"## {section}\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", text, re.MULTILINE))
+
+
+def test_every_name_is_a_good_one(extender_page, enforcer_page):
+    assert [*offences(extender_page), *offences(enforcer_page)] == []
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool: Debian package prometheus")
+def test_prometheus_has_nothing_against_them(extender_page, enforcer_page):
+    for page in (extender_page, enforcer_page):
+        command = ["promtool", "check", "metrics"]
+        said = subprocess.run(command, input=page, capture_output=True, text=True, timeout=60, check=False)
+        assert (said.returncode, said.stdout + said.stderr) == (0, "")
+
+
+def test_no_name_is_exposed_by_both_halves(extender_page, enforcer_page):
+    """Else a sum would count twice."""
+    assert not families(extender_page).keys() & families(enforcer_page).keys()
+
+
+def test_each_is_documented_with_its_kind(extender_page, enforcer_page):
+    for section, page, optional in (
+        ("The extender", extender_page, set()),
+        ("The enforcer", enforcer_page, ONLY_WITH_A_CERTIFICATE),
+    ):
+        exposed = {name: family.type for name, family in families(page).items()}
+        told = {name: kind for name, kind in documented(section).items() if name not in optional - exposed.keys()}
+        assert told == exposed
+
+
+def test_each_nomination_of_the_readme_has_its_metric():
+    rows = re.findall(
+        r"^\| (.+?) \| ",
+        (ROOT / "README.md").read_text().partition("| what fails |")[2].partition("\n\n")[0],
+        re.MULTILINE,
+    )
+    section = DOCUMENT.partition("## What fails")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| (.+?) \| (.+) \|$", section, re.MULTILINE))
+    assert rows, "the README's table is not found"
+    assert rows == [name for name in told if name not in ("what fails", "---")]
+    known = documented("The extender").keys() | documented("The enforcer").keys()
+    for row in rows:
+        named = re.findall(r"`(numakin_\w+)", told[row])
+        assert set(named) <= known, row
+        assert named or told[row].startswith("none of its own"), row
