@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from placement.model.topology import Machine
@@ -139,8 +141,9 @@ class Directory:
         self,
         reservations: Iterable[tuple[Reservation | None, Reservation | None]],
         allocations: Iterable[tuple[Allocation | None, Allocation | None]],
+        staying: Iterable[Allocation],
     ) -> Directory:
-        """After these changes, each (before, after)."""
+        """After these changes, each (before, after). staying: all allocations that there are afterwards."""
         by_pod, by_group, by_reservation = dict(self.by_pod), dict(self.by_group), dict(self.by_reservation)
         special, sized, exclusive, placed = self.special, self.sized, self.exclusive, dict(self.placed)
         for before, after in reservations:
@@ -156,15 +159,16 @@ class Directory:
                 special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
                 sized += (after.key,) if after.size and after.group else ()
                 _count(placed, after, 1)
-        changes = tuple(allocations)
-        for old, _ in changes:  # all that go before any that come: CPUs may pass from one to another
+        left = False
+        for old, new in allocations:
             if old is not None:
                 _remove(by_reservation, old.reservation, old.container)
-                exclusive &= ~old.exclusive.mask
-        for _, new in changes:
+                left = left or bool(old.exclusive)
             if new is not None:
                 _add(by_reservation, new.reservation, new.container)
                 exclusive |= new.exclusive.mask
+        if left:  # summed anew: a CPU that one container gives up may be another's by the same change, or was two's
+            exclusive = reduce(or_, (allocation.exclusive.mask for allocation in staying), 0)
         return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed)
 
 

@@ -103,6 +103,7 @@ class Occupancy:
         directory = self.directory.changed(
             [(self.reservations.get(key), reservation) for key, reservation in reservations.items()],
             [(self.allocations.get(key), allocation) for key, allocation in allocations.items()],
+            after.allocations.values(),
         )
         after.__dict__["directory"] = directory
         for allocation in allocations.values():
@@ -138,6 +139,7 @@ class Occupancy:
         return Directory().changed(
             [(None, reservation) for reservation in self.reservations.values()],
             [(None, allocation) for allocation in self.allocations.values()],
+            self.allocations.values(),
         )
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from enforcer.bypass.cri_client import CriClient, RuntimeAway, RuntimeVersion
 from enforcer.bypass.polling import REFRESH_S, RuntimePoller
 from proto import nri_pb2 as nri
-from standins import cri as standin
+from standins.cri import CriRuntime
 from standins.cri.cgroups import Cgroups
 
 GROUP = {"group.numakin.io": "web"}
@@ -19,7 +19,7 @@ class World:
     """The stand-in, a connection to it, and a clock that the test moves."""
 
     def __init__(self, folder: Path) -> None:
-        self.runtime = standin.Runtime(folder / "cri.sock", Cgroups(folder, "0-7", "0-1"))
+        self.runtime = CriRuntime(folder / "cri.sock", Cgroups(folder, "0-7", "0-1"))
         self.runtime.start()
         self.connection = CriClient(f"unix://{folder}/cri.sock")
         self.now = 0.0

@@ -68,6 +68,13 @@ def test_exclusive_cpus_pass_from_one_to_another_in_one_change():
     assert after.exclusive == CpuSet.parse("0-1")
 
 
+def test_a_cpu_that_two_were_reported_to_have_alone_stays_taken_when_one_of_them_ends():
+    """A report may say so while its containers are still to be set anew."""
+    both = {"c1": allocation("c1", "0-3", own="0-2"), "c2": allocation("c2", "0-3", own="0")}
+    occupancy = Occupancy().changed(allocations=both, checked=False)
+    assert occupancy.changed(allocations={"c2": None}, checked=False).exclusive == CpuSet.parse("0-2")
+
+
 def test_a_reservation_on_several_numa_nodes_counts_by_their_cpus():
     wide = Occupancy().with_reservation(reservation(nodes="0-2", milli=3000))
     assert wide.cpu_load(machines.CXL) == {0: 1500, 1: 1500, 2: 0}
