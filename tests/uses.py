@@ -16,7 +16,7 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Self
 
 ROOT = Path(__file__).parents[1]
@@ -75,7 +75,7 @@ def main(name: str) -> None:
             print(json.dumps({"status": status, "output": output.read().decode(errors="replace")}), flush=True)
 
 
-def _run(module: object, arguments: list[str], environment: dict[str, str], output: int) -> None:
+def _run(module: ModuleType, arguments: list[str], environment: dict[str, str], output: int) -> None:
     """In the child: as `python -m MODULE ARGUMENTS` would end."""
     os.setsid()
     for descriptor in (1, 2):

@@ -15,16 +15,16 @@ from enforcer.cli.top import Tape
 from enforcer.observer.endpoint import traffic_page
 from enforcer.observer.endpoint.attachment import Attachment
 from enforcer.observer.endpoint.pages import Counters, application
-from enforcer.observer.traffic_loop import Outlets, TrafficLoop, TrafficView
+from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
 from enforcer.observer.windows import BadRecording, Window, recorded
 from enforcer.report.mirror import Mirror
 from enforcer.settings.config import Config
-from placement.state.occupancy import Occupancy
 from placement.traffic.graph import Flow, TrafficTally
 from standins.machines import MACHINES
 from standins.runtime.runtime import Runtime
 from tests import supervised
 from tests.enforcer.observer.endpoint.test_port import served
+from tests.enforcer.observer.outlets import NOWHERE
 from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, cpus, enforcer, until
 
 __all__ = ["enforcer"]
@@ -173,25 +173,23 @@ def test_a_broken_recording_is_refused_with_its_line(tmp_path: Path, line: str) 
 
 
 def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(enforcer: Enforcer) -> None:
-    watching = TrafficLoop(
-        Config(), MACHINES["xeon-8380"].machine, Outlets(*[lambda _: None] * 4, Occupancy), supervised.threads()
-    )
-    watching.view = TrafficView(
+    traffic = TrafficLoop(Config(), MACHINES["xeon-8380"].machine, NOWHERE, supervised.threads())
+    traffic.view = TrafficView(
         "inet_diag", (("cgroup_skb", "cgroup v2 is not mounted"),), unseen=(("in the host's network", 3),)
     )
 
     class Health:
         mirror, counters, ready, streaming, threads = Mirror(), Counters(), (True, ""), 0, supervised.threads()
         attachment, census = Attachment(), None
+        watching = traffic
 
-    Health.watching = watching
     with served(enforcer, application(Health)):
         until(lambda: enforcer.get("/metrics")[0] == 200, "the port is served")
         _, text = enforcer.get("/metrics")
     assert 'numakin_enforcer_collector{name="inet_diag"} 1.0' in text
     assert 'numakin_enforcer_collector_refused{name="cgroup_skb",reason="cgroup v2 is not mounted"} 1.0' in text
     assert 'numakin_enforcer_traffic_unseen_containers{reason="in the host\'s network"} 3.0' in text
-    assert traffic_page.traffic(watching.view)["unseen"] == [{"reason": "in the host's network", "containers": 3}]
+    assert traffic_page.traffic(traffic.view)["unseen"] == [{"reason": "in the host's network", "containers": 3}]
 
 
 class TestDoctor:

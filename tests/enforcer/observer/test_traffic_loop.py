@@ -1,12 +1,13 @@
 """What a node's traffic costs on the wire."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from queue import Queue
 from uuid import UUID
 
 from enforcer.observer.move_candidates import REST
-from enforcer.observer.traffic_loop import MOST_FLOWS, Outlets, TrafficLoop
+from enforcer.observer.traffic_loop import MOST_FLOWS, TrafficLoop
 from enforcer.observer.windows import Window
 from enforcer.settings.config import Config
 from placement.model.cpuset import CpuSet, NumaSet
@@ -18,6 +19,7 @@ from process.threads import Threads
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 from tests import machines
+from tests.enforcer.observer.outlets import NOWHERE
 from tests.supervised import threads
 
 ONE_NODE = Machine((NumaNode(0, CpuSet.parse("0-7"), 1 << 30, {0: 10}),))
@@ -29,7 +31,7 @@ def uid(number: int) -> str:
 
 def test_a_busy_node_tells_a_few_kilobytes_a_window_and_loses_nothing() -> None:
     told: list[pb.Traffic] = []
-    watching = TrafficLoop(Config(), ONE_NODE, Outlets(*[lambda _: None] * 3, told.append, Occupancy), threads())
+    watching = TrafficLoop(Config(), ONE_NODE, replace(NOWHERE, traffic=told.append), threads())
     pods = [uid(number) for number in range(60)]
     containers = [local.LocalContainer(id=pod, pod=pod, workload=f"ns/Pod/{pod}", opted_in=True) for pod in pods]
     watching.hear(local.Containers(whole=True, containers=containers))
@@ -72,7 +74,7 @@ class Kernel:
 
 def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
     kernel, failures, learned = Kernel(RuntimeError("dictionary changed size during iteration")), Queue(), Queue()
-    outlets = Outlets(learned.put, lambda _: None, lambda _: None, lambda _: None, Occupancy)
+    outlets = replace(NOWHERE, kin=learned.put)
     watching = TrafficLoop(Config(window_s=1.0), ONE_NODE, outlets, Threads(failures.put), kernel)
     watching.hear(local.Containers(whole=True, containers=[member(1), member(2)]))
     watching.start()
@@ -84,7 +86,7 @@ def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
 
 def test_what_the_watch_reads_does_not_change_while_it_reads_it() -> None:
     """The reader of the hook hands containers in at any time: also in the middle of an iteration over them."""
-    watching = TrafficLoop(Config(), ONE_NODE, Outlets(*[lambda _: None] * 4, Occupancy), threads())
+    watching = TrafficLoop(Config(), ONE_NODE, NOWHERE, threads())
     watching.hear(local.Containers(whole=True, containers=[member(number) for number in range(3)]))
     watching._news()
     walk = iter(watching._containers.values())
@@ -103,7 +105,7 @@ def test_moves_are_looked_for_in_what_is_now_and_none_is_offered_again_that_was_
         )
         apart = apart.with_reservation(reservation)
     offers: Queue[local.Moves] = Queue()
-    outlets = Outlets(*[lambda _: None] * 2, offers.put, lambda _: None, lambda: apart)
+    outlets = replace(NOWHERE, moves=offers.put, occupancy=lambda: apart)
     watching = TrafficLoop(Config(), machines.SMALL, outlets, threads())
     containers = [member(1), member(2)]
     for container in containers:

@@ -8,7 +8,7 @@ from extender.kube.stream import nodes, pods, reduce
 from extender.state.pods import ContainerRow, OwnerRow
 
 
-def row(pod: dict) -> object:
+def row(pod: dict):
     return pods().row(json.dumps(pod).encode())
 
 
@@ -64,7 +64,7 @@ def test_whatever_may_be_missing_may_be_missing(pod):
     assert row(pod).name == "a"
 
 
-def changed(*, metadata=None, spec=None, status=None) -> object:
+def changed(*, metadata=None, spec=None, status=None):
     return row(
         {
             "metadata": {**POD["metadata"], **(metadata or {})},

@@ -45,6 +45,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize(("owner", "labels", "found"), CHAINS.values(), ids=CHAINS)
-def test_the_top_of_the_owner_chain(owner, labels, found):
-    assert top_owner(*owner, labels) == found
+@pytest.mark.parametrize(("owner", "labels", "top"), CHAINS.values(), ids=CHAINS)
+def test_the_top_of_the_owner_chain(owner, labels, top):
+    kind, name = owner
+    assert top_owner(kind, name, labels) == top
