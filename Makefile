@@ -5,7 +5,7 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/ready
-SOURCES := placement enforcer extender process proto standins benchmarks tests demo
+SOURCES := placement enforcer extender process proto standins benchmarks tests demo kubectl_numakin
 
 .PHONY: help setup demo test check format proto simulate clean
 

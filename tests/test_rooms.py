@@ -10,8 +10,14 @@ from statistics import median
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HALVES = {"enforcer": ("enforcer",), "extender": ("extender",), "placement": ("placement",), "standins": ("standins",)}
-SOURCES = ("placement", "enforcer", "extender", "process", "proto", "standins")
+HALVES = {
+    "enforcer": ("enforcer",),
+    "extender": ("extender",),
+    "placement": ("placement",),
+    "standins": ("standins",),
+    "kubectl_numakin": ("kubectl_numakin",),
+}
+SOURCES = ("placement", "enforcer", "extender", "process", "proto", "standins", "kubectl_numakin")
 
 MIDDLE = 120
 

@@ -1,0 +1,5 @@
+import sys
+
+from kubectl_numakin.main import main
+
+sys.exit(main())

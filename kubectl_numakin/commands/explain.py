@@ -1,0 +1,99 @@
+"""`explain`: why a pod is, or would be, where it is.
+
+What the extender weighed node by node, what it nominated, and what the node's enforcer made of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from kubectl_numakin.errors import UsageError
+from kubectl_numakin.output import FORMATS, show, table
+from kubectl_numakin.reach import get
+from kubectl_numakin.session import Session
+
+NAME = "explain"
+EXAMPLES = """\
+examples:
+  kubectl numakin explain pod cart-0 -n shop
+  kubectl numakin explain pod/cart-0 -o json
+"""
+
+SHOWN_NODES = 10
+"""Nodes in the table unless -o wide: the best."""
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument("what", nargs="+", metavar="pod NAME", help="the pod, also as pod/NAME or NAME")
+    own.add_argument("-o", "--output", choices=FORMATS, default="table", help="(default: table; wide: every node)")
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    name = pod_name(given.what)
+    answer = get(session.extender, "/api/v1/explain", namespace=session.namespace, pod=name)
+    show(answer, given.output, lambda: _told(answer, wide=given.output == "wide"))
+    return 0
+
+
+def pod_name(words: list[str]) -> str:
+    """Of `pod NAME`, `pod/NAME` or `NAME`; UsageError for anything else."""
+    kind, _, name = words[0].rpartition("/") if len(words) == 1 else (words[0], "", words[1])
+    if len(words) > 2 or kind not in ("", "pod", "pods", "po"):
+        raise UsageError(f"one pod can be explained, as pod NAME or pod/NAME, not {' '.join(words)!r}")
+    if not name:
+        raise UsageError("the pod's name is missing: kubectl numakin explain pod NAME")
+    return name
+
+
+def _told(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
+    yield Text(f"pod {answer['pod']}" + (f", group {answer['group']}" if answer.get("group") else ""), style="bold")
+    if answer.get("expected"):
+        yield _expected(answer["expected"])
+    happened = answer.get("happened", [])
+    for row in happened:
+        yield from _happened(row)
+    if not happened:
+        yield "no enforcer has reported a container of it yet"
+    if answer.get("scored"):
+        yield ""
+        yield from _scored(answer["scored"], wide=wide)
+    else:
+        yield "how nodes were scored is not known: another replica answered, it was not asked, or it is long ago"
+
+
+def _expected(expected: dict[str, Any]) -> str:
+    state = "bound to" if expected["bound"] else "room is held on"
+    left = expected["expires_in_seconds"]
+    return (
+        f"{state} {expected['node']}, NUMA node {expected['numa_nodes']}; its enforcer has {left:.0f} s left to report"
+    )
+
+
+def _happened(row: dict[str, Any]) -> Iterator[str]:
+    where = f"NUMA node {row['numa_nodes']}" if row["numa_nodes"] else "no NUMA node"
+    open_or = [f"CPUs {row['cpus'] or 'open'}", f"memory {row['mems'] or 'open'}"]
+    nomination = row["nomination"]
+    nominated = f" (NUMA node {row['nominated']} was nominated)" if row.get("nominated") else ""
+    yield f"  {row['container']} at {row['event']}: {where}, {', '.join(open_or)}; nomination {nomination}{nominated}"
+    for reason in row["reasons"]:
+        yield f"    - {reason}"
+
+
+def _scored(scored: dict[str, Any], *, wide: bool) -> Iterator[Any]:
+    nodes = scored["nodes"]
+    shown = nodes if wide else nodes[:SHOWN_NODES]
+    yield f"scored {scored['seconds_ago']:.0f} s ago on {len(nodes)} nodes, each as its enforcer would decide:"
+    rows = table("node", "score", "numa node", "fits", "why", right=("score",))
+    for node in shown:
+        fits = {True: "yes", False: "no"}.get(node.get("fits"), "-")
+        style = "green" if node is nodes[0] and node["score"] else ""
+        rows.add_row(
+            node["node"], str(node["score"]), node.get("numa_nodes", "-"), fits, "; ".join(node["reasons"]), style=style
+        )
+    yield rows
+    if len(nodes) > len(shown):
+        yield f"and {len(nodes) - len(shown)} more: -o wide"

@@ -1,0 +1,65 @@
+"""`groups`: the affinity groups, their members, and how much of each is together.
+
+Locality is what the extender tells: the share of pairs of members on one NUMA node.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_numakin.output import FORMATS, percent, show, table
+from kubectl_numakin.reach import get
+from kubectl_numakin.session import Session
+
+NAME = "groups"
+EXAMPLES = """\
+examples:
+  kubectl numakin groups -n shop
+  kubectl numakin groups -A -o wide
+"""
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument("-A", "--all-namespaces", action="store_true", help="of every namespace")
+    own.add_argument("-o", "--output", choices=FORMATS, default="table", help="(default: table; wide: every member)")
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    found = get(session.extender, "/api/v1/groups")["groups"]
+    if not given.all_namespaces:
+        found = [row for row in found if row["group"].partition("/")[0] == session.namespace]
+    where = "" if given.all_namespaces else f" in namespace {session.namespace}; -A: in all"
+    show({"groups": found}, given.output, lambda: _told(found, where, wide=given.output == "wide"))
+    return 0
+
+
+def _told(groups: list[dict[str, Any]], where: str, *, wide: bool) -> Iterator[Any]:
+    if not groups:
+        yield f"no group has members{where}"
+        return
+    if wide:
+        yield from _members(groups)
+        return
+    rows = table("group", "members", "locality", "where (node:numa node x members)", right=("members", "locality"))
+    for group in groups:
+        rows.add_row(group["group"], str(len(group["members"])), percent(group["locality"]), _places(group["members"]))
+    yield rows
+
+
+def _places(members: list[dict[str, Any]]) -> str:
+    places = Counter(f"{member['node']}:{member['numa_nodes']}" for member in members)
+    return ", ".join(f"{place} x{count}" for place, count in places.most_common())
+
+
+def _members(groups: list[dict[str, Any]]) -> Iterator[Any]:
+    rows = table("group", "pod", "node", "numa node", "state")
+    for group in groups:
+        for member in group["members"]:
+            state = "expected" if member["expected"] else "reported"
+            rows.add_row(
+                group["group"], member["pod"] or member["uid"], member["node"], member["numa_nodes"] or "-", state
+            )
+    yield rows

@@ -1,0 +1,35 @@
+"""The command line of `kubectl numakin`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from kubectl_numakin.errors import CommandError, UsageError
+from kubectl_numakin.options import parser
+from kubectl_numakin.session import Session
+
+CUT_OFF = 141
+"""Exit code of a program whose reader went away, as a shell has it: 128 + SIGPIPE."""
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 done, 1 the answer is bad news, 2 wrong use, 3 nobody answered."""
+    try:
+        given = parser().parse_args(arguments)
+        if not given.command:
+            raise UsageError("no command is given; see kubectl numakin --help")
+        code: int = given.run(given, Session(given))
+        sys.stdout.flush()
+    except CommandError as bad:
+        print(f"kubectl numakin: {bad}", file=sys.stderr)
+        return bad.code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CUT_OFF
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code

@@ -1,0 +1,67 @@
+"""How answers are printed: tables for people, JSON and YAML for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+FORMATS = ("table", "wide", "json", "yaml")
+NO_TERMINAL_COLUMNS = 240
+"""Where no terminal says how wide it is: names are not broken for whoever greps."""
+
+
+def console() -> Console:
+    """The terminal. Elsewhere there is no colour, and lines are long."""
+    made = Console(highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = NO_TERMINAL_COLUMNS
+    return made
+
+
+def show(answer: Any, form: str, tables: Callable[[], Iterable[Any]]) -> None:
+    """Prints an answer. tables: what people see of it, made only for them."""
+    if form == "json":
+        json.dump(answer, sys.stdout, indent=2)
+        print()
+    elif form == "yaml":
+        yaml.safe_dump(answer, sys.stdout, sort_keys=False, allow_unicode=True, width=NO_TERMINAL_COLUMNS)
+    else:
+        out = console()
+        for part in tables():
+            out.print(part, soft_wrap=isinstance(part, str))
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """As kubectl's: no lines, capitals on top. right: columns of numbers."""
+    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for column in columns:
+        made.add_column(column.upper(), justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def bytes_of(size: float | None) -> str:
+    """As people read it, in powers of 1024; empty for None."""
+    if size is None:
+        return ""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def cpus_of(milli: float | None) -> str:
+    """Millicores as CPUs; empty for None."""
+    return "" if milli is None else f"{milli / 1000:.1f}".removesuffix(".0")
+
+
+def percent(share: float | None) -> str:
+    """A share of 1; a dash for None."""
+    return "-" if share is None else f"{share:.0%}"

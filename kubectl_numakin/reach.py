@@ -1,0 +1,147 @@
+"""The ways to the extender: through the API server's service proxy with the user's rights, or straight to its URL."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any, Protocol
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+
+from kubectl_numakin.apiserver import LARGEST_ANSWER, Answer, ApiServer
+from kubectl_numakin.errors import CommandError, Unanswered, UsageError
+
+SERVICE = "numakin-extender"
+PORT = "http"
+"""The port's name in the Service."""
+
+CONNECT_S = 5.0
+READ_S = 60.0
+_NO_BACKEND = frozenset({502, 503, 504})
+
+
+class Extender(Protocol):
+    """Whoever answers for the extender."""
+
+    def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer: ...
+
+
+class Direct:
+    """An extender at a URL. ca: a PEM file that its certificate must lead to; empty: the system's."""
+
+    def __init__(self, url: str, ca: str = "") -> None:
+        parts = _split(url)
+        self._url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        try:
+            context = ssl.create_default_context(cafile=ca or None) if parts.scheme == "https" else None
+        except OSError as bad:
+            raise UsageError(f"--extender-ca {ca}: {bad.strerror or 'no certificate (PEM) in it'}") from bad
+        self._pool = urllib3.PoolManager(ssl_context=context)
+
+    def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer:
+        url = self._url + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"User-Agent": "kubectl-numakin"} | ({"Content-Type": "application/json"} if body is not None else {})
+        timeout = urllib3.Timeout(connect=CONNECT_S, read=READ_S)
+        try:
+            response = self._pool.request(
+                method, url, headers=headers, body=body, timeout=timeout, retries=False, preload_content=False
+            )
+            content = response.read(LARGEST_ANSWER)
+            response.release_conn()
+        except (urllib3.exceptions.HTTPError, OSError) as bad:
+            why = str(getattr(bad, "reason", None) or bad).partition(">: ")[2] or str(bad)
+            raise Unanswered(f"no answer from the extender {self._url}: {why}") from bad
+        return Answer(response.status, content)
+
+
+class Proxied:
+    """The extender's Service, through the API server. TLS or not is found by asking."""
+
+    def __init__(self, api: ApiServer, namespace: str, service: str = SERVICE) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._service = service
+        self._schemes = ["https:", "http:"]
+
+    def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer:
+        where = f"/api/v1/namespaces/{self._namespace}/services"
+        for scheme in list(self._schemes):
+            answer = self._api.request(method, f"{where}/{scheme}{self._service}:{PORT}/proxy{path}", query, body)
+            if answer.status not in _NO_BACKEND or scheme == self._schemes[-1]:
+                break
+        self._check(answer)
+        self._schemes = [scheme]
+        return answer
+
+    def _check(self, answer: Answer) -> None:
+        """Unanswered when the API server answered in the extender's place."""
+        status = _status(answer)
+        if answer.status in _NO_BACKEND:
+            raise Unanswered(
+                f"no replica of the extender answers behind service {self._namespace}/{self._service}: {answer.why}; "
+                f"see kubectl -n {self._namespace} get pods"
+            )
+        if status is None:
+            return
+        if answer.status == 403:
+            raise Unanswered(
+                f"not allowed: {answer.why}; it takes get on services/proxy in namespace {self._namespace} "
+                "(ClusterRole numakin-viewer has it)"
+            )
+        if answer.status == 401:
+            raise Unanswered("the API server does not know this user: log in again, or choose another --context")
+        if answer.status == 404:
+            raise Unanswered(
+                f"there is no service {self._namespace}/{self._service}: is numakin installed there? name its "
+                "namespace by --numakin-namespace"
+            )
+        raise Unanswered(f"the API server answers {answer.status}: {answer.why}")
+
+
+def get(extender: Extender, path: str, **query: str) -> Any:
+    """The JSON at one of the extender's paths; CommandError with its own words when it has none."""
+    return _decoded(extender.request("GET", path, query, None), path)
+
+
+def post(extender: Extender, path: str, body: object) -> Any:
+    """The JSON that a question with a body is answered by."""
+    return _decoded(extender.request("POST", path, {}, json.dumps(body).encode()), path)
+
+
+def _decoded(answer: Answer, path: str) -> Any:
+    if answer.status == 404 and not _worded(answer):
+        raise Unanswered(f"the extender does not know {path}: it is older than this program")
+    if answer.status >= 500:
+        raise Unanswered(f"the extender answers {answer.status}: {answer.why}")
+    if answer.status >= 400:
+        raise CommandError(answer.why)
+    return answer.json()
+
+
+def _worded(answer: Answer) -> bool:
+    """Whether the extender says of something that it is not there, and not of the path."""
+    return b'"error"' in answer.body and b"URL" not in answer.body
+
+
+def _status(answer: Answer) -> dict[str, Any] | None:
+    """The API server's own refusal; None when the answer is the extender's."""
+    if answer.status < 400:
+        return None
+    try:
+        body = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) and body.get("kind") == "Status" else None
+
+
+def _split(url: str) -> Any:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(f"--extender must be http://HOST:PORT or https://HOST:PORT, not {url!r}")
+    return parts

@@ -1,0 +1,95 @@
+"""What people ask of a running extender, and what they see."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tests.kubectl_numakin.asking import ask
+
+
+def test_explain_says_where_a_pod_is_and_why(at):
+    told = ask("explain", "pod", "cart-0", "-n", "shop", at)
+    assert told.code == 0, told.err
+    assert "pod shop/cart-0" in told.out
+    assert "cart at create: NUMA node 0, CPUs 0-7, memory 0; nomination kept (NUMA node 0 was nominated)" in told.out
+    assert "kin here" in told.out
+
+
+def test_explain_shows_what_else_was_weighed_the_best_first(at):
+    told = ask("explain", "cart-9", "-n", "shop", at)
+    nodes = [line.split()[0] for line in told.lines if line.startswith("node-")]
+    assert nodes == ["node-1", "node-2"]
+    assert "room is held on node-1, NUMA node 0" in told.out
+
+
+@pytest.mark.parametrize("words", [("pod", "cart-0"), ("pod/cart-0",), ("cart-0",), ("po", "cart-0")], ids=" ".join)
+def test_a_pod_is_named_as_for_kubectl(at, words):
+    assert ask("explain", *words, "-n", "shop", at, "-o", "json").json["pod"] == "shop/cart-0"
+
+
+def test_a_pod_that_nobody_knows_is_bad_news_and_no_failure(at):
+    told = ask("explain", "pod", "nobody", at)
+    assert told.code == 1
+    assert told.err == "kubectl numakin: pod default/nobody was neither scored nor reported lately\n"
+
+
+def test_the_map_shows_each_numa_node_and_who_is_there(at):
+    told = ask("map", at)
+    assert told.code == 0, told.err
+    first = next(at for at, line in enumerate(told.lines) if line.startswith("node-1"))
+    home, other = told.lines[first : first + 2]
+    assert "shop/boutique x3" in home  # two that run there, and the one that was scored
+    assert "shop/boutique x1" in other
+    assert "19% 1.5" in other
+
+
+def test_one_node_can_be_picked(at):
+    nodes = ask("map", "--node", "node-2", at, "-o", "json").json["nodes"]
+    assert [node["node"] for node in nodes] == ["node-2"]
+
+
+def test_groups_tells_how_many_are_together(at):
+    told = ask("groups", "-n", "shop", at)
+    row = next(line for line in told.lines if line.startswith("shop/boutique"))
+    assert row.split()[1] == "4"
+    assert "node-1:0 x3, node-1:1 x1" in row
+
+
+def test_groups_of_another_namespace_are_another_question(at):
+    assert "no group has members in namespace default" in ask("groups", at).out
+    assert "shop/boutique" in ask("groups", "-A", at).out
+
+
+def test_wide_names_every_member(at):
+    told = ask("groups", "-n", "shop", "-o", "wide", at)
+    assert sum(line.startswith("shop/boutique") for line in told.lines) == 4
+
+
+def test_top_names_who_talks_to_whom(at):
+    told = ask("top", "-A", "--once", at)
+    assert told.code == 0, told.err
+    assert "0 pairs shown of 0 known" in told.out
+
+
+@pytest.mark.parametrize("command", [("map",), ("groups", "-A"), ("top", "-A"), ("explain", "cart-9", "-n", "shop")])
+def test_json_and_yaml_say_the_same(at, command):
+    as_json = ask(*command, at, "-o", "json").json
+    as_yaml = yaml.safe_load(ask(*command, at, "-o", "yaml").out)
+    assert shape(as_json) == shape(as_yaml)
+
+
+def shape(value: object) -> object:
+    """Without what passes with time."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items() if "seconds" not in key}
+    return [shape(one) for one in value] if isinstance(value, list) else value
+
+
+def test_a_reader_that_goes_away_is_no_failure_of_ours(at):
+    command = [sys.executable, "-m", "kubectl_numakin", "map", at, "-o", "json"]
+    done = subprocess.run(["sh", "-c", f"{' '.join(command)} | head -c 1"], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
