@@ -54,12 +54,11 @@ def situation(numa_nodes: int, containers: int, cpus: Cpus = Cpus.SHARED, wide: 
     there = machine(numa_nodes)
     milli = int(FILL * 1000 * CPUS * numa_nodes / containers)
     memory = int(FILL * MEMORY * numa_nodes / containers / 2)
-    occupancy = Occupancy(live=Live({node.id: node.memory for node in there.numa_nodes}))
+    occupancy = Occupancy(live=Live({node.id: node.memory for node in there.numa_nodes})).on(there)
     for number in range(containers):
         group = number if wide else number // MEMBERS
         one = _request(f"p{number}", f"shop/{group}", milli, memory, Cpus.SHARED)
         occupancy = decide(there, occupancy, one, Kin()).applied(occupancy, one)
-    occupancy.load(there)
     asked = int(wide * 1000 * CPUS) or min(milli, 4000)
     newcomer = _request("newcomer", "shop/0", asked, memory, cpus)
     weights = {f"p{number}": 1.0 + number for number in range(min(MEMBERS, containers))}

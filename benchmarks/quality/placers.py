@@ -97,7 +97,7 @@ class Planned(Decided):
         self._roster = _gone(then)
         self._hook = Learned()
         self._round = self._joins = 0
-        self._ended = Occupancy()
+        self._ended = Occupancy().on(scenario.machine)
         self._plan = first_plan(scenario.machine, then, tuple(sorted(learned.items())))
         self._hand_over()
 
@@ -149,7 +149,9 @@ def _seen(roster: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
 def first_plan(machine: Machine, then: Scenario, learned: tuple[tuple[Pair, float], ...]) -> Plan:
     """On the empty machine: the same for all orders in which the same members come."""
     between = dict(learned)
-    return planned(machine, PlanningInput(Occupancy(), _gone(then).expected(between), between), None, EFFORT)
+    return planned(
+        machine, PlanningInput(Occupancy().on(machine), _gone(then).expected(between), between), None, EFFORT
+    )
 
 
 class Rule:

@@ -116,7 +116,7 @@ def _placer(name: str, what: Scenario, taught: Mapping[Pair, float], then: Scena
 
 
 def _live(what: Scenario, happening: list[Event], place: Placer) -> _End:
-    occupancy, members = Occupancy(), dict[str, str]()
+    occupancy, members = Occupancy().on(what.machine), dict[str, str]()
     worst = unfit = 0
     for event in happening:
         if not event.joins:

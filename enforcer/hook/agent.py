@@ -73,7 +73,7 @@ class Agent:
         self._node, self._nominations = node, nominations
         self.machine = node.machine
         self.learned = Learned()
-        self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1)
+        self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1).on(node.machine)
         self._demands = Demands(self._nominations, node.limited)
         self.residents = LocalContainers(self._workload)
         self.records = DecisionRecords()

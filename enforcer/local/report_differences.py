@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from placement.state.occupancy import Occupancy, fingerprint
+from placement.state.occupancy import Occupancy
 from proto import convert
 from proto import report_pb2 as pb
 
@@ -33,7 +33,7 @@ def _report(
     return pb.Report(
         generation=after.generation,
         base_generation=base,
-        fingerprint=fingerprint(after.reservations.values(), after.allocations.values()),
+        fingerprint=after.fingerprint,
         reservations=[
             convert.reservation_to(reservation)
             for key, reservation in after.reservations.items()

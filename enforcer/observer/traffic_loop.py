@@ -211,14 +211,14 @@ class TrafficLoop:
         )
 
     def _plan(self, talk: Weights, between: Weights, kin: Mapping[str, Mapping[str, float]]) -> None:
-        occupancy = self._outlets.occupancy()
+        occupancy = self._outlets.occupancy().on(self._machine)
         self._roster = self._roster.over_a_window(occupancy)
         movable = self._rested.movable(occupancy, move_options(self._containers.values()), kin)
         self._planner.consider(PlanningInput(occupancy, self._roster.expected(between), between, talk, movable))
 
     def _offer_moves(self, situation: PlanningInput) -> None:
         """From the planner's thread, by who sits where now."""
-        now = self._outlets.occupancy()
+        now = self._outlets.occupancy().on(self._machine)
         budget, declined = int(self._config.move_budget), self._declined.now(now)
         self._outlets.moves(moves(self._machine, situation.at(now), budget, declined))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from enforcer.local import report_differences
 from enforcer.report.mirror import Mirror
-from placement.state.occupancy import Occupancy, fingerprint
+from placement.state.occupancy import Occupancy
 from proto import bounds
 from proto import report_pb2 as pb
 
@@ -52,7 +52,7 @@ class ReportBacklog:
         hello = pb.Hello(node=start.node, version=version, session=start.session)
         if self._acked is not None and self._acked.session == start.session:
             hello.acked_generation = self._acked.occupancy.generation
-            hello.acked_fingerprint = _fingerprint(self._acked.occupancy)
+            hello.acked_fingerprint = self._acked.occupancy.fingerprint
         return pb.FromEnforcer(hello=hello)
 
     def welcomed(self, welcome: pb.Welcome) -> None:
@@ -105,7 +105,3 @@ class ReportBacklog:
             self._mirror.decisions(self._decided),
             registered=now.registered if now.registered != sent.registered else None,
         )
-
-
-def _fingerprint(occupancy: Occupancy) -> int:
-    return fingerprint(occupancy.reservations.values(), occupancy.allocations.values())

@@ -64,7 +64,8 @@ def _machine(body: bytes) -> tuple[Machine, Occupancy]:
             _text(f"Machine.{kind}", cpus, bounds.ID_LIST_LENGTH)
     _text("Machine.reserved_cpus", message.reserved_cpus, bounds.ID_LIST_LENGTH)
     try:
-        return convert.machine_from(message), convert.empty_from(message)
+        machine = convert.machine_from(message)
+        return machine, convert.empty_from(message).on(machine)
     except PlacementError as bad:
         raise BadMessage(f"Machine: {bad}") from bad
 

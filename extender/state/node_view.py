@@ -16,7 +16,7 @@ from placement.decide.decide import Reason
 from placement.model.cpuset import NumaSet
 from placement.model.live_usage import NOTHING, Live
 from placement.model.topology import Machine
-from placement.state.occupancy import Allocation, Occupancy, Reservation, fingerprint
+from placement.state.occupancy import Allocation, Occupancy, Reservation
 
 _log = structlog.get_logger("cluster")
 
@@ -182,10 +182,7 @@ class NodeView:
         if report.base and report.base != self.generation:
             return ReportRefused.UNKNOWN_BASE
         reported = _after(self.reported if report.base else self._empty, report)
-        placed = self.fingerprint
-        if not report.base or report.tells_placements:
-            placed = fingerprint(reported.reservations.values(), reported.allocations.values())
-        if placed != report.fingerprint:
+        if reported.fingerprint != report.fingerprint:
             return ReportRefused.FINGERPRINT
         return replace(
             self,

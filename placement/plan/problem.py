@@ -88,7 +88,7 @@ def problem_of(
     names = {workload.name for workload in workloads}
     freed = {key for (name, _), keys in there.keys.items() if name in names for key in keys}
     stay = {place: tuple(key for key in keys if key not in movable) for place, keys in there.keys.items()}
-    room = free_room(machine, _without(occupancy, freed))
+    room = free_room(machine, _without(machine, occupancy, freed))
     nodes = list(machine.cpu_nodes)
     return PartitionProblem(
         sizes=[(workload.demand.cpu_milli, workload.demand.memory) for workload in workloads],
@@ -126,14 +126,14 @@ def fits(demand: Demand, room: Room) -> bool:
     return demand.cpu_milli <= room[0] and demand.memory <= room[1]
 
 
-def _without(occupancy: Occupancy, keys: Collection[str]) -> Occupancy:
+def _without(machine: Machine, occupancy: Occupancy, keys: Collection[str]) -> Occupancy:
     return replace(
         occupancy,
         reservations={key: reservation for key, reservation in occupancy.reservations.items() if key not in keys},
         allocations={
             key: allocation for key, allocation in occupancy.allocations.items() if allocation.reservation not in keys
         },
-    )
+    ).on(machine)
 
 
 def _pulls(workloads: Sequence[Workload], weights: Weights) -> list[dict[int, float]]:

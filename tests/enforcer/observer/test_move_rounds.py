@@ -33,7 +33,7 @@ class Node:
     def __init__(self, *talk: str, reserved: str = "") -> None:
         self.world = World()
         self.agent = self.world.agent
-        self.agent.occupancy = self.agent.occupancy.with_reserved(CpuSet.parse(reserved))
+        self.agent.occupancy = replace(self.agent.occupancy, reserved=CpuSet.parse(reserved))
         self.talk = {(f"uid-{one}", f"uid-{other}"): 1e4 for one, other in talk}
         self._outbox, self.mirror = Outbox(self.agent), Mirror()
         start = local.Start(session="s", machine=convert.machine_to(self.agent.machine, self.agent.occupancy.reserved))

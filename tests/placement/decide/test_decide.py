@@ -210,7 +210,7 @@ class TestSettled:
 
     def test_a_restarted_container_whose_place_is_gone_is_placed_anew(self):
         request = asks("a", 2)
-        before = filled(SMALL, request).without_allocation("a-main").with_reserved(cpus("0-3"))
+        before = replace(filled(SMALL, request).without_allocation("a-main"), reserved=cpus("0-3"))
         decision = decide(SMALL, before, request, Kin())
         assert decision.numa_nodes == nodes("1")
         assert str(decision.reasons[0]) == "its former place NUMA node 0: short of CPUs"

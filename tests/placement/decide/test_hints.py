@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -99,7 +101,7 @@ def test_the_closest_numa_nodes_are_preferred_when_the_option_is_on():
                                             enumerate((16, 0, 0, 8))))  # fmt: skip
     near = decide(machines.KUNPENG_920, before, asks("a", 40, 0), Kin())
     far = decide(
-        machines.KUNPENG_920, before.with_rules(Rules(prefer_closest_numa_nodes=False)), asks("a", 40, 0), Kin()
+        machines.KUNPENG_920, replace(before, rules=Rules(prefer_closest_numa_nodes=False)), asks("a", 40, 0), Kin()
     )
     assert near.numa_nodes == nodes("2-3")
     assert far.numa_nodes == nodes("1-2")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,7 +65,7 @@ class TestMaking:
         assert home(plan, "cart") == home(plan, "db") == nodes("1")
 
     def test_reserved_cpus_are_not_planned_with(self):
-        before = EMPTY.with_reserved(CpuSet.parse("0-2"))
+        before = replace(EMPTY, reserved=CpuSet.parse("0-2"))
         plan = make_plan(SMALL, before, {}, workloads(names="cart db"), SHOP)
         assert home(plan, "cart") == home(plan, "db") == nodes("1")
 

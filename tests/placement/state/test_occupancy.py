@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,6 +171,30 @@ def test_the_fingerprint_does_not_depend_on_order_but_on_everything_held():
         assert fingerprint(reservations, allocations) != whole
 
 
+def test_the_fingerprint_is_the_same_in_every_process():
+    program = (
+        "from tests.placement.state.test_occupancy import *;"
+        "print(fingerprint([reservation('a'), reservation('b', nodes='1')], [allocation('c', '0-2', '0')]))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("0", "1")
+    }
+    expected = fingerprint([reservation("a"), reservation("b", nodes="1")], [allocation("c", "0-2", "0")])
+    assert outputs == {f"{expected}\n"}
+
+
+def test_sums_are_made_anew_for_reservations_that_were_put_in_from_outside():
+    on_small = Occupancy().on(machines.SMALL).with_reservation(reservation("a", milli=1000))
+    other = {"b": reservation("b", nodes="1", milli=3000)}
+    replaced = replace(on_small, reservations=other)
+    assert replaced.cpu_load(machines.SMALL) == {0: 0, 1: 3000}
+    assert set(replaced.directory.by_pod) == {"b"}
+    assert replaced.fingerprint == fingerprint(other.values(), [])
+
+
 @given(st.integers(0, 10**15), st.lists(st.integers(-5, 10**9), min_size=1, max_size=20))
 def test_what_is_shared_out_adds_up(total, weights):
     shares = shared_out(total, weights)
@@ -182,8 +210,7 @@ class Lives(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.machine = machines.XEON_SNC2
-        self.occupancy = Occupancy()
-        self.occupancy.load(self.machine)
+        self.occupancy = Occupancy().on(self.machine)
         self.number = 0
 
     pods = Bundle("pods")
@@ -231,6 +258,10 @@ class Lives(RuleBasedStateMachine):
         assert self.occupancy.exclusive == anew.exclusive
         assert set(self.occupancy.directory.by_pod) == set(anew.directory.by_pod)
         assert self.occupancy.directory.placed == anew.directory.placed
+        assert self.occupancy.fingerprint == anew.fingerprint
+        assert self.occupancy.fingerprint == fingerprint(
+            self.occupancy.reservations.values(), self.occupancy.allocations.values()
+        )
 
     @invariant()
     def no_cpu_is_owned_twice(self):

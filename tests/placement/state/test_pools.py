@@ -87,7 +87,7 @@ def test_members_that_were_left_open_stay_so():
 
 def test_a_vanished_pool_takes_nobodys_cpus_away():
     before = filled(SMALL, asks("a"))
-    assert pools.due(SMALL, before.with_reserved(cpus("0-3"))) == ()
+    assert pools.due(SMALL, replace(before, reserved=cpus("0-3"))) == ()
 
 
 def test_reclaimed_pods_grow_back_when_requests_go():
@@ -101,7 +101,7 @@ def test_reclaimed_pods_grow_back_when_requests_go():
 def test_reclaimed_pods_always_keep_a_cpu():
     before = filled(SMALL, asks("a", 4), asks("low", 1, pool=Pool.RECLAIMED))
     assert len(before.allocations["low-main"].cpus) == 1
-    tight = replace(before, allocations=before.allocations).with_reserved(cpus("0-2"))
+    tight = replace(before, reserved=cpus("0-2"))
     assert pools.reclaimed(SMALL, tight, nodes("0")) == cpus("3")
 
 

@@ -1,0 +1,41 @@
+"""The fingerprint of placements: 64 bits by which two ends tell that they hold the same ones.
+
+It is a sum over what is held, as the pod fingerprint of scheduler-plugins is a sum over pods: so it does not depend on
+the order, and a change adds and takes away its own parts only. The same in every process: nothing of Python's own
+hashing is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from placement.state.allocations import Allocation, Reservation
+
+MODULUS = 1 << 64
+
+
+def of_reservation(reservation: Reservation) -> int:
+    """What a reservation adds to the sum."""
+    demand = reservation.demand
+    return _hashed(
+        f"s {reservation.key} {reservation.group} {reservation.numa_nodes.mask:x} {demand.cpu_milli} {demand.memory}"
+        f" {reservation.pool} {reservation.alone:d} {reservation.size} {[*map(tuple, reservation.parts)]}"
+    )
+
+
+def of_allocation(allocation: Allocation) -> int:
+    """What an allocation adds to the sum."""
+    return _hashed(
+        f"h {allocation.container} {allocation.reservation} {allocation.cpus.mask:x} {allocation.mems.mask:x}"
+        f" {allocation.exclusive.mask:x} {allocation.externally_managed:d}"
+    )
+
+
+def fingerprint(reservations: Iterable[Reservation], allocations: Iterable[Allocation]) -> int:
+    """Of all these together, counted anew."""
+    return (sum(map(of_reservation, reservations)) + sum(map(of_allocation, allocations))) % MODULUS
+
+
+def _hashed(line: str) -> int:
+    return int.from_bytes(blake2b(line.encode(), digest_size=8).digest(), "big")
