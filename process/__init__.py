@@ -1,1 +1,6 @@
-"""How a process of either program keeps its threads going. The standard library alone."""
+"""What a long-running process of either program is made of. The standard library alone.
+
+`supervisor` starts processes again, `signals` and `pulse` are how it and they reach each other, `lock` keeps a second
+one away; `loop` is an event loop, `threads` are threads that outlive exceptions; `log` writes events, `files` reads
+only regular files.
+"""

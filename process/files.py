@@ -16,23 +16,33 @@ LARGEST = 16 << 20
 _CHUNK = 1 << 16
 
 
-def read_regular(path: Path | str, largest: int = LARGEST) -> bytes:
-    """The whole file. OSError, which names it: unreadable, no regular file, or of more bytes than `largest`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+def read_regular(path: Path | str, largest: int = LARGEST, *, private: bool = False) -> bytes:
+    """The whole file. OSError, which names it: unreadable, no regular file, or of more bytes than `largest`.
+
+    private: also refused when it is a link, or when anyone but this process's user may have written it or can read it.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if private else 0)
+    descriptor = os.open(path, flags)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        found = bytearray()
+        _check(os.fstat(descriptor), str(path), private=private)
+        content = bytearray()
         while data := os.read(descriptor, _CHUNK):
-            found += data
-            if len(found) > largest:
+            content += data
+            if len(content) > largest:
                 raise OSError(errno.EFBIG, f"longer than {largest} bytes", str(path))
-        return bytes(found)
+        return bytes(content)
     finally:
         os.close(descriptor)
+
+
+def _check(status: os.stat_result, path: str, *, private: bool) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    if private and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
+        why = f"owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):04o}: others may write or read it"
+        raise PermissionError(errno.EPERM, why, path)
 
 
 def worded(error: OSError) -> str:

@@ -1,5 +1,5 @@
-"""How a process with a loop ends, by a signal between two callbacks, and shows its supervisor that it lives. Standard
-library only.
+"""Signals as bytes on a socket, how a process with a loop ends by one, and how it shows its supervisor that it lives.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -7,29 +7,40 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Collection
 from functools import partial
 
 from process.loop import Loop
 from process.pulse import BEAT_S, beat
 
 
-def stop_on_signals(loop: Loop) -> tuple[socket.socket, socket.socket]:
-    """A signal ends the loop by a byte on a pair of sockets, which the caller keeps; one that comes before the loop
-    runs ends its first round.
+def received(numbers: Collection[signal.Signals]) -> socket.socket:
+    """A socket that does not block, on which the number of each of these signals arrives as a byte from now on.
+
+    The other end stays open as long as the process: the kernel may hand a signal over at any time.
     """
-    written, received = socket.socketpair()
-    for end in (written, received):
+    written, read = socket.socketpair()
+    for end in (written, read):
         end.setblocking(False)
-    signal.set_wakeup_fd(written.fileno())
-    for number in (signal.SIGTERM, signal.SIGINT):
+    signal.set_wakeup_fd(written.detach(), warn_on_full_buffer=False)
+    for number in numbers:
         signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+    return read
+
+
+def stop_on_signals(loop: Loop) -> socket.socket:
+    """SIGTERM and SIGINT end the loop between two callbacks; one that comes before the loop runs ends its first round.
+    The caller keeps the socket, and closes it after the loop has ended.
+    """
+    signals = received((signal.SIGTERM, signal.SIGINT))
 
     def stop() -> None:
-        received.recv(64)
+        signals.recv(64)
         loop.stop()
 
-    loop.register(received.fileno(), stop)
-    return written, received
+    loop.register(signals.fileno(), stop)
+    return signals
 
 
 def beating(loop: Loop) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from process.lock import AnotherRunsError, renewed
 from process.log import Log
 from process.pulse import PULSE, Pulse
+from process.signals import received
 
 log = Log("supervisor")
 
@@ -96,13 +97,13 @@ def supervise(first: str, arguments: Sequence[str], run_dir: Path, lock: int, en
         (lock, int(launched)) if launched else (lock,),
     )
     observer = Child("observer", [sys.executable, "-m", "enforcer.observer", str(run_dir)], ())
-    received = _receive_signals()
+    signals = received(WAITED)
     status = None
     while status is None:
         for child in (hook, observer):
             if child.process is None and time.monotonic() >= child.due:
                 child.start(environment)
-        asked = _signals_within(received, TICK_S) - {signal.SIGCHLD}
+        asked = _signals_within(signals, TICK_S) - {signal.SIGCHLD}
         if asked:
             log.info("asked to end", signal=min(asked).name)
             status = 0
@@ -127,23 +128,11 @@ def _lock_kept(hook: Child, run_dir: Path) -> int | None:
     return None
 
 
-def _receive_signals() -> socket.socket:
-    """Where the number of each signal of WAITED arrives as a byte from now on."""
-    written, received = socket.socketpair()
-    for end in (written, received):
-        end.setblocking(False)
-    signal.set_wakeup_fd(written.detach(), warn_on_full_buffer=False)
-    for number in WAITED:
-        signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED)
-    return received
-
-
-def _signals_within(received: socket.socket, patience_s: float) -> set[signal.Signals]:
+def _signals_within(signals: socket.socket, patience_s: float) -> set[signal.Signals]:
     """Those that came by now, waited for at most so long."""
-    if not select.select([received], [], [], patience_s)[0]:
+    if not select.select([signals], [], [], patience_s)[0]:
         return set()
-    return {signal.Signals(number) for number in received.recv(1 << 12)} & WAITED
+    return {signal.Signals(number) for number in signals.recv(1 << 12)} & WAITED
 
 
 def _reaped(hook: Child, observer: Child, *, launched: bool) -> int | None:

@@ -179,6 +179,28 @@ class Threads:
         return tuple(standing for standing in self.standings() if standing.stale)
 
 
+def rows(standings: Iterable[Standing]) -> tuple[tuple[str, str, dict[str, float]], ...]:
+    """For Prometheus: the end of each metric's name, what it means, and its value by thread."""
+    standings = tuple(standings)
+    return (
+        (
+            "thread_seconds_since_success",
+            "Seconds since the thread's last good round.",
+            {standing.thread: standing.since_success_s for standing in standings},
+        ),
+        (
+            "thread_stale",
+            "1 for a thread without a good round for too long.",
+            {standing.thread: float(standing.stale) for standing in standings},
+        ),
+        (
+            "thread_failures_total",
+            "Rounds of the thread that failed.",
+            {standing.thread: float(standing.failures) for standing in standings},
+        ),
+    )
+
+
 def worded(standings: Iterable[Standing]) -> str:
     """For people; empty when there are none."""
     return "; ".join(str(standing) for standing in standings)

@@ -258,14 +258,13 @@ def main(words: Sequence[str]) -> int:
     inbox = Inbox(loop, bypass)
     threads = Threads(logger.failure)
     follower = Follower(config.cri_socket, Path(config.procfs), inbox.put, threads)
-    wake_up = stop_on_signals(loop)
+    signals = stop_on_signals(loop)
     follower.start()
     loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
     beating(loop)
     loop.run()
     follower.stop()
     bypass.wiring.close()
-    for one in wake_up:
-        one.close()
+    signals.close()
     logger.info("left the runtime")
     return 0

@@ -171,7 +171,7 @@ def _run(loop: Loop, hook: Hook, identity: Identity, transport: External | Launc
     hook.wiring.stats = plugin.stats
     hook.wiring.confirmed_s_ago = lambda: plugin.confirmed_s_ago
     hook.wiring.register_again = plugin.register_again
-    wake_up = stop_on_signals(loop)
+    signals = stop_on_signals(loop)
     gc.freeze()
     gc.disable()  # collected in Wiring, between events
     loop.call_later(0, plugin.start)
@@ -179,7 +179,6 @@ def _run(loop: Loop, hook: Hook, identity: Identity, transport: External | Launc
     loop.run()
     plugin.close()
     hook.wiring.close()
-    for one in wake_up:
-        one.close()
+    signals.close()
     logger.info("left the runtime")
     return 0

@@ -19,6 +19,7 @@ from enforcer.observer.census import Census
 from enforcer.observer.device_watch import DeviceWatch
 from enforcer.observer.endpoint import pages
 from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
+from enforcer.observer.endpoint.counters import Counters
 from enforcer.observer.endpoint.port import Port, PortError
 from enforcer.observer.hook_link import HookLink
 from enforcer.observer.traffic_loop import Outlets, TrafficLoop
@@ -66,7 +67,7 @@ class Observer:
         self.hook_present = False
         self.attachment = Attachment()
         self.census: Census | None = None
-        self.counters = pages.Counters()
+        self.counters = Counters()
 
     def run(self) -> None:
         """Until `stop`."""
@@ -145,7 +146,7 @@ class Observer:
             if self.census is not None:
                 self.census.hear(message.containers)
         elif kind == "counts":
-            self.counters.hook.hear(message.counts)
+            self.counters.hook.received(message.counts)
         elif kind == "attachment":
             self.attachment.hear(message.attachment)
         elif kind == "declined" and self.watching is not None:
@@ -153,7 +154,7 @@ class Observer:
         elif kind == "report":
             with self._lock:
                 self.mirror.reported(message.report)
-            self.counters.took(message.report)
+            self.counters.received(message.report)
             if self._replicas is not None:
                 self._replicas.changed()
 

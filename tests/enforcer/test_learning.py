@@ -14,7 +14,8 @@ import pytest
 from enforcer.cli.top import Tape
 from enforcer.observer.endpoint import traffic_page
 from enforcer.observer.endpoint.attachment import Attachment
-from enforcer.observer.endpoint.pages import Counters, application
+from enforcer.observer.endpoint.counters import Counters
+from enforcer.observer.endpoint.pages import application
 from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
 from enforcer.observer.windows import BadRecording, Window, recorded
 from enforcer.report.mirror import Mirror

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from standins.apiserver import ApiServer
 from tests.extender.running import Extender, running
 
 
@@ -13,3 +14,12 @@ def extender(tmp_path: Path) -> Iterator[Extender]:
     """A real extender process without an API server."""
     with running(tmp_path) as one:
         yield one
+
+
+@pytest.fixture
+def watching(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
+    """One that follows the pods of the test's own API server, the fixture `server`."""
+    options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
+    with running(tmp_path, "--kube", *options) as extender:
+        assert server.wait_for(lambda: server.watches("pods") == 1)
+        yield extender

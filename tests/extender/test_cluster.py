@@ -15,18 +15,11 @@ from extender.views.explain import explain
 from placement.decide.decide import Reason
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.state.occupancy import Allocation, fingerprint
+from tests.clock import Clock
 from tests.extender.machines import GIB, pod, want
 from tests.extender.running import machine, reservation
 
 SECOND = ContainerRow("second", {"cpu": "2"})
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

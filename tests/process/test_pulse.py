@@ -12,17 +12,10 @@ import pytest
 
 from process.pulse import AWAY_S, BEAT_S, PULSE, Pulse, beat
 from process.supervisor import Child
+from tests.clock import Clock
 from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, enforcer, until
 
 __all__ = ["enforcer"]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -6,17 +6,10 @@ import threading
 import pytest
 
 from process.threads import IDLE, Backoff, Failure, Threads, worded
+from tests.clock import Clock
 
 SOON = Backoff(first_s=0.001, longest_s=0.002)
 PATIENCE_S = 20.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

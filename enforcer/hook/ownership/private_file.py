@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
-
-class NotOurs(OSError):
-    """Something is there that we have not written, or that others may write; the text says what."""
+from process.files import read_regular
 
 
-def read(path: Path, most: int) -> str | None:
-    """The text; None when there is no such file. OSError (NotOurs among them) or UnicodeDecodeError when it can't be
-    taken. most: bytes; a longer file is refused. Follows no link, and waits for no FIFO's writer.
-    """
+def read(path: Path, largest: int) -> str | None:
+    """The text; None when there is no such file. OSError or UnicodeDecodeError when it can't be taken."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_regular(path, largest, private=True).decode()
     except FileNotFoundError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise NotOurs("not a regular file")
-        if about.st_uid != os.geteuid() or about.st_mode & 0o077:
-            raise NotOurs(f"owner {about.st_uid}, mode {stat.S_IMODE(about.st_mode):04o}: others may write or read it")
-        if about.st_size > most:
-            raise NotOurs(f"{about.st_size} bytes; at most {most} are taken")
-        return file.read(most).decode()
 
 
 def replace(path: Path, text: str) -> int:

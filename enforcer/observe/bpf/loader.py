@@ -26,11 +26,18 @@ FDS_MAX = 32
 ANSWER_MAX = 1 << 16
 STDERR_KEPT = 600
 
+PYTHON_FAILED = 1
+"""How an interpreter ends that an exception has ended."""
+
 RUN = "import sys; sys.path.append({root!r}); from enforcer.observe.bpf.loader_child import main; main()"
 
 
 class LoadRefused(Exception):
     """This kernel, or what is installed here, does not let the programs load or attach; the text says why."""
+
+
+class LoaderFailed(LoadRefused):
+    """The loader ended by an exception before it could ask the kernel: a fault of ours or of the installation's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,8 @@ def load(request: LoadRequest, interpreters: Sequence[str] = INTERPRETERS) -> Lo
         if "absent" in answer:
             absences.append(f"{python}: {answer['absent']}")
             continue
+        if "failure" in answer:
+            raise LoaderFailed(f"the loader failed: {answer['failure']}")
         if "error" in answer:
             raise LoadRefused(answer["error"])
         maps = len(request.maps)
@@ -109,10 +118,12 @@ def _ask(python: str, request: LoadRequest) -> tuple[dict[str, str], list[int]]:
             child.kill()
             text, descriptors = json.dumps({"error": f"the loader gave no answer in {TIMEOUT_S:.0f} s"}).encode(), []
         child.wait()
+        stderr.seek(0)
+        said = stderr.read().decode(errors="replace").strip()[-STDERR_KEPT:]
+        if not text and child.returncode == PYTHON_FAILED:
+            return {"failure": said}, []
         answer = json.loads(text) if text else {"error": f"the loader exited with {child.returncode}"}
         if "error" in answer:
-            stderr.seek(0)
-            said = stderr.read().decode(errors="replace").strip()[-STDERR_KEPT:]
             # bcc says "Need super-user privileges" to every EPERM; what libbpf and the verifier print is truer.
             answer["error"] = said or answer["error"]
         return answer, descriptors

@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from enforcer.observer.endpoint.families import family, single
 from proto import local_pb2 as local
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """label: empty where there is one series; else `values` has the label's value by what the hook calls it."""
+    """label: empty where there is one series; else `values` has the label's value by the hook's name of an outcome."""
 
     name: str
     text: str
@@ -25,31 +26,31 @@ class _Family:
 
 FAMILIES = (
     _Family(
-        "numakin_enforcer_placements",
+        "enforcer_placements_total",
         "Containers of opted-in pods, by what became of them.",
         "result",
         {"pinned": "pinned", "left open": "left_open", "yielded": "yielded", "refused": "refused"},
     ),
     _Family(
-        "numakin_predictions",
+        "predictions_total",
         "Nominations of the scheduler to this node, by what became of them.",
         "outcome",
         {"kept": "kept", "declined": "declined", "late": "late"},
     ),
     _Family(
-        "numakin_enforcer_moves",
+        "enforcer_moves_total",
         "Running members that were moved, and moves that were not made.",
         "result",
         {"moved": "made", "move declined": "declined", "move taken back": "taken_back"},
     ),
-    _Family("numakin_enforcer_resizes", "Members that were resized in place.", "", {"resized": ""}),
+    _Family("enforcer_resizes_total", "Members that were resized in place.", "", {"resized": ""}),
     _Family(
-        "numakin_enforcer_memory_opened", "Members whose memory was opened after a resize.", "", {"memory opened": ""}
+        "enforcer_memory_opened_total", "Members whose memory was opened after a resize.", "", {"memory opened": ""}
     ),
-    _Family("numakin_enforcer_bad_annotations", "Annotations that were not taken.", "", {"bad annotation": ""}),
-    _Family("numakin_enforcer_faults", "Exceptions of ours that cost a container its place.", "", {"failed": ""}),
+    _Family("enforcer_bad_annotations_total", "Annotations that were not taken.", "", {"bad annotation": ""}),
+    _Family("enforcer_faults_total", "Exceptions of ours that cost a container its place.", "", {"failed": ""}),
     _Family(
-        "numakin_enforcer_allocations_unwritten",
+        "enforcer_allocations_unwritten_total",
         "Times that what containers were given could not be written down.",
         "",
         {"not written down": ""},
@@ -63,32 +64,29 @@ class HookCounts(Collector):
     def __init__(self) -> None:
         self._counts = local.Counts()
 
-    def hear(self, counts: local.Counts) -> None:
+    def received(self, counts: local.Counts) -> None:
         self._counts = counts
 
-    def collect(self) -> Iterable[CounterMetricFamily]:
+    def collect(self) -> Iterable[Metric]:
         counts = self._counts
-        for one in FAMILIES:
-            family = CounterMetricFamily(one.name, one.text, labels=[one.label] if one.label else [])
-            for said, value in one.values.items():
-                family.add_metric([value] if one.label else [], counts.outcomes.get(said, 0))
-            yield family
-        yield _by_event("numakin_enforcer_runtime_events", "Events of the runtime.", counts.events)
-        yield _by_event(
-            "numakin_enforcer_handler_faults",
-            "Events over which our handler raised: answered with no adjustment.",
-            counts.handler_faults,
-        )
+        for outcome in FAMILIES:
+            values = {value: counts.outcomes.get(name, 0) for name, value in outcome.values.items()}
+            if outcome.label:
+                yield family(outcome.name, outcome.text, (outcome.label,), values)
+            else:
+                yield single(outcome.name, outcome.text, sum(values.values()))
+        for name, text, by_event in (
+            ("runtime_events", "Events of the runtime.", counts.events),
+            (
+                "handler_faults",
+                "Events over which our handler raised: answered with no adjustment.",
+                counts.handler_faults,
+            ),
+        ):
+            yield family(f"enforcer_{name}_total", text, ("event",), by_event)
         for name, text, count in (
             ("late_answers", "Answers to the runtime that came after its deadline.", counts.late_answers),
             ("runtime_connections", "Connections to the runtime.", counts.connections),
             ("runtime_losses", "Connections to the runtime that were lost.", counts.losses),
         ):
-            yield CounterMetricFamily(f"numakin_enforcer_{name}", text, value=count)
-
-
-def _by_event(name: str, text: str, counts: Mapping[str, int]) -> CounterMetricFamily:
-    family = CounterMetricFamily(name, text, labels=["event"])
-    for event, count in counts.items():
-        family.add_metric([event], count)
-    return family
+            yield single(f"enforcer_{name}_total", text, count)

@@ -2,9 +2,16 @@ import os
 
 import pytest
 
-from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.bpf.loader import LoaderFailed, LoadRefused
 from enforcer.observe.collectors import cgroup_skb
 from tests.enforcer.observe import observe_lab
+
+
+def refused(error):
+    """Skips by what the kernel says; a loader that never asked it is a failure."""
+    if isinstance(error, LoaderFailed):
+        raise error
+    pytest.skip(f"the kernel refuses: {error}")
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +25,7 @@ def bpf_allowed():
         collector.attach()
         collector.close()
     except (LoadRefused, OSError) as error:
-        pytest.skip(f"the kernel refuses: {error}")
+        refused(error)
 
 
 @pytest.fixture
@@ -35,12 +42,12 @@ def allowed():
         try:
             collector = open_collector(*arguments)
         except LoadRefused as error:
-            pytest.skip(f"the kernel refuses: {error}")
+            refused(error)
         try:
             collector.attach()
         except OSError as error:
             collector.close()
-            pytest.skip(f"the kernel refuses: {error}")
+            refused(error)
         return collector
 
     return open_attached

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from placement.state.occupancy import Reservation, fingerprint
 from proto import convert
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import GIB, Enforcer, Extender, machine, running, whole_report
+from tests.extender.running import GIB, Enforcer, Extender, machine, whole_report
 
 HASH = "6d0bcf7fa2b0a8d1c7a6d86c7b5b5f01"
 
@@ -31,14 +30,6 @@ NODE = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n"}
 def server() -> Iterator[ApiServer]:
     with ApiServer() as one:
         one.create_node("n1")
-        yield one
-
-
-@pytest.fixture
-def watching(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
-    options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
-    with running(tmp_path, "--kube", *options) as one:
-        assert server.wait_for(lambda: server.watches("pods") == 1)
         yield one
 
 

@@ -24,14 +24,6 @@ def server() -> Iterator[ApiServer]:
         yield one
 
 
-@pytest.fixture
-def watching(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
-    options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
-    with running(tmp_path, "--kube", *options) as one:
-        assert server.wait_for(lambda: server.watches("pods") == 1)
-        yield one
-
-
 def bound(server: ApiServer, name: str, node: str, **annotations: str) -> str:
     """Creates and binds a pod; its uid."""
     keys = {f"{key}.numakin.io": value for key, value in annotations.items()}

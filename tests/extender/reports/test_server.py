@@ -11,17 +11,10 @@ from extender.reports.server import STALE_AFTER_S, Server
 from extender.reports.session import SessionCallbacks
 from process.threads import Failure, Threads, worded
 from proto import report_pb2 as pb
+from tests.clock import Clock
 from tests.extender.running import Enforcer, until
 
 PATIENCE_S = 30.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Running:

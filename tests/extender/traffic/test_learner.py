@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import Enforcer, Extender, machine, reservation, running, until
+from tests.extender.running import Enforcer, Extender, machine, reservation, until
 
 MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
 NODES = {"cart-1": "n1", "redis-1": "n2", "web-1": "n3"}
@@ -27,11 +26,8 @@ def server() -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
-    options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
-    with running(tmp_path, "--kube", *options) as one:
-        assert server.wait_for(lambda: server.watches("pods") == 1)
-        yield one
+def extender(watching: Extender) -> Extender:
+    return watching
 
 
 def created(server: ApiServer, name: str) -> dict[str, Any]:

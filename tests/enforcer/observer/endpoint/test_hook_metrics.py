@@ -30,7 +30,7 @@ NOT_TOLD = {"unpromised"}
 def page_of(counts: local.Counts) -> str:
     registry, collector = CollectorRegistry(), HookCounts()
     registry.register(collector)
-    collector.hear(counts)
+    collector.received(counts)
     return generate_latest(registry).decode()
 
 

@@ -1,0 +1,48 @@
+"""What is counted in the observer, and what it counts of the hook's reports, for Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
+
+from enforcer.observer.endpoint.hook_metrics import HookCounts
+from proto import report_pb2 as pb
+from proto.certificates import Renewed
+
+disable_created_metrics()  # a second series for each counter, which nobody asks for
+
+
+class Counters:
+    """What is counted of decisions, as the hook reports them."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._decisions = Counter(
+            "numakin_enforcer_decisions_total", "Decisions, by what led to them.", ["event"], registry=self.registry
+        )
+        self.hook = HookCounts()
+        self.registry.register(self.hook)
+        self.hook_starts = Counter(
+            "numakin_enforcer_hook_starts_total",
+            "Starts of the hook process that the observer has seen.",
+            registry=self.registry,
+        )
+        self.certificates_not_taken = Counter(
+            "numakin_enforcer_certificates_not_taken_total",
+            "Renewed certificates that can't be used: the last good ones serve on.",
+            registry=self.registry,
+        )
+        self.podresources_failures = Counter(
+            "numakin_enforcer_podresources_failures_total",
+            "Calls that the kubelet's podresources API did not answer.",
+            registry=self.registry,
+        )
+
+    def certificate(self, ours: Renewed) -> None:
+        """What we show to the extender; its end is a metric from now on."""
+        name = "numakin_enforcer_certificate_expiration_timestamp_seconds"
+        text = "When the certificate in use ends, in seconds since 1970."
+        Gauge(name, text, registry=self.registry).set_function(lambda: ours.expires)
+
+    def received(self, report: pb.Report) -> None:
+        for decision in report.decisions:
+            self._decisions.labels(event=decision.event).inc()

@@ -1,0 +1,28 @@
+"""What the port asks of the observer."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from enforcer.observer.census import Census
+from enforcer.observer.endpoint.attachment import Attachment
+from enforcer.observer.endpoint.counters import Counters
+from enforcer.observer.traffic_loop import TrafficLoop
+from enforcer.report.mirror import Mirror
+from process.threads import Threads
+
+
+class Health(Protocol):
+    """Read by the port's threads."""
+
+    mirror: Mirror
+    counters: Counters
+    watching: TrafficLoop | None
+    threads: Threads
+    attachment: Attachment
+    census: Census | None
+
+    @property
+    def ready(self) -> tuple[bool, str]: ...
+    @property
+    def streaming(self) -> int: ...

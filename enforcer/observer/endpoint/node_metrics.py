@@ -1,0 +1,109 @@
+"""What the observer knows of its node now, for Prometheus: the runtime, the members, the machine, the traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import nan
+
+from prometheus_client.core import Metric
+
+from enforcer.observer.endpoint.families import family, single
+from enforcer.observer.endpoint.health import Health
+from enforcer.observer.traffic_loop import TrafficView
+from placement.model.live_usage import Live
+from placement.state.occupancy import Allocation, Occupancy
+from process import threads
+
+COLLECTORS = ("cgroup_skb", "socket_tracepoints", "fexit", "kprobes", "inet_diag", "none", "replay", "off")
+
+
+def families(health: Health) -> Iterator[Metric]:
+    """All of them."""
+    yield from _runtime(health)
+    yield from _containers(health.mirror.occupancy)
+    yield from _live(health.mirror.occupancy.live)
+    yield from _traffic(health.watching.view if health.watching is not None else TrafficView("off"))
+    for name, text, by_thread in threads.rows(health.threads.standings()):
+        yield family(f"enforcer_{name}", text, ("thread",), by_thread)
+
+
+def _runtime(health: Health) -> Iterator[Metric]:
+    yield single("enforcer_registered", "1 while the runtime has us as a plugin.", health.ready[0])
+    ago = health.attachment.confirmed_s_ago
+    yield single(
+        "enforcer_runtime_confirmed_seconds_ago",
+        "Since the runtime last showed that it has us: by an event or an answer; NaN where that is not known.",
+        nan if ago is None else ago,
+    )
+    yield single(
+        "enforcer_untold_containers",
+        "Containers that run though the runtime never reported them: it has forgotten us, or they are not its own.",
+        health.census.untold if health.census is not None else 0,
+    )
+    yield single("enforcer_streaming", "Replicas of the extender that receive our reports.", health.streaming)
+
+
+def _containers(occupancy: Occupancy) -> Iterator[Metric]:
+    yield single("enforcer_members", "Containers of opted-in pods that are pinned.", sum(1 for _ in _pinned(occupancy)))
+    yield single(
+        "enforcer_foreign_containers",
+        "Containers whose cpuset another owner sets: numakin yields for them.",
+        sum(allocation.externally_managed for allocation in occupancy.allocations.values()),
+    )
+    yield single(
+        "enforcer_occupancy_changes_total", "Changes of the node's occupancy: its generation.", occupancy.generation
+    )
+
+
+def _pinned(occupancy: Occupancy) -> Iterator[Allocation]:
+    """Those of members."""
+    for allocation in occupancy.allocations.values():
+        reservation = occupancy.reservations.get(allocation.reservation)
+        if allocation.cpus and not allocation.externally_managed and reservation is not None and reservation.opted_in:
+            yield allocation
+
+
+def _live(live: Live) -> Iterator[Metric]:
+    """The figures that the node decides by; no series for what is not known."""
+    by_node, notably = ("numa_node",), "Reported when it changed notably."
+    used = {node: milli / 1000 for node, milli in live.used_cpu.items()}
+    yield family("enforcer_free_memory_bytes", f"Memory that can still be had. {notably}", by_node, live.free_memory)
+    yield family("enforcer_used_cpus", f"CPUs in use, a minute's mean. {notably}", by_node, used)
+    yield family(
+        "enforcer_memory_stalled", f"Share of time that memory was waited for. {notably}", by_node, live.stalled
+    )
+    yield family(
+        "enforcer_free_hugepages_bytes", "Hugepages that nobody uses.", ("numa_node", "size"), live.free_hugepages
+    )
+    yield single(
+        "enforcer_pressure_known", "1 where the kernel keeps pressure stall information for memory.", bool(live.stalled)
+    )
+
+
+def _traffic(view: TrafficView) -> Iterator[Metric]:
+    yield family(
+        "enforcer_collector",
+        "1 for the way in which traffic is seen.",
+        ("name",),
+        {name: float(view.collector == name) for name in COLLECTORS},
+    )
+    yield family(
+        "enforcer_collector_refused",
+        "1 for each better way to see traffic that is refused here, with the reason.",
+        ("name", "reason"),
+        dict.fromkeys(view.refusals, 1.0),
+    )
+    yield family(
+        "enforcer_traffic_unseen_containers",
+        "Containers whose traffic can't be told from others'.",
+        ("reason",),
+        dict(view.unseen),
+    )
+    yield single(
+        "enforcer_traffic_unattributed_bytes_total",
+        "Payload bytes that belong to no container known here.",
+        view.unattributed_bytes,
+    )
+    yield single(
+        "enforcer_traffic_lost_bytes_total", "Payload bytes that the kernel's map had no room for.", view.lost_bytes
+    )
