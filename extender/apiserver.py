@@ -1,4 +1,4 @@
-"""Everything between this program and the API server: what is watched there, told there and published there.
+"""Everything between this program and the API server: what is watched, reported and published there.
 
 Nothing here is needed to answer kube-scheduler: while the API server can't be reached the last view serves on, and
 its age is shown.
@@ -29,7 +29,7 @@ from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from extender.views.readout import Gauge
 from placement.optin.parsing import opted_in, problems
-from process.threads import Threads
+from process.threads import Backoff, Threads
 
 LEASE = "numakin-extender"
 
@@ -73,14 +73,14 @@ class ApiServerLink:
     ) -> None:
         self._api = api
         self._pods, self._groups = pods, groups
-        self._told: set[str] = set()
-        self._told_groups: dict[str, tuple[str, ...]] = {}
+        self._checked: set[str] = set()
+        self._reported_groups: dict[str, tuple[str, ...]] = {}
         me = f"{socket.gethostname()}-{os.getpid()}"
         self._election = Election(api, namespace, LEASE, me, terms=terms, threads=threads)
         self._events = Events(api, me, lambda: self._election.leading, threads=threads)
         self._pod_watch = ListWatch(api, stream.pods(), self._pods_changed, threads=threads)
         self._node_watch = ListWatch(api, stream.nodes(), nodes, threads=threads)
-        pace = Pace(longest_s=GROUPS_RETRY_S)
+        pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
         publisher = Publisher(api, published, lambda: self._election.leading, threads=threads)
         self._waker = Waker(api, threads=threads)
@@ -96,25 +96,25 @@ class ApiServerLink:
             part.stop(STOP_SECONDS)
 
     def unseen(self) -> list[str]:
-        """What was not listed once yet."""
+        """The resources that were not listed once yet."""
         synced = {
             "pods": self._pod_watch.synced,
             "nodes": self._node_watch.synced,
             "affinity groups": self._group_watch.synced,
         }
-        return [name for name, one in synced.items() if not one.is_set()]
+        return [name for name, listed in synced.items() if not listed.is_set()]
 
     def decided(self, row: DecisionRow) -> None:
-        """Tells the pod's readers where a container was placed, or why it was not."""
+        """Reports by an Event where a container was placed, or why it was not."""
         placed = f"on NUMA node {row.numa_nodes}" if row.cpus else "left open"
         text = f"container {row.container} {placed}: {'; '.join(row.sentences)}"
         about = About(row.namespace, row.name, row.pod)
-        # What a container that restarts again and again is told differs by its figures alone.
+        # The Events of a container that restarts again and again differ by their figures alone.
         series = f"{row.event} {row.container} {placed}"
         self._events.emit(Event(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus, series=series))
 
     def wake(self, pods: Iterable[PodRow]) -> None:
-        """Makes kube-scheduler look at these refused pods again."""
+        """Makes kube-scheduler try these refused pods again."""
         for pod in pods:
             self._waker.wake(pod)
 
@@ -138,14 +138,14 @@ class ApiServerLink:
     def _pods_changed(self, changes: PodChanges) -> None:
         self._pods(changes)
         for row in changes.rows:
-            if opted_in(row.annotations) and row.uid not in self._told and not row.ended:
-                self._told.add(row.uid)
-                self._tell_problems(row)
-        self._told.difference_update(changes.gone)
+            if opted_in(row.annotations) and row.uid not in self._checked and not row.ended:
+                self._checked.add(row.uid)
+                self._report_problems(row)
+        self._checked.difference_update(changes.gone)
         if changes.whole:
-            self._told.intersection_update(row.uid for row in changes.rows)
+            self._checked.intersection_update(row.uid for row in changes.rows)
 
-    def _tell_problems(self, row: PodRow) -> None:
+    def _report_problems(self, row: PodRow) -> None:
         about = About(row.namespace, row.name, row.uid)
         for line in problems(row.namespace, row.annotations, [container.name for container in row.containers]).lines:
             self._events.emit(Event(about, BAD_ANNOTATION, line, warning=True))
@@ -153,14 +153,14 @@ class ApiServerLink:
     def _groups_changed(self, changes: GroupChanges) -> None:
         self._groups(changes)
         for row in changes.rows:
-            if row.problems != self._told_groups.get(row.key, ()):
-                self._tell_ignored(row)
+            if row.problems != self._reported_groups.get(row.key, ()):
+                self._report_ignored(row)
         rows = {row.key: row.problems for row in changes.rows if row.problems}
-        before = {} if changes.whole else self._told_groups
+        before = {} if changes.whole else self._reported_groups
         fixed = {row.key for row in changes.rows} | {*changes.gone}
-        self._told_groups = {key: told for key, told in before.items() if key not in fixed} | rows
+        self._reported_groups = {key: known for key, known in before.items() if key not in fixed} | rows
 
-    def _tell_ignored(self, row: GroupRow) -> None:
+    def _report_ignored(self, row: GroupRow) -> None:
         about = About(row.namespace, object_name(row.name), row.uid, "AffinityGroup", API_VERSION)
         for problem in row.problems:
             _log.warning("ignored in a group's object", group=row.group, why=problem)
@@ -168,6 +168,6 @@ class ApiServerLink:
 
 
 def own_namespace() -> str:
-    """The pod's, as its service account's volume tells it; empty outside of a cluster."""
+    """The pod's namespace, from its service account's volume; empty outside of a cluster."""
     file = ACCOUNT / "namespace"
     return file.read_text().strip() if file.exists() else ""

@@ -104,18 +104,18 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "namespace": ("NAMESPACE", "where the Lease of the replicas is; by default the pod's own, else numakin"),
     "lease_duration": (
         "SECONDS",
-        "how long the replicas leave the one that writes in place after its last word; over --renew-deadline",
+        "how long after its last renewal the replica that writes keeps the Lease; over --renew-deadline",
     ),
     "renew_deadline": (
         "SECONDS",
-        "how long the one that writes goes on when it can't renew its Lease; over 1.2 x --retry-period",
+        "how long the replica that writes goes on when it can't renew its Lease; over 1.2 x --retry-period",
     ),
-    "retry_period": ("SECONDS", "between two looks at the Lease"),
+    "retry_period": ("SECONDS", "between two reads of the Lease"),
     "enforcer_account": (
         "NAMESPACE:NAME",
         "the enforcers' service account: each must prove by its token which node it speaks for; empty: none is asked",
     ),
-    "report_timeout": ("SECONDS", "a node that was silent for so long counts as without an enforcer and scores 0"),
+    "report_timeout": ("SECONDS", "a node without a report for so long counts as without an enforcer and scores 0"),
     "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
     "refuse": (
         "",
@@ -161,12 +161,12 @@ def host_and_port(name: str, address: str) -> tuple[str, int]:
 def _file(path: Path) -> dict[str, Any]:
     """Strict types: in a file a number is written as a number."""
     try:
-        found = tomllib.loads(read_regular(path).decode())
+        written = tomllib.loads(read_regular(path).decode())
     except OSError as bad:
         raise BadConfig(f"--config: {worded(bad)}") from bad
     except ValueError as bad:  # TOML's errors, and those of UTF-8
         raise BadConfig(f"--config: {path}: not TOML: {bad}") from bad
-    options = {key.replace("-", "_"): value for key, value in found.items()}
+    options = {key.replace("-", "_"): value for key, value in written.items()}
     unknown = sorted(options.keys() - _HELP.keys())
     if unknown:
         raise BadConfig(f"--config: {path}: unknown option {unknown[0]!r}; known: {', '.join(_HELP)}")

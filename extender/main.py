@@ -26,8 +26,8 @@ from extender.kube.objects.grouprows import GroupChanges
 from extender.kube.objects.saved_learning import SavedLearning
 from extender.kube.publish import Desired, Unwanted
 from extender.readiness import ReadinessGate
+from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.session import SessionCallbacks
-from extender.retrying import Welcoming
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
 from extender.serving import Application, calm_collector, check_free
@@ -63,7 +63,7 @@ class Program(SessionCallbacks):
         )
         self.threads = Threads(log.thread_failed)
         self.learner = Learner(self.cluster.learned, threads=self.threads)
-        self.lasting = SavedLearning(self.learner.restored, lambda: self.cluster.known)
+        self.saved_learning = SavedLearning(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: traffic_view.gauges(self.cluster.known, self.learner.dropped_flows))
@@ -78,7 +78,7 @@ class Program(SessionCallbacks):
         self._kube = self._connected()
         self._api: ApiServerLink | None = None
         self._server: Server | None = None
-        self._welcoming: Welcoming | None = None
+        self._refused_pod_checks: RefusedPodChecks | None = None
         self._topologies = published.TopologyPublisher()
 
     def app(self) -> Flask:
@@ -86,13 +86,13 @@ class Program(SessionCallbacks):
 
     def _readiness(self) -> Readiness:
         stale = self.threads.stale()
-        essential = worded(one for one in stale if one.essential)
-        degraded = filter(None, (worded(one for one in stale if not one.essential), self._alone))
-        return Readiness(self._missing or essential or self.rollcall.missing(), "; ".join(degraded))
+        essential = worded(standing for standing in stale if standing.essential)
+        degraded = filter(None, (worded(standing for standing in stale if not standing.essential), self._alone))
+        return Readiness(self._missing or essential or self.gate.missing(), "; ".join(degraded))
 
     @property
     def _alone(self) -> str:
-        """Said where nobody has asked for it."""
+        """Why less is known than could be; empty when that was configured."""
         if self._kube is not None or not self.config.kube:
             return ""
         return "without an API server, pods are known from enforcers' reports alone"
@@ -104,13 +104,13 @@ class Program(SessionCallbacks):
 
         calm_collector()
         config = self.config
-        # From now on: a worker that takes the place of another has heard nobody yet.
-        self.rollcall = ReadinessGate(config.enforcer_account, self._unseen, self._heard)
+        # Counted from now on: a worker that replaces another has no report yet.
+        self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported)
         self.learner.start()
         if self._kube is not None:
             self._api = self._watched(self._kube)
         else:
-            # Else the API server tells of each pod before kube-scheduler asks about it.
+            # Without an API server a pod is known from kube-scheduler's request at the earliest.
             self.cluster.asked = self.learner.asked
         identify = None
         if self._api is not None and config.enforcer_account:
@@ -122,8 +122,8 @@ class Program(SessionCallbacks):
             self.metrics.gauges(self._api.gauges)
             self._api.start()
         if self._api is not None and config.refuse:
-            self._welcoming = Welcoming(self.cluster.welcome, self._api.wake, threads=self.threads)
-            self._welcoming.start()
+            self._refused_pod_checks = RefusedPodChecks(self.cluster.welcome, self._api.wake, threads=self.threads)
+            self._refused_pod_checks.start()
         self._missing = ""
         host, _ = host_and_port("grpc_listen", config.grpc_listen)
         addresses = {"http": http, "grpc": f"{host}:{server.port}", "pid": os.getpid()}
@@ -135,22 +135,22 @@ class Program(SessionCallbacks):
         """None without an API server: then pods are known from their enforcers' reports alone. BadConfig, BadKubeconfig
         when that can't be meant.
         """
-        found = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
-        if found is None and self.config.enforcer_account:
+        api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
+        if api is None and self.config.enforcer_account:
             why = "needs an API server to check tokens with: --kubeconfig, or run as a pod"
             raise BadConfig(f"--enforcer-account {why}")
-        if found is None and self.config.kube:
+        if api is None and self.config.kube:
             _log.warning(
                 "no API server is configured: neither --kubeconfig nor a service account; pods are known from their "
                 "enforcers' reports alone, and no nomination is made (--no-kube: that is meant)"
             )
-        return found
+        return api
 
     def _watched(self, api: Api) -> ApiServerLink:
         namespace = self.config.namespace or own_namespace() or NAMESPACE
-        told = self.pods_changed, self.nodes_changed, self.groups_changed
+        changed = self.pods_changed, self.nodes_changed, self.groups_changed
         return ApiServerLink(
-            api, *told, self.published, namespace=namespace, terms=self.config.terms, threads=self.threads
+            api, *changed, self.published, namespace=namespace, terms=self.config.terms, threads=self.threads
         )
 
     def _configured(self) -> Iterator[Gauge]:
@@ -164,26 +164,26 @@ class Program(SessionCallbacks):
             self._server.stop()
         self.learner.stop(STOP_SECONDS)
         self._ending = True
-        if self._welcoming is not None:
-            self._welcoming.stop(STOP_SECONDS)
+        if self._refused_pod_checks is not None:
+            self._refused_pod_checks.stop(STOP_SECONDS)
         if self._api is not None:
             self._api.stop()
 
     def pods_changed(self, changes: PodChanges) -> None:
-        """What the watch calls, on its own thread."""
+        """Called by the watch, on its own thread."""
         self.learner.pods(changes)
-        self.rollcall.pods(changes)
+        self.gate.pods(changes)
         nominations = self.cluster.apply_pods(changes)
         if self._server is not None:
             self._server.nomination(nominations)
 
     def nodes_changed(self, changes: NodeChanges) -> None:
-        self.rollcall.nodes(changes)
+        self.gate.nodes(changes)
         self.cluster.apply_nodes(changes)
 
     def groups_changed(self, changes: GroupChanges) -> None:
         """As `pods_changed`, of the groups' objects."""
-        self.lasting.changed(changes)
+        self.saved_learning.changed(changes)
         self.groups.changed(changes)
         waiting = self.cluster.asked_for(self.groups.specs())
         if self._api is not None and self.config.refuse:
@@ -192,11 +192,11 @@ class Program(SessionCallbacks):
     def _unseen(self) -> list[str]:
         return self._api.unseen() if self._api is not None else []
 
-    def _heard(self, node: str) -> bool:
+    def _reported(self, node: str) -> bool:
         return self.cluster.view(node) is not None
 
     def _renewed(self, port: str, files: Files) -> Renewed | None:
-        """None where the port has no TLS; BadCertificate when it can't have it."""
+        """None where the port has no TLS; BadCertificate when its files can't be used."""
         if not files.cert:
             return None
         not_taken = self.metrics.certificates_not_taken.labels(port)
@@ -205,24 +205,24 @@ class Program(SessionCallbacks):
             not_taken.inc()
             _log.error("renewed certificate not taken", port=port, why=why)
 
-        found = Renewed(files, complain)
+        renewed = Renewed(files, complain)
         try:
-            found.current()
+            renewed.current()
         except BadCertificate as bad:
             raise BadCertificate(f"TLS of the {port} port: {bad}") from bad
-        return found
+        return renewed
 
     def _expiries(self) -> Iterator[Gauge]:
         ports = {"http": self.http_tls, "grpc": self._grpc_tls}
-        found = {port: one.expires for port, one in ports.items() if one is not None}
+        expires = {port: certificate.expires for port, certificate in ports.items() if certificate is not None}
         name = "numakin_extender_certificate_expiration_timestamp_seconds"
-        yield name, "When the certificate in use ends, in seconds since 1970.", "port", found
+        yield name, "When the certificate in use ends, in seconds since 1970.", "port", expires
 
     def published(self) -> Iterator[Desired | Unwanted]:
         """First the groups, which hold what was learned."""
         picture, rows = self.cluster.picture(), dict(self.groups.rows())
-        texts, known = self.lasting.texts(last=self._ending), self.cluster.known
-        if self.lasting.current:
+        texts, known = self.saved_learning.texts(last=self._ending), self.cluster.known
+        if self.saved_learning.current:
             for row in self.groups.forgotten({*members(picture), *known.members, *texts}, known):
                 del rows[row.group]
                 yield row.unwanted
@@ -242,8 +242,8 @@ class Program(SessionCallbacks):
         self.learner.traffic(node, flows)
 
     def changed(self, node: str) -> None:
-        if self._welcoming is not None:
-            self._welcoming.changed(node)
+        if self._refused_pod_checks is not None:
+            self._refused_pod_checks.changed(node)
 
     def counted(self, result: str) -> None:
         self.metrics.reports.labels(result).inc()

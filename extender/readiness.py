@@ -1,6 +1,6 @@
-"""When a fresh extender may be asked: once it has heard all that there is to hear, or has waited long enough.
+"""When a new extender is ready: once every enforcer has reported and everything is listed, or after a limit.
 
-Until then /readyz says no. Its Service then sends kube-scheduler to another replica; where there is none, connections
+Until then /readyz fails. The Service then sends kube-scheduler to another replica; where there is none, connections
 are refused at once, and pods are scheduled without scores (`ignorable: true`).
 """
 
@@ -14,26 +14,26 @@ import structlog
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 
 WITHIN_S = 60.0
-"""The longest wait for enforcers: they look for replicas every 30 s, and a name server's cache may be 30 s old."""
+"""The longest wait for enforcers: they resolve the replicas' names every 30 s, and a DNS cache may be 30 s old."""
 
-_log = structlog.get_logger("rollcall")
+_log = structlog.get_logger("readiness")
 
 
 class ReadinessGate:
     """account: the enforcers', NAMESPACE:NAME; empty: nobody knows which pods they are, and none is waited for.
 
-    unseen: what the API server has not told yet. heard: whether a node's enforcer has told everything. `pods` and
-    `nodes` may be called from a thread each.
+    unseen: resources that the API server has not listed yet. reported: whether a node's enforcer has sent everything.
+    `pods` and `nodes` may be called from a thread each.
     """
 
     def __init__(
         self,
         account: str,
         unseen: Callable[[], Iterable[str]],
-        heard: Callable[[str], bool],
+        reported: Callable[[str], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._account, self._unseen, self._heard, self._clock = account, unseen, heard, clock
+        self._account, self._unseen, self._reported, self._clock = account, unseen, reported, clock
         self._began = clock()
         self._over = False
         self._enforcers: dict[str, str] = {}
@@ -41,17 +41,17 @@ class ReadinessGate:
 
     def pods(self, changes: PodChanges) -> None:
         before = {} if changes.whole else self._enforcers
-        found = {row.uid: row.node for row in changes.rows if self._runs(row)}
+        running = {row.uid: row.node for row in changes.rows if self._runs(row)}
         gone = {row.uid for row in changes.rows} | set(changes.gone)
-        self._enforcers = {uid: node for uid, node in before.items() if uid not in gone} | found
+        self._enforcers = {uid: node for uid, node in before.items() if uid not in gone} | running
 
     def nodes(self, changes: NodeChanges) -> None:
-        told = {row.name for row in changes.rows} | set(changes.gone)
-        before = frozenset() if changes.whole else self._down - told
+        changed = {row.name for row in changes.rows} | set(changes.gone)
+        before = frozenset() if changes.whole else self._down - changed
         self._down = before | {row.name for row in changes.rows if not row.ready}
 
     def missing(self) -> str:
-        """What is still waited for; empty from then on that nothing is."""
+        """What is still waited for; once empty, always empty."""
         waited = self._clock() - self._began
         why = "" if self._over or waited >= WITHIN_S else self._why()
         if not why and not self._over:
@@ -65,7 +65,7 @@ class ReadinessGate:
     def _why(self) -> str:
         unseen = list(self._unseen())
         if unseen:
-            return f"the API server has not told of {', '.join(unseen)} yet"
+            return f"the API server has not listed {', '.join(unseen)} yet"
         if self._account and not self._enforcers:
             return "no enforcer runs yet"
         silent = self._silent()
@@ -73,4 +73,4 @@ class ReadinessGate:
 
     def _silent(self) -> list[str]:
         """Nodes whose enforcer runs, and has not reported; a node that is down is not waited for."""
-        return sorted(node for node in self._enforcers.values() if node not in self._down and not self._heard(node))
+        return sorted(node for node in self._enforcers.values() if node not in self._down and not self._reported(node))

@@ -59,12 +59,12 @@ class Answer:
     def json(self) -> dict[str, Any]:
         """Unreachable when it is no JSON object: a proxy before the API server may answer in its place."""
         try:
-            found = json.loads(self.body)
+            decoded = json.loads(self.body)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            decoded = None
+        if not isinstance(decoded, dict):
             raise Unreachable(f"{self.asked}: the answer is no JSON object: {self.body[:SHOWN]!r}")
-        return found
+        return decoded
 
 
 class Client(Protocol):
@@ -158,8 +158,8 @@ def _give_back(response: urllib3.BaseHTTPResponse) -> None:
 
 def _refusal(response: urllib3.BaseHTTPResponse) -> ApiError:
     text = response.read()
-    told = response.headers.get("Retry-After", "")
-    retry_after_s = min(LONGEST_RETRY_AFTER_S, float(told)) if told.isdecimal() else 0.0
+    retry_after = response.headers.get("Retry-After", "")
+    retry_after_s = min(LONGEST_RETRY_AFTER_S, float(retry_after)) if retry_after.isdecimal() else 0.0
     try:
         status = json.loads(text)
         reason, message = status.get("reason") or "", status.get("message") or ""

@@ -36,18 +36,18 @@ def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACC
         config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError,
     )  # fmt: skip
     user: Mapping[str, Any] = {}
-    said: list[str] = []
+    logged: list[str] = []
     try:
         if kubeconfig:
             user = user_of(kubeconfig)
-            with overheard() as said:
+            with overheard() as logged:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             token, ca = str(account / "token"), str(account / "ca.crt")
             loader = InClusterConfigLoader(token, ca, environ=environment)  # type: ignore[no-untyped-call]
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
             configuration.refresh_api_key_hook = _forbearing(configuration.refresh_api_key_hook, bad_files)
-        check_loaded(configuration, user, said)
+        check_loaded(configuration, user, logged)
     except bad_files as bad:
         named = f"kubeconfig {kubeconfig}" if kubeconfig else f"service account {account}"
         raise BadKubeconfig(f"{named}: {' '.join(str(bad).split())}") from bad

@@ -1,7 +1,7 @@
 """Events on pods: what was decided for them, and which of their annotations is wrong; and on groups' objects.
 
-An Event that was told before is not told anew but counted (`kubectl describe` shows "x12 over 3m"); and a pod that has
-too many gets no more for a while, as client-go's recorder has it: 25 at once, then one in five minutes. Telling goes on
+An Event that was sent before is not sent anew but counted (`kubectl describe` shows "x12 over 3m"); and a pod that has
+too many gets no more for a while, as client-go's recorder has it: 25 at once, then one in five minutes. Sending goes on
 a thread of its own: nobody waits for it, and where it can't keep up Events are dropped and counted. Nothing depends on
 them.
 """
@@ -28,7 +28,7 @@ REFILL_S = 300.0
 REMEMBERED = 4096
 """client-go's EventSourceObjectSpamFilter and LRU cache."""
 AGAIN_WITHIN_S = 600.0
-"""An Event as one told so long ago is a new one."""
+"""Seconds after which an equal Event counts as a new one."""
 WAITING = 1000
 LONGEST = 1024
 """Characters of a message: what events.k8s.io allows for a note."""
@@ -76,7 +76,7 @@ class Announced:
 
 
 class Book:
-    """What has been told: decides whether an Event is a new one, one more of a known one, or one too many."""
+    """The Events sent so far: decides whether an Event is a new one, one more of a known one, or one too many."""
 
     def __init__(self) -> None:
         self._told: OrderedDict[Hashable, Announced] = OrderedDict()
@@ -97,7 +97,7 @@ class Book:
         return known
 
     def forget(self, event: Event) -> None:
-        """It was not told after all, or is there no more."""
+        """The Event was not sent after all, or has expired."""
         self._told.pop(event.kind, None)
 
     def _allowed(self, uid: str, now: float) -> bool:
@@ -110,13 +110,13 @@ class Book:
         return allowed
 
 
-def rendered(event: Event, told: Announced, host: str) -> dict[str, Any]:
+def rendered(event: Event, announced: Announced, host: str) -> dict[str, Any]:
     """A new Event, as core v1."""
     about = event.about
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": told.name, "namespace": about.namespace},
+        "metadata": {"name": announced.name, "namespace": about.namespace},
         "involvedObject": {
             "apiVersion": about.api_version,
             "kind": about.kind,
@@ -128,21 +128,21 @@ def rendered(event: Event, told: Announced, host: str) -> dict[str, Any]:
         "message": _message(event),
         "type": "Warning" if event.warning else "Normal",
         "source": {"component": COMPONENT, "host": host},
-        "firstTimestamp": _time(told.first),
-        "lastTimestamp": _time(told.last),
-        "count": told.count,
+        "firstTimestamp": _time(announced.first),
+        "lastTimestamp": _time(announced.last),
+        "count": announced.count,
         "reportingComponent": COMPONENT,
         "reportingInstance": host,
     }
 
 
-def counted(event: Event, told: Announced) -> Mapping[str, Any]:
+def counted(event: Event, announced: Announced) -> Mapping[str, Any]:
     """The patch of an Event that happened again."""
-    return {"count": told.count, "lastTimestamp": _time(told.last), "message": _message(event)}
+    return {"count": announced.count, "lastTimestamp": _time(announced.last), "message": _message(event)}
 
 
 class Events:
-    """Tells Events, while `writes` says that this replica is the one to do so."""
+    """Sends Events while `writes` says that this replica is the one to do so."""
 
     def __init__(self, api: Api, host: str, writes: Callable[[], bool] = lambda: True, *, threads: Threads) -> None:
         self.dropped = 0
@@ -191,30 +191,32 @@ class Events:
                     self._handle(event)
 
     def _handle(self, event: Event) -> None:
-        told = self._book.enter(event, time.time())
-        if told is None:
+        announced = self._book.enter(event, time.time())
+        if announced is None:
             self.dropped += 1
             return
         try:
-            self._tell(event, told)
+            self._send(event, announced)
         except (ApiError, Unreachable) as bad:
             self.dropped += 1
             self._book.forget(event)
             # Mostly a pod or namespace that is going: not worth more than this.
-            _log.debug("event not told", reason=event.reason, about=event.about.name, error=str(bad))
+            _log.debug("event not sent", reason=event.reason, about=event.about.name, error=str(bad))
 
-    def _tell(self, event: Event, told: Announced) -> None:
+    def _send(self, event: Event, announced: Announced) -> None:
         path = f"/api/v1/namespaces/{event.about.namespace}/events"
-        if told.count > 1:
+        if announced.count > 1:
             try:
-                self._api.request("PATCH", f"{path}/{told.name}", body=counted(event, told), content_type=MERGE_PATCH)
+                self._api.request(
+                    "PATCH", f"{path}/{announced.name}", body=counted(event, announced), content_type=MERGE_PATCH
+                )
             except ApiError as refused:
                 if refused.code != 404:
                     raise
             else:
                 return
-            # Events live for an hour unless told again: this one has ended meanwhile.
-        self._api.request("POST", path, body=rendered(event, told, self._host))
+            # Events live for an hour unless sent again: this one has ended meanwhile.
+        self._api.request("POST", path, body=rendered(event, announced, self._host))
 
 
 def _message(event: Event) -> str:

@@ -90,24 +90,24 @@ def _check_server(server: object) -> None:
 @contextmanager
 def overheard() -> Iterator[list[str]]:
     """What the package logs, by Python's root logger, where it should raise; it is kept from the log."""
-    said: list[str] = []
+    logged: list[str] = []
 
     def keep(record: logging.LogRecord) -> bool:
-        said.append(record.getMessage())
+        logged.append(record.getMessage())
         return False
 
     root = logging.getLogger()
     root.addFilter(keep)
     try:
-        yield said
+        yield logged
     finally:
         root.removeFilter(keep)
 
 
-def check_loaded(configuration: Any, user: Mapping[str, Any], said: Sequence[str]) -> None:
+def check_loaded(configuration: Any, user: Mapping[str, Any], logged: Sequence[str]) -> None:
     """Of what the package made of it. BadKubeconfig when its certificates can't be used, or a login gave nothing.
 
-    said: what it logged.
+    logged: what the package logged.
     """
     if configuration.ssl_ca_cert:
         try:
@@ -121,4 +121,4 @@ def check_loaded(configuration: Any, user: Mapping[str, Any], said: Sequence[str
             why = bad.reason if isinstance(bad, ssl.SSLError) and bad.reason else "no PEM"
             raise BadKubeconfig(f"client certificate and key can't be used together: {why}") from bad
     if "exec" in user and not (configuration.api_key or configuration.cert_file):
-        raise BadKubeconfig(f"the user's exec command gave no credentials; run it by hand: {', '.join(said)}")
+        raise BadKubeconfig(f"the user's exec command gave no credentials; run it by hand: {', '.join(logged)}")

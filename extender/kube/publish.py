@@ -93,18 +93,18 @@ class Ledger:
 
         The kinds take turns: what was learned of a few groups does not wait for the objects of thousands of nodes.
         """
-        wanted = {one.path: one for one in desired}
+        wanted = {item.path: item for item in desired}
         self.applied = {path: digest for path, digest in self.applied.items() if path in wanted}
         self.aside = {path: until for path, until in self.aside.items() if path in wanted}
         due: dict[str, list[Desired | Unwanted]] = {}
-        for one in wanted.values():
-            if self.aside.get(one.path, 0) <= now and (isinstance(one, Unwanted) or self._differs(one, now)):
-                due.setdefault(one.kind if isinstance(one, Desired) else "", []).append(one)
+        for item in wanted.values():
+            if self.aside.get(item.path, 0) <= now and (isinstance(item, Unwanted) or self._differs(item, now)):
+                due.setdefault(item.kind if isinstance(item, Desired) else "", []).append(item)
         turns = chain.from_iterable(zip_longest(*due.values()))
         return [*islice((turn for turn in turns if turn is not None), PER_ROUND)]
 
-    def _differs(self, one: Desired, now: float) -> bool:
-        return self.absent.get(one.kind, 0) <= now and self.applied.get(one.path) != one.digest
+    def _differs(self, item: Desired, now: float) -> bool:
+        return self.absent.get(item.kind, 0) <= now and self.applied.get(item.path) != item.digest
 
 
 class Publisher:
@@ -156,44 +156,44 @@ class Publisher:
         if not self._writes():
             self._ledger = Ledger()
             return
-        for one in self._ledger.due(self._source(), time.monotonic()):
+        for item in self._ledger.due(self._source(), time.monotonic()):
             if time.monotonic() > self._until:
                 return
             try:
-                if isinstance(one, Unwanted):
-                    self._delete(one)
-                elif self._ledger.absent.get(one.kind, 0) <= time.monotonic():
-                    self._apply(one)
+                if isinstance(item, Unwanted):
+                    self._delete(item)
+                elif self._ledger.absent.get(item.kind, 0) <= time.monotonic():
+                    self._apply(item)
             except ApiError as refused:
-                self._note(one, refused)
+                self._note(item, refused)
             self._thread.progress()
 
-    def _apply(self, one: Desired) -> None:
-        self._api.apply(one.path, one.body, manager=MANAGER, force=False)
-        identity = {name: one.body[name] for name in ("apiVersion", "kind", "metadata")}
-        for manager, status in ((MANAGER, one.status), (LEARNED, one.learned)):
+    def _apply(self, item: Desired) -> None:
+        self._api.apply(item.path, item.body, manager=MANAGER, force=False)
+        identity = {name: item.body[name] for name in ("apiVersion", "kind", "metadata")}
+        for manager, status in ((MANAGER, item.status), (LEARNED, item.learned)):
             if status is not None:
-                self._api.apply(f"{one.path}/status", {**identity, "status": status}, manager=manager, force=False)
-        self._ledger.applied[one.path] = one.digest
-        self._ledger.aside.pop(one.path, None)
+                self._api.apply(f"{item.path}/status", {**identity, "status": status}, manager=manager, force=False)
+        self._ledger.applied[item.path] = item.digest
+        self._ledger.aside.pop(item.path, None)
         self.published += 1
 
-    def _delete(self, one: Unwanted) -> None:
-        preconditions = {"uid": one.uid, "resourceVersion": one.revision}
+    def _delete(self, item: Unwanted) -> None:
+        preconditions = {"uid": item.uid, "resourceVersion": item.revision}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
-        self._api.request("DELETE", one.path, body=body)
-        self._ledger.applied.pop(one.path, None)
+        self._api.request("DELETE", item.path, body=body)
+        self._ledger.applied.pop(item.path, None)
 
-    def _note(self, one: Desired | Unwanted, refused: ApiError) -> None:
+    def _note(self, item: Desired | Unwanted, refused: ApiError) -> None:
         now = time.monotonic()
-        if isinstance(one, Desired) and refused.code == 404 and _unserved(refused):
-            self._ledger.absent[one.kind] = now + ABSENT_S
-            _log.info("kind not served: not published", kind=one.kind)
+        if isinstance(item, Desired) and refused.code == 404 and _unserved(refused):
+            self._ledger.absent[item.kind] = now + ABSENT_S
+            _log.info("kind not served: not published", kind=item.kind)
             return
         passing = refused.code == 429 or refused.code >= 500
-        self._ledger.aside[one.path] = now + (max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S)
-        told = "left to its other owner" if refused.code == 409 else "not published"
-        _log.warning(told, path=one.path, error=str(refused))
+        self._ledger.aside[item.path] = now + (max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S)
+        what = "left to its other owner" if refused.code == 409 else "not published"
+        _log.warning(what, path=item.path, error=str(refused))
 
 
 def _unserved(refused: ApiError) -> bool:

@@ -143,7 +143,7 @@ class PodRows:
         if known is None:
             if len(self._known) >= self._LARGEST:
                 self._known.clear()
-            rows = [_container(one, init=True) for one in init]
+            rows = [_container(container, init=True) for container in init]
             rows += [_container(other, init=False) for other in others]
             known = self._known[key] = tuple(rows)
         return known
@@ -204,20 +204,20 @@ def _given(
     )
 
 
-def _container(one: _ContainerSpec, *, init: bool) -> ContainerRow:
-    resources = one.resources or _ContainerResources()
+def _container(container: _ContainerSpec, *, init: bool) -> ContainerRow:
+    resources = container.resources or _ContainerResources()
     return ContainerRow(
-        name=one.name,
+        name=container.name,
         requests=_amounts(resources.requests),
         limits=_amounts(resources.limits),
         init=init,
-        restartable=init and one.restart_policy == "Always",
+        restartable=init and container.restart_policy == "Always",
     )
 
 
-def _amounts(told: Mapping[str, str | int | float] | None) -> dict[str, str]:
+def _amounts(amounts: Mapping[str, str | int | float] | None) -> dict[str, str]:
     """The API server sends quantities as strings; clients of older ones were known to store bare numbers."""
-    return {intern(name): str(amount) for name, amount in (told or {}).items()}
+    return {intern(name): str(amount) for name, amount in (amounts or {}).items()}
 
 
 def _key(containers: list[_ContainerSpec]) -> tuple[Any, ...]:
@@ -234,8 +234,8 @@ def _key(containers: list[_ContainerSpec]) -> tuple[Any, ...]:
 
 def _ours(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
     """Those whose domain is numakin's."""
-    found = {key: value for key, value in (annotations or _NOTHING).items() if DOMAIN in key.partition("/")[0]}
-    return found or _NOTHING
+    ours = {key: value for key, value in (annotations or _NOTHING).items() if DOMAIN in key.partition("/")[0]}
+    return ours or _NOTHING
 
 
 def _owner(metadata: Metadata) -> OwnerRow | None:

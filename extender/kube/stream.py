@@ -89,17 +89,19 @@ class Resource(Generic[Row, Changes]):
 def pods() -> Resource[PodRow, PodChanges]:
     """All pods but those that have ended: one that ends leaves the selection, which a watch tells as a deletion."""
     rows = PodRows()
-    lists, one = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(PodObject)
+    lists, single = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(PodObject)
 
     def page(body: bytes) -> Page[PodRow]:
-        found = lists.decode(body)
-        return Page([rows.row(pod) for pod in found.items], found.metadata.resource_version, found.metadata.continue_)
+        listed = lists.decode(body)
+        return Page(
+            [rows.row(pod) for pod in listed.items], listed.metadata.resource_version, listed.metadata.continue_
+        )
 
     return Resource(
         path="/api/v1/pods",
         query={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
         page=page,
-        row=lambda raw: rows.row(one.decode(raw)),
+        row=lambda raw: rows.row(single.decode(raw)),
         key=lambda row: row.uid,
         gone_key=uid_of,
         changes=PodChanges,
@@ -107,17 +109,19 @@ def pods() -> Resource[PodRow, PodChanges]:
 
 
 def nodes() -> Resource[NodeRow, NodeChanges]:
-    lists, one = msgspec.json.Decoder(_Nodes), msgspec.json.Decoder(NodeObject)
+    lists, single = msgspec.json.Decoder(_Nodes), msgspec.json.Decoder(NodeObject)
 
     def page(body: bytes) -> Page[NodeRow]:
-        found = lists.decode(body)
-        return Page([node_row(node) for node in found.items], found.metadata.resource_version, found.metadata.continue_)
+        listed = lists.decode(body)
+        return Page(
+            [node_row(node) for node in listed.items], listed.metadata.resource_version, listed.metadata.continue_
+        )
 
     return Resource(
         path="/api/v1/nodes",
         query={},
         page=page,
-        row=lambda raw: node_row(one.decode(raw)),
+        row=lambda raw: node_row(single.decode(raw)),
         key=lambda row: row.name,
         gone_key=lambda metadata: metadata.name,
         changes=NodeChanges,

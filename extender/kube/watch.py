@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic
 
 import msgspec
@@ -45,16 +45,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Waiting between failures: from `first_s`, doubled each time, up to `longest_s`; the half of it at random."""
+    """Waits after failures: those of `backoff`, of which a random half is left out, and what Retry-After asks for."""
 
-    first_s: float = 0.5
-    longest_s: float = 30.0
+    backoff: Backoff = field(default_factory=Backoff)
     watch_s: int = WATCH_S
     patience_s: float = PATIENCE_S
 
     def wait_s(self, failures: int, at_least_s: float = 0.0) -> float:
-        whole = min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 16))
-        return at_least_s + whole * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+        return at_least_s + self.backoff.wait_s(failures) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,8 @@ class ListWatch(Generic[Row, Changes]):
             f"watch {resource.path}",
             self._round,
             # A round is a list and a whole watch, or a wait.
-            stale_after_s=pace.watch_s + pace.patience_s + pace.longest_s + LIST_S,
-            backoff=Backoff(pace.first_s, pace.longest_s),
+            stale_after_s=pace.watch_s + pace.patience_s + pace.backoff.longest_s + LIST_S,
+            backoff=pace.backoff,
         )
 
     def start(self) -> None:
@@ -188,7 +186,7 @@ class ListWatch(Generic[Row, Changes]):
             "resourceVersion": revision,
             "timeoutSeconds": str(self._pace.watch_s),
         }
-        lines, said = Lines(), False
+        lines, received = Lines(), False
         started = time.monotonic()
         with self._api.stream(self._resource.path, query, self._pace.watch_s + self._pace.patience_s) as response:
             self._response = response
@@ -198,10 +196,10 @@ class ListWatch(Generic[Row, Changes]):
             try:
                 for data in response.stream(65536, decode_content=False):
                     self._take(lines.feed(data))
-                    said = True
+                    received = True
             finally:
                 self._response = None
-        if self._thread.stopping.is_set() or said:
+        if self._thread.stopping.is_set() or received:
             return self.standing.revision
         if time.monotonic() - started < self._pace.watch_s / 2:
             raise Unreachable("the watch ended early, with nothing said")

@@ -88,7 +88,7 @@ def report(message: pb.Report, of: Machine) -> Report:
             gone_allocations=tuple(message.gone_allocations),
             live=_live(message, of),
             decisions=tuple(_decision(decision) for decision in message.decisions),
-            earlier=tuple(_decision(one) for one in message.earlier),
+            earlier=tuple(_decision(decision) for decision in message.earlier),
             registered=message.registered if message.HasField("registered") else None,
         )
     except PlacementError as bad:
@@ -105,9 +105,9 @@ def traffic(message: pb.Traffic) -> tuple[Flow, ...]:
             if not end:
                 raise BadMessage(f"Traffic: a flow has no {name}")
     return tuple(
-        Flow(one.source, one.target, one.kind, one.bytes, one.messages, one.by_server)
-        for one in message.flows
-        if one.kind in KINDS
+        Flow(flow.source, flow.target, flow.kind, flow.bytes, flow.messages, flow.by_server)
+        for flow in message.flows
+        if flow.kind in KINDS
     )
 
 
@@ -128,8 +128,8 @@ _COUNTS = {
 def _live(message: pb.Report, of: Machine) -> Live:
     live = convert.live_from(message)
     known = {node.id for node in of.numa_nodes}
-    told = {kind: getattr(live, kind) for kind in ("free_memory", "used_cpu", "stalled")}
-    for kind, numa_nodes in {**told, "free_hugepages": [one for one, _ in live.free_hugepages]}.items():
+    figures = {kind: getattr(live, kind) for kind in ("free_memory", "used_cpu", "stalled")}
+    for kind, numa_nodes in {**figures, "free_hugepages": [numa_node for numa_node, _ in live.free_hugepages]}.items():
         for numa_node in numa_nodes:
             if numa_node not in known:
                 raise BadMessage(f"Report.{kind} names NUMA node {numa_node}, which the machine does not have")
@@ -184,7 +184,7 @@ def _decision(message: pb.DecisionRecord) -> DecisionRow:
         cpus=message.cpus,
         mems=message.mems,
         score=message.score,
-        reasons=tuple(Reason(one.what, one.number, one.effect) for one in message.reasons),
+        reasons=tuple(Reason(reason.what, reason.number, reason.effect) for reason in message.reasons),
         outcome=OUTCOMES.get(message.outcome, "unpromised"),
         nominated=message.nominated,
         generation=message.generation,

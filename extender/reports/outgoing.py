@@ -1,4 +1,4 @@
-"""A nomination as the message that tells an enforcer of it."""
+"""A nomination as the message that carries it to an enforcer."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
     )
 
 
-def _container(one: ContainerRow, said: OptIn | None) -> pb.ContainerDemand:
+def _container(container: ContainerRow, opt_in: OptIn | None) -> pb.ContainerDemand:
     message = pb.ContainerDemand(
-        name=one.name, demand=convert.demand_to(one.demand), init=one.init, restartable=one.restartable
+        name=container.name,
+        demand=convert.demand_to(container.demand),
+        init=container.init,
+        restartable=container.restartable,
     )
-    if said is not None:
-        message.policy, message.size = said.policy, said.size
+    if opt_in is not None:
+        message.policy, message.size = opt_in.policy, opt_in.size
     return message

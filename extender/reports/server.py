@@ -32,7 +32,7 @@ BEAT_S = 1.0
 STALE_AFTER_S = 20.0
 
 STOP_SECONDS = 2.0
-"""How long open streams may take to hear that the extender leaves."""
+"""How long open streams may take to end when the extender does."""
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", bounds.MESSAGE_BYTES),
@@ -96,7 +96,7 @@ class Server:
         self._thread.stop(STOP_SECONDS + 5)
 
     def nomination(self, nominations: Iterable[Nomination]) -> None:
-        """Sends each to its node's enforcer; one that is not connected gets it when it comes."""
+        """Sends each to its node's enforcer; an enforcer that is not connected gets it once it connects."""
         serving = self._serving
         if serving is None:
             return

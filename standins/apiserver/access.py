@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from standins.apiserver import refusals
-from standins.apiserver.requests import Request
+from standins.apiserver.model import refusals
+from standins.apiserver.model.requests import Request
 
 
 class Access:

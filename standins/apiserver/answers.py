@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from standins.apiserver import bodies, definitions, kinds, reading, refusals, requests, writing
 from standins.apiserver.access import Access
-from standins.apiserver.requests import ANONYMOUS, Request, User
-from standins.apiserver.store import Store
+from standins.apiserver.model import definitions, kinds, refusals, requests
+from standins.apiserver.model.requests import ANONYMOUS, Request, User
+from standins.apiserver.objects import bodies, reading, writing
+from standins.apiserver.objects.store import Store
 from standins.apiserver.tokens import Tokens
 
 _PLAIN = "text/plain; charset=utf-8"

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from standins.apiserver.requests import Request
+from standins.apiserver.model.requests import Request
 
 
 @dataclass(frozen=True)

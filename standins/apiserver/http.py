@@ -12,19 +12,16 @@ import time
 import uuid
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from standins.apiserver import refusals
+from standins.apiserver.exchange import Exchange
 from standins.apiserver.faults import Answer, Cut, Fault, Order, Say, Stall
-from standins.apiserver.writing import LARGEST_BODY
-
-if TYPE_CHECKING:
-    from standins.apiserver.server import ApiServer
-    from standins.apiserver.watching import Watch
+from standins.apiserver.model import refusals
+from standins.apiserver.objects.writing import LARGEST_BODY
+from standins.apiserver.watching import Watch
 
 SHORTEST_CHUNKED = 2048
 """Bodies from this size on are chunked, smaller ones have a Content-Length (recorded: 1,861 bytes with, 2,048 without).
-Bodies from this size on are chunked, smaller ones have a Content-Length (recorded: 1,861 bytes with, 2,048 without).
 """
 
 _CHUNK = 64 * 1024
@@ -38,7 +35,7 @@ class Listener(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], api: ApiServer, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: tuple[str, int], api: Exchange, tls: ssl.SSLContext | None) -> None:
         self.api = api
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -71,9 +68,9 @@ class Listener(ThreadingHTTPServer):
 
     def cut_all(self) -> None:
         with self._lock:
-            for one in self._open:
+            for connection in self._open:
                 try:
-                    one.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     continue
 
@@ -122,7 +119,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(code, text, {"Content-Type": content_type})
             return
         request = api.answers.request(self.command, self.path, headers, body, time.monotonic())
-        api.heard(request)
+        api.received(request)
         order = api.faults.take(request)
         if order is not None and not (request.verb == "watch" and not isinstance(order.fault, Answer)):
             self._break(order.fault)

@@ -7,21 +7,21 @@ import ssl
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import yaml
 
-from standins.apiserver import faults, pods, refusals
-from standins.apiserver.answers import Answers
-from standins.apiserver.faults import Order, Orders
+from standins.apiserver import faults
+from standins.apiserver.exchange import Exchange
+from standins.apiserver.faults import Order
 from standins.apiserver.http import Listener
-from standins.apiserver.requests import Request, User
-from standins.apiserver.store import Store
+from standins.apiserver.model import refusals
+from standins.apiserver.model.requests import Request, User
+from standins.apiserver.objects import pods
 from standins.apiserver.tokens import Tokens
-from standins.apiserver.watching import Watch
 
 ADMIN_TOKEN = "admin-token"
 NAMESPACES = ("default", "kube-system", "numakin-system")
@@ -29,7 +29,7 @@ NAMESPACES = ("default", "kube-system", "numakin-system")
 _ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
-class ApiServer:
+class ApiServer(Exchange):
     """A context manager: listening inside, closed after. `url` is where; `kubeconfig(path)` writes how, without TLS.
 
     Objects live in `store`; `create`, `create_pod`, `create_node`, `bind` and `delete` change them without HTTP, with
@@ -46,16 +46,7 @@ class ApiServer:
         bookmark_every_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.store = Store()
-        self.faults = Orders()
-        self.answers = Answers(self.store)
-        self.asked: list[Request] = []
-        self.warned: list[str] = []
-        self._done: list[Request] = []
-        self.bookmark_every_s = bookmark_every_s
-        self._watches: set[Watch] = set()
-        self._happened = threading.Condition()
-        self._closing = threading.Event()
+        super().__init__(bookmark_every_s)
         self._scheme = "http" if tls is None else "https"
         self._listener = Listener((host, port), self, tls)
         self._thread = threading.Thread(
@@ -80,8 +71,8 @@ class ApiServer:
 
     def close(self) -> None:
         """Stops listening and ends every watch and connection."""
-        self._closing.set()
-        for watch in list(self._watches):
+        self.closing.set()
+        for watch in self.open_watches():
             watch.end()
         self._listener.shutdown()
         self._listener.server_close()
@@ -137,32 +128,15 @@ class ApiServer:
 
     def break_watches(self, fault: faults.Fault, resource: str = "") -> int:
         """Breaks the open watches (of that resource); returns how many."""
-        broken = [watche for watche in list(self._watches) if resource in ("", watche.request.kind.plural)]
+        broken = self.open_watches(resource)
         for watch in broken:
             watch.break_with(fault)
         return len(broken)
 
     def bookmark(self) -> None:
         """A bookmark now, to each open watch that asked for bookmarks."""
-        for watch in list(self._watches):
+        for watch in self.open_watches():
             watch.bookmark()
-
-    def wait_for(self, holds: Callable[[], bool], timeout_s: float = 60.0) -> bool:
-        """Waits until the predicate over `asked`, `done` or `watches` holds."""
-        with self._happened:
-            return self._happened.wait_for(holds, timeout_s)
-
-    def watches(self, resource: str = "") -> int:
-        """How many watches are open."""
-        return sum(resource in ("", watche.request.kind.plural) for watche in list(self._watches))
-
-    def count(self, verb: str, resource: str = "") -> int:
-        """How many such requests have come; what they change may not be there yet."""
-        return _number_of(self.asked, verb, resource)
-
-    def done(self, verb: str, resource: str = "") -> int:
-        """How many such requests were carried out: what they change is there, and refused ones do not count."""
-        return _number_of(self._done, verb, resource)
 
     def create(self, api_version: str, plural: str, body: dict[str, Any], namespace: str = "") -> dict[str, Any]:
         return self._local("POST", api_version, plural, namespace=namespace, body=body)
@@ -230,35 +204,6 @@ class ApiServer:
             raise refusals.not_found(pods.KIND, pod)
         return self.tokens.make(namespace, account, (audience,), bound=(pods.KIND, stored))
 
-    # What the HTTP side asks.
-
-    def heard(self, request: Request) -> None:
-        """Keeps it in `asked`."""
-        with self._happened:
-            self.asked.append(request)
-            self._happened.notify_all()
-
-    def carried_out(self, request: Request) -> None:
-        with self._happened:
-            self._done.append(request)
-            self._happened.notify_all()
-
-    def watch(self, request: Request) -> Watch:
-        watch = Watch(self.store, request, self.bookmark_every_s)
-        with self._happened:
-            self._watches.add(watch)
-            self._happened.notify_all()
-        return watch
-
-    def watch_over(self, watch: Watch) -> None:
-        with self._happened:
-            self._watches.discard(watch)
-            self._happened.notify_all()
-
-    def stalled(self) -> None:
-        """Holds a stalled connection until the server closes."""
-        self._closing.wait()
-
     def _local(
         self,
         method: str,
@@ -285,7 +230,3 @@ class ApiServer:
         )
         result: dict[str, Any] = json.loads(self.answers.answer(request)[1])
         return result
-
-
-def _number_of(requests: list[Request], verb: str, resource: str) -> int:
-    return sum(request.verb == verb and resource in ("", request.kind.plural) for request in list(requests))

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from standins.apiserver import refusals
-from standins.apiserver.kinds import BUILT_IN, Kind
-from standins.apiserver.pods import KIND as POD
-from standins.apiserver.pods import now_text
-from standins.apiserver.requests import Request, User
-from standins.apiserver.store import Store, Stored
+from standins.apiserver.model import refusals
+from standins.apiserver.model.kinds import BUILT_IN, Kind
+from standins.apiserver.model.requests import Request, User
+from standins.apiserver.objects.pods import KIND as POD
+from standins.apiserver.objects.pods import now_text
+from standins.apiserver.objects.store import Store, Stored
 
 ISSUER = "https://kubernetes.default.svc"
 SHORTEST_S = 600

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from standins.apiserver import refusals, selectors
 from standins.apiserver.faults import Fault
-from standins.apiserver.requests import Request
-from standins.apiserver.store import Change, Store, Stored
+from standins.apiserver.model import refusals, selectors
+from standins.apiserver.model.requests import Request
+from standins.apiserver.objects.store import Change, Store, Stored
 
 LONGEST_S = 1800.0
 """How long a watch without timeoutSeconds lasts; the real server takes 30 to 60 minutes, at random."""

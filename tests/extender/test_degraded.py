@@ -13,7 +13,7 @@ from extender.main import Program
 def program() -> Program:
     made = Program(load(["--no-kube"], {}))
     made._missing = ""
-    made.rollcall = type("Over", (), {"missing": lambda _self: ""})()
+    made.gate = type("Over", (), {"missing": lambda _self: ""})()
     return made
 
 

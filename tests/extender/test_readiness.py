@@ -53,7 +53,7 @@ def test_what_the_api_server_tells_is_waited_for_first(world):
     world.unseen = ["pods", "nodes"]
     world.pods(pod("n1"))
     world.heard.add("n1")
-    assert world.call.missing() == "the API server has not told of pods, nodes yet"
+    assert world.call.missing() == "the API server has not listed pods, nodes yet"
 
 
 @pytest.mark.parametrize(
@@ -170,4 +170,4 @@ def test_it_is_not_ready_before_it_knows_the_pods(server, tmp_path):
         site = Site(extender, server)
         for node in ("n1", "n2"):
             site.reports(node)
-        until("only pods are missing", lambda: site.ready()[1] == "the API server has not told of pods yet\n")
+        until("only pods are missing", lambda: site.ready()[1] == "the API server has not listed pods yet\n")

@@ -17,8 +17,8 @@ from enforcer.settings.options import configured, run_options
 from extender import readiness
 from extender.config import load
 from extender.kube.tokens import AUDIENCE
-from standins.apiserver import schema
-from standins.apiserver.kinds import from_definition
+from standins.apiserver.model import schema
+from standins.apiserver.model.kinds import from_definition
 from tests.manifests import foreign
 from tests.manifests.rendered import BEFORE_1_30, MANIFESTS, WHOLE, files, one, rendered
 

@@ -154,15 +154,15 @@ def _learned(group: GroupStatus) -> dict[str, Any] | None:
     heaviest = sorted(
         edges, key=lambda edge: (-edge.bytes_per_second, -edge.messages_per_second, edge.source, edge.target)
     )
-    shown = [_edge(one) for one in heaviest[:MOST_EDGES]]
+    shown = [_edge(edge) for edge in heaviest[:MOST_EDGES]]
     return {"edgeCount": len(heaviest), "edges": shown, "learned": group.learned}
 
 
-def _member(one: MemberStatus) -> dict[str, str]:
-    said = {"pod": one.pod, "node": one.node, "numaNodes": one.numa_nodes, "workload": one.workload}
-    return {name: value for name, value in said.items() if value}
+def _member(member: MemberStatus) -> dict[str, str]:
+    fields = {"pod": member.pod, "node": member.node, "numaNodes": member.numa_nodes, "workload": member.workload}
+    return {name: value for name, value in fields.items() if value}
 
 
-def _edge(one: EdgeStatus) -> dict[str, Any]:
-    rates = {"bytesPerSecond": one.bytes_per_second, "messagesPerSecond": one.messages_per_second}
-    return {"source": one.source, "target": one.target, **rates}
+def _edge(edge: EdgeStatus) -> dict[str, Any]:
+    rates = {"bytesPerSecond": edge.bytes_per_second, "messagesPerSecond": edge.messages_per_second}
+    return {"source": edge.source, "target": edge.target, **rates}

@@ -25,7 +25,7 @@ class GroupObjects:
         self._idle: dict[str, float] = {}
 
     def changed(self, changes: GroupChanges) -> None:
-        rows = {one.key: one for one in changes.rows}
+        rows = {row.key: row for row in changes.rows}
         with self._lock:
             before = {} if changes.whole else self._there
             self._there = {key: row for key, row in (before | rows).items() if key not in changes.gone}
@@ -45,12 +45,12 @@ class GroupObjects:
         now, rows = self._clock(), self.rows()
         ours = [group for group, row in rows.items() if row.ours and group not in here]
         self._idle = {group: self._idle.get(group, now) for group in ours}
-        found = []
+        forgotten = []
         for group, since in list(self._idle.items()):
             if now - since < IDLE_S:
                 continue
             if any(edge in known.graph.edges for edge in read(rows[group].learned, group).edges):
                 self._idle[group] = now
             else:
-                found.append(rows[group])
-        return found
+                forgotten.append(rows[group])
+        return forgotten

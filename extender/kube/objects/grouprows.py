@@ -70,17 +70,19 @@ class GroupChanges:
 
 def affinity_groups() -> Resource[GroupRow, GroupChanges]:
     """All groups' objects, to list and watch."""
-    lists, one = msgspec.json.Decoder(_Groups), msgspec.json.Decoder(_Group)
+    lists, single = msgspec.json.Decoder(_Groups), msgspec.json.Decoder(_Group)
 
     def page(body: bytes) -> Page[GroupRow]:
-        found = lists.decode(body)
-        return Page([_row(group) for group in found.items], found.metadata.resource_version, found.metadata.continue_)
+        listed = lists.decode(body)
+        return Page(
+            [_row(group) for group in listed.items], listed.metadata.resource_version, listed.metadata.continue_
+        )
 
     return Resource(
         path=f"{ROOT}/affinitygroups",
         query={},
         page=page,
-        row=lambda raw: _row(one.decode(raw)),
+        row=lambda raw: _row(single.decode(raw)),
         key=lambda row: row.key,
         gone_key=lambda metadata: f"{metadata.namespace}/{metadata.name}",
         changes=GroupChanges,
@@ -121,7 +123,7 @@ class _Groups(msgspec.Struct):
 def _row(group: _Group) -> GroupRow:
     metadata = group.metadata
     spec, problems = groupspec.read(metadata.namespace, group.spec)
-    told = next(
+    accepted = next(
         (condition for condition in group.status.conditions if condition.type == ACCEPTED), _GroupCondition(ACCEPTED)
     )
     managers = {managed_field.manager for managed_field in metadata.managed_fields}
@@ -135,12 +137,12 @@ def _row(group: _Group) -> GroupRow:
         revision=metadata.resource_version,
         generation=metadata.generation,
         ours=bool(managers) and managers <= {MANAGER, LEARNED},
-        accepted=told.status,
-        since=told.last_transition_time,
+        accepted=accepted.status,
+        since=accepted.last_transition_time,
     )
 
 
 def _group_name(metadata: Metadata) -> str:
     """The object's own, but for a group whose name can't be one."""
-    told = (metadata.annotations or {}).get(GROUP_KEY, "")
-    return told if told and object_name(told) == metadata.name else metadata.name
+    annotated = (metadata.annotations or {}).get(GROUP_KEY, "")
+    return annotated if annotated and object_name(annotated) == metadata.name else metadata.name

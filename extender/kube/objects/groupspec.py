@@ -21,17 +21,17 @@ _WORKLOAD = re.compile(r"[A-Z][A-Za-z0-9]{0,62}/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-
 _SHOWN = 64
 
 
-def read(namespace: str, told: Any) -> tuple[GroupSpec, tuple[str, ...]]:
+def read(namespace: str, spec: Any) -> tuple[GroupSpec, tuple[str, ...]]:
     """What of it counts, and for each field that does not, in the order of their names, which it is, its value and
     what is allowed. told: the decoded JSON; None: there is no spec.
     """
-    if told is None:
+    if spec is None:
         return GroupSpec(), ()
-    if not isinstance(told, Mapping):
-        return GroupSpec(), (_problem("spec", told, "an object"),)
+    if not isinstance(spec, Mapping):
+        return GroupSpec(), (_problem("spec", spec, "an object"),)
     values: dict[str, Any] = {}
     problems = []
-    for name, value in sorted(told.items(), key=lambda item: str(item[0])):
+    for name, value in sorted(spec.items(), key=lambda item: str(item[0])):
         read_field = _READERS.get(name)
         if read_field is None:
             problems.append(_problem(f"spec.{name}", value, "the fields " + ", ".join(_READERS)))

@@ -40,23 +40,23 @@ def topology(node: str, machine: Machine, occupancy: Occupancy) -> Desired:
     return Desired(f"{_PATH}/{node}", body)
 
 
-def _zone(one: NumaNode, machine: Machine, reserved: CpuSet, load: Load) -> dict[str, Any]:
-    free = one.cpus - reserved
-    carried = load.rows.get(one.id, EMPTY)
-    memory = one.ordinary_memory
+def _zone(numa_node: NumaNode, machine: Machine, reserved: CpuSet, load: Load) -> dict[str, Any]:
+    free = numa_node.cpus - reserved
+    carried = load.rows.get(numa_node.id, EMPTY)
+    memory = numa_node.ordinary_memory
     left = max(0, memory - carried.memory) // MEMORY_STEP * MEMORY_STEP
     resources = [
-        _resource("cpu", str(len(one.all_cpus)), str(len(free)), _cpus(max(0, len(free) * 1000 - carried.cpu))),
-        _resource("memory", str(memory), *(("0", "0") if one.withheld else (str(memory), str(left)))),
+        _resource("cpu", str(len(numa_node.all_cpus)), str(len(free)), _cpus(max(0, len(free) * 1000 - carried.cpu))),
+        _resource("memory", str(memory), *(("0", "0") if numa_node.withheld else (str(memory), str(left)))),
     ]
-    for size, amount in sorted(one.hugepages.items()):
-        taken = load.hugepages.get((one.id, size), 0)
+    for size, amount in sorted(numa_node.hugepages.items()):
+        taken = load.hugepages.get((numa_node.id, size), 0)
         resources.append(_resource(f"hugepages-{_size(size)}", str(amount), str(amount), str(max(0, amount - taken))))
     return {
-        "name": _name(one.id),
+        "name": _name(numa_node.id),
         "type": "Node",
-        "costs": [{"name": _name(other.id), "value": one.distances[other.id]} for other in machine.numa_nodes],
-        "attributes": [{"name": "numakin.io/cpus", "value": str(one.cpus)}],
+        "costs": [{"name": _name(other.id), "value": numa_node.distances[other.id]} for other in machine.numa_nodes],
+        "attributes": [{"name": "numakin.io/cpus", "value": str(numa_node.cpus)}],
         "resources": resources,
     }
 

@@ -44,26 +44,26 @@ def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, Group
     """As they should be now: one object for each group that has members, or of which something is known, or that has
     an object. texts: what was learned; rows: what is there; both by group.
     """
-    found = members(picture)
+    by_group = members(picture)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    for group in sorted(found.keys() | texts.keys() | rows.keys()):
-        status = _group(group, found.get(group, []), picture, texts.get(group))
+    for group in sorted(by_group.keys() | texts.keys() | rows.keys()):
+        status = _group(group, by_group.get(group, []), picture, texts.get(group))
         row = rows.get(group)
         yield affinity_group(replace(status, accepted=row.judged(now), uid=row.uid) if row else status)
 
 
-def _group(group: str, found: list[Member], picture: Picture, text: Text | None) -> GroupStatus:
+def _group(group: str, reserved: list[Member], picture: Picture, text: Text | None) -> GroupStatus:
     namespace, _, name = group.partition("/")
-    told = tuple(_member(one, picture) for one in found if one.reservation.pod in picture.names)
+    shown = tuple(_member(member, picture) for member in reserved if member.reservation.pod in picture.names)
     if text is None:
-        return GroupStatus(namespace, name, told, locality(found))
-    return GroupStatus(namespace, name, told, locality(found), _edges(text.learned), text.text)
+        return GroupStatus(namespace, name, shown, locality(reserved))
+    return GroupStatus(namespace, name, shown, locality(reserved), _edges(text.learned), text.text)
 
 
-def _member(one: Member, picture: Picture) -> MemberStatus:
-    _, _, name = picture.names[one.reservation.pod].partition("/")
-    workload = picture.workloads.get(one.reservation.pod, "").partition("/")[2]
-    return MemberStatus(name, one.node, "" if one.expected else str(one.reservation.numa_nodes), workload)
+def _member(member: Member, picture: Picture) -> MemberStatus:
+    _, _, name = picture.names[member.reservation.pod].partition("/")
+    workload = picture.workloads.get(member.reservation.pod, "").partition("/")[2]
+    return MemberStatus(name, member.node, "" if member.expected else str(member.reservation.numa_nodes), workload)
 
 
 def _edges(learned: LearnedGroup) -> tuple[EdgeStatus, ...]:

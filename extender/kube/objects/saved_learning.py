@@ -66,7 +66,7 @@ class SavedLearning:
 
     def changed(self, changes: GroupChanges) -> None:
         """What the API server tells of the objects."""
-        rows = {one.key: one for one in changes.rows}
+        rows = {row.key: row for row in changes.rows}
         with self._lock:
             before = {} if changes.whole else self._there
             self._there = {key: row for key, row in (before | rows).items() if key not in changes.gone}

@@ -11,12 +11,12 @@ from extender.kube.api import Api
 from extender.kube.stream import nodes, pods
 from extender.kube.watch import ListWatch, Pace
 from extender.state.pods import NodeChanges, PodChanges, PodRow
-from process.threads import Failure, Threads
+from process.threads import Backoff, Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut, Fault, Say, Stall
 from tests.supervised import threads
 
-QUICK = Pace(first_s=0.01, longest_s=0.05)
+QUICK = Pace(Backoff(first_s=0.01, longest_s=0.05))
 DEADLINE_S = 20
 
 
@@ -144,7 +144,7 @@ def test_the_watch_asks_for_bookmarks_a_timeout_and_the_lists_revision(server, w
 
 
 def test_a_watch_that_ends_is_taken_up_where_it_ended(server, view, watched):
-    watcher = watched(Pace(watch_s=1, first_s=0.01))
+    watcher = watched(Pace(Backoff(first_s=0.01), watch_s=1))
     watching(server, 3)
     server.create_pod("late")
     view.shows("late")
@@ -216,7 +216,7 @@ def test_refusals_are_waited_out(server: ApiServer, view: View, watched, fault: 
 
 
 def test_an_old_revision_is_listed_anew_at_once(server, view, watched):
-    slow = Pace(first_s=60)
+    slow = Pace(Backoff(first_s=60))
     watched(slow)
     watching(server)
     server.create_pod("before")
@@ -237,7 +237,7 @@ def test_410_as_an_answer_is_listed_anew_too(server, view, watched):
 
 def test_410_again_and_again_is_not_hammered(server, view, watched):
     server.order(Answer(410, b'{"kind":"Status","reason":"Expired","code":410}'), "watch", "pods", times=3)
-    watched(Pace(first_s=0.01, longest_s=0.01))
+    watched(Pace(Backoff(first_s=0.01, longest_s=0.01)))
     view.wait(lambda view: view.wholes == 4)
 
 
@@ -249,14 +249,14 @@ def test_retry_after_is_respected(server, watched):
 
 
 def test_failures_wait_longer_and_longer_up_to_a_bound():
-    pace = Pace(first_s=1, longest_s=8)
+    pace = Pace(Backoff(first_s=1, longest_s=8))
     for failures, most in ((1, 1), (2, 2), (3, 4), (4, 8), (5, 8), (1000, 8)):
         assert most / 2 <= pace.wait_s(failures) <= most
     assert pace.wait_s(1, at_least_s=10) >= 10
 
 
 def test_a_silent_connection_is_given_up(server, view, watched):
-    watcher = watched(Pace(watch_s=1, patience_s=0.5, first_s=0.01))
+    watcher = watched(Pace(Backoff(first_s=0.01), watch_s=1, patience_s=0.5))
     watching(server)
     server.break_watches(Stall())
     server.create_pod("meanwhile")
@@ -268,7 +268,7 @@ def test_a_revision_that_does_not_exist_is_listed_anew(server, view, watched):
     """An API server restored from a backup is silent about revisions that it has not reached yet."""
     for number in range(9):
         server.create_node(f"n{number}")
-    watched(Pace(watch_s=1, first_s=0.01))
+    watched(Pace(Backoff(first_s=0.01), watch_s=1))
     watching(server)
     server.store.rewind(5)
     server.create_pod("a")
@@ -298,7 +298,7 @@ def test_a_consumer_that_fails_gets_everything_anew(server, api):
 
 @pytest.mark.parametrize("state", ["quiet", "stalled", "refused"])
 def test_stopping_does_not_wait_for_the_server(server, watched, state):
-    watcher = watched(Pace(first_s=60))
+    watcher = watched(Pace(Backoff(first_s=60)))
     watching(server)
     if state == "stalled":
         server.break_watches(Stall())

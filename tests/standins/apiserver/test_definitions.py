@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from standins.apiserver import ApiServer, refusals
+from standins.apiserver import ApiServer
+from standins.apiserver.model import refusals
 from standins.apiserver.server import ADMIN_TOKEN
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges

@@ -115,7 +115,7 @@ def test_a_list_of_the_past_is_the_past(server):
 
 
 def test_a_list_of_the_future_waits_and_gives_up(server, monkeypatch):
-    monkeypatch.setattr("standins.apiserver.reading.FUTURE_WAIT_S", 0.05)
+    monkeypatch.setattr("standins.apiserver.objects.reading.FUTURE_WAIT_S", 0.05)
     code, body, headers = asked(server, "/api/v1/pods", resourceVersion="100237")
     assert (code, body["reason"], headers["Retry-After"]) == (504, "Timeout", "1")
     assert body["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"

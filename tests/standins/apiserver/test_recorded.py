@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from standins.apiserver import ApiServer
-from standins.apiserver.requests import User
+from standins.apiserver.model.requests import User
 from tests.standins.apiserver.recorded import Replay, exchanges
 
 PODS = (

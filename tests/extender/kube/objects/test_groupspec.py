@@ -13,7 +13,7 @@ from extender.kube.objects.groupspec import LARGEST_PRIORITY, MOST_PRIORITIES, r
 from extender.state.group_spec import GroupSpec
 from placement.optin.options import Defaults, Policy
 from placement.optin.parsing import LARGEST_SIZE
-from standins.apiserver import schema
+from standins.apiserver.model import schema
 from tests.manifests.rendered import files, one
 
 DB = {"workload": "StatefulSet/db", "priority": 5}

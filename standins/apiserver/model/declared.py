@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from standins.apiserver.kinds import Kind
-from standins.apiserver.schema import FREE, Schema
+from standins.apiserver.model.kinds import Kind
+from standins.apiserver.model.schema import FREE, Schema
 
 VERSION = "v1.34.0"
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from standins.apiserver import refusals
-from standins.apiserver.kinds import BUILT_IN, Kind
-from standins.apiserver.requests import Request
-from standins.apiserver.schema import Cause
-from standins.apiserver.store import Store, Stored
+from standins.apiserver.model import refusals
+from standins.apiserver.model.kinds import BUILT_IN, Kind
+from standins.apiserver.model.requests import Request
+from standins.apiserver.model.schema import Cause
+from standins.apiserver.objects.store import Store, Stored
 
 KIND = next(one for one in BUILT_IN if one.kind == "Pod")
 NAMESPACE = next(one for one in BUILT_IN if one.kind == "Namespace")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from standins.apiserver import refusals
-from standins.apiserver.kinds import Kind
+from standins.apiserver.model import refusals
+from standins.apiserver.model.kinds import Kind
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from standins.apiserver import refusals
-from standins.apiserver.kinds import Kind
+from standins.apiserver.model import refusals
+from standins.apiserver.model.kinds import Kind
 
 Object = Mapping[str, Any]
 Predicate = Callable[[Object], bool]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from standins.apiserver.kinds import Kind
+from standins.apiserver.model.kinds import Kind
 
 TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 TOO_OLD_TOKEN = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from standins.apiserver.schema import Cause, Schema
+from standins.apiserver.model.schema import Cause, Schema
 
 KIND = "CustomResourceDefinition"
 

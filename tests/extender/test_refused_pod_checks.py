@@ -4,8 +4,8 @@ import threading
 from queue import Queue
 
 from extender.cluster import Cluster
+from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.session import ReportSession, SessionCallbacks
-from extender.retrying import Welcoming
 from extender.scoring.predict import Wanted
 from extender.scoring.refused_pods import MOST_DECIDED, Welcome
 from extender.state.node_view import NodeView, Report
@@ -82,7 +82,7 @@ class TestTheThread:
             assert let_go.wait(PATIENCE_S)
             return Welcome((want("p").pod,), complete=True)
 
-        welcoming = Welcoming(look, woken.put, threads=threads())
+        welcoming = RefusedPodChecks(look, woken.put, threads=threads())
         welcoming.start()
 
         class Program(SessionCallbacks):
@@ -108,7 +108,7 @@ class TestTheThread:
             assert let_go.wait(PATIENCE_S)
             return next(answers)
 
-        welcoming = Welcoming(look, woken.put, threads=threads())
+        welcoming = RefusedPodChecks(look, woken.put, threads=threads())
         welcoming.start()
         welcoming.changed("n1")
         assert looking.get(timeout=PATIENCE_S) == {"n1"}

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from standins.apiserver import refusals
+from standins.apiserver.model import refusals
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from standins.apiserver.schema import FREE, Schema, child, map_keys
+from standins.apiserver.model.schema import FREE, Schema, child, map_keys
 
 Path = tuple[str, ...]
 _UNOWNED = frozenset({("f:apiVersion",), ("f:kind",)})

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from standins.apiserver import apply, bodies, patches, pods, refusals, schema
-from standins.apiserver.kinds import Kind
-from standins.apiserver.requests import Request
-from standins.apiserver.store import Name, Store, Stored
+from standins.apiserver.model import refusals, schema
+from standins.apiserver.model.kinds import Kind
+from standins.apiserver.model.requests import Request
+from standins.apiserver.objects import apply, bodies, patches, pods
+from standins.apiserver.objects.store import Name, Store, Stored
 
 LARGEST_BODY = 3_145_728
 LARGEST_OBJECT = 1_572_864

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from standins.apiserver import refusals, selectors
-from standins.apiserver.kinds import Kind
-from standins.apiserver.requests import Request
-from standins.apiserver.store import Name, Store, Stored
+from standins.apiserver.model import refusals, selectors
+from standins.apiserver.model.kinds import Kind
+from standins.apiserver.model.requests import Request
+from standins.apiserver.objects.store import Name, Store, Stored
 
 FUTURE_WAIT_S = 3.0
 """How long a LIST waits for a revision that has not come yet, before it answers 504."""

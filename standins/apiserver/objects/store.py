@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from standins.apiserver.kinds import Kind
+from standins.apiserver.model.kinds import Kind
 
 Name = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name: the order of lists."""

@@ -1,6 +1,6 @@
-"""The thread that looks whether nodes that have changed would take pods that were refused everywhere.
+"""The thread that checks whether nodes that have changed would take pods that every node was refused to.
 
-Not the report stream's loop: a look takes up to a tenth of a second, and every enforcer waits for that loop.
+It is not the report stream's loop: a check takes up to 0.1 s, and every enforcer waits for that loop.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from extender.state.pods import PodRow
 from process.threads import IDLE, IDLE_S, Threads
 
 SHARE = 0.25
-"""Of its time that the thread may spend on looks: kube-scheduler's questions have the processor for themselves."""
+"""The share of its time that the thread may spend on checks: requests of kube-scheduler come first."""
 
 
-class Welcoming:
-    """look: at these nodes. wake: the pods that one of them would take."""
+class RefusedPodChecks:
+    """check: these nodes. wake: the pods that one of them would take."""
 
     def __init__(
         self,
-        look: Callable[[Collection[str]], Welcome],
+        check: Callable[[Collection[str]], Welcome],
         wake: Callable[[Iterable[PodRow]], None],
         *,
         threads: Threads,
     ) -> None:
-        self._look, self._wake = look, wake
+        self._check, self._wake = check, wake
         self._lock = threading.Lock()
         self._nodes: set[str] = set()
-        self._news = threading.Event()
+        self._pending = threading.Event()
         self._thread = threads.thread("refused pods", self._round)
 
     def start(self) -> None:
@@ -38,27 +38,27 @@ class Welcoming:
 
     def stop(self, timeout_s: float) -> None:
         self._thread.stop()
-        self._news.set()
+        self._pending.set()
         self._thread.stop(timeout_s)
 
     def changed(self, node: str) -> None:
         """The node's placements have changed. Never waits; there are never more waiting than there are nodes."""
         with self._lock:
             self._nodes.add(node)
-        self._news.set()
+        self._pending.set()
 
     def _round(self) -> object:
-        if not self._news.wait(IDLE_S):
+        if not self._pending.wait(IDLE_S):
             return IDLE
-        self._news.clear()
+        self._pending.clear()
         with self._lock:
             nodes, self._nodes = self._nodes, set()
         began = time.monotonic()
-        welcome = self._look(nodes)
+        welcome = self._check(nodes)
         self._wake(welcome.pods)
         if not welcome.complete:
             with self._lock:
                 self._nodes |= nodes
-            self._news.set()
+            self._pending.set()
         self._thread.stopping.wait((time.monotonic() - began) * (1 / SHARE - 1))
         return None

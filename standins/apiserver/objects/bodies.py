@@ -11,10 +11,11 @@ from typing import Any
 
 import yaml
 
-from standins.apiserver import declared, definitions, pods, refusals, schema
-from standins.apiserver.kinds import Kind
-from standins.apiserver.requests import Request
-from standins.apiserver.store import Store, Stored
+from standins.apiserver.model import declared, definitions, refusals, schema
+from standins.apiserver.model.kinds import Kind
+from standins.apiserver.model.requests import Request
+from standins.apiserver.objects import pods
+from standins.apiserver.objects.store import Store, Stored
 
 LARGEST_ANNOTATIONS = 262_144
 
