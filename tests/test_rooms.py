@@ -15,9 +15,10 @@ HALVES = {
     "extender": ("extender",),
     "placement": ("placement",),
     "standins": ("standins",),
+    "cluster": ("cluster",),
     "kubectl_numakin": ("kubectl_numakin",),
 }
-SOURCES = ("placement", "enforcer", "extender", "process", "proto", "standins", "kubectl_numakin")
+SOURCES = ("placement", "enforcer", "extender", "process", "proto", "standins", "cluster", "kubectl_numakin")
 
 MIDDLE = 120
 

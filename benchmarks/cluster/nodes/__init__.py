@@ -1,1 +1,0 @@
-"""The simulated nodes: a real agent, mirror and report stream each, thousands of them in one process."""

@@ -1,0 +1,175 @@
+"""The whole: control plane, manifests, extender, nodes with their enforcers, in this order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from cluster import credentials
+from cluster.binaries import REPOSITORY, Binaries
+from cluster.control_plane import ControlPlane
+from cluster.extender import Extender
+from cluster.kubelets import Kubelets
+from cluster.node import Node
+from extender.kube.api import MERGE_PATCH
+
+NAMESPACE = "numakin"
+ACCOUNT = "numakin-extender"
+TOKEN_S = 24 * 3600
+
+PATIENCE_S = 120.0
+"""How long the cluster may take to do what was asked of it; a loaded machine needs a tenth of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What cluster to make. machines: by node, a name of standins.machines. percentage: percentageOfNodesToScore."""
+
+    machines: Mapping[str, str]
+    extenders: int = 1
+    extender_options: Sequence[str] = ()
+    strict: bool = False
+    percentage: int | None = None
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Use as a context manager, on the main thread. Its folder is deleted at the end, unless something failed."""
+
+    binaries: Binaries
+    terms: Terms
+    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="numakin-cluster-")))
+    nodes: dict[str, Node] = field(default_factory=dict)
+    extenders: list[Extender] = field(default_factory=list)
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _plane: ControlPlane | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        if kind is None:
+            shutil.rmtree(self.folder)
+
+    @property
+    def plane(self) -> ControlPlane:
+        assert self._plane is not None
+        return self._plane
+
+    def kubectl(self, *arguments: str, text: str = "") -> str:
+        """What it prints. CalledProcessError, with what it said."""
+        command = [self.binaries.kubectl, f"--kubeconfig={self.plane.kubeconfig}", *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        if done.returncode != 0:
+            raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+        return done.stdout
+
+    def apply(self, objects: Iterable[dict[str, Any]]) -> str:
+        """`kubectl apply` of objects of the manifests; what has no namespace comes into NAMESPACE."""
+        release = self.plane.release
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [release.known(each) for each in objects]})
+        return self.kubectl("apply", *release.apply_options, f"--namespace={NAMESPACE}", "-f", "-", text=text)
+
+    def pods(self, namespace: str, selector: str = "") -> list[dict[str, Any]]:
+        query = {"labelSelector": selector} if selector else None
+        listed: list[dict[str, Any]] = self.plane.api.get(f"/api/v1/namespaces/{namespace}/pods", query).json()["items"]
+        return listed
+
+    def until(self, done: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+        """TimeoutError naming `what`."""
+        deadline = time.monotonic() + patience_s
+        while not done():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not within {patience_s:g} s: {what}; logs are in {self.folder}")
+            time.sleep(0.1)
+
+    def all_report(self) -> bool:
+        """Whether every enforcer reports to every extender."""
+        return all(extender.live() == len(self.nodes) for extender in self.extenders)
+
+    def _start(self) -> None:
+        given = credentials.made(self.folder / "credentials")
+        self._plane = plane = ControlPlane(self.folder, self.binaries, given)
+        self._stack.callback(plane.end)
+        plane.start()
+        self._make_nodes()
+        self.apply(_base())
+        self._start_extenders(given)
+        plane.start_scheduler(
+            self.extenders[0].http if self.extenders else "",
+            strict=self.terms.strict,
+            percentage=self.terms.percentage,
+        )
+        self._start_enforcers()
+
+    def _make_nodes(self) -> None:
+        for name, machine in self.terms.machines.items():
+            node = self.nodes[name] = Node(name, machine, self.folder / name)
+            self._stack.callback(node.stop)
+            self._register(name, node.capacity)
+        kubelets = Kubelets(self.plane.api, self.nodes)
+        self._stack.callback(kubelets.stop)
+        kubelets.start()
+
+    def _register(self, name: str, capacity: Mapping[str, str]) -> None:
+        """What a kubelet does at its first start."""
+        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        self.plane.api.request("POST", "/api/v1/nodes", None, node)
+        ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
+        status = {"capacity": dict(capacity), "allocatable": dict(capacity), "conditions": ready}
+        self.plane.api.request("PATCH", f"/api/v1/nodes/{name}/status", None, {"status": status}, MERGE_PATCH)
+
+    def _start_extenders(self, given: credentials.Credentials) -> None:
+        kubeconfig = self.folder / "extender.kubeconfig"
+        given.kubeconfig_with(self.plane.server, kubeconfig, self.token(NAMESPACE, ACCOUNT))
+        for number in range(self.terms.extenders):
+            extender = Extender(f"extender-{number}", self.folder, kubeconfig, self.terms.extender_options)
+            self._stack.callback(extender.end)
+            extender.start()
+            self.extenders.append(extender)
+
+    def token(self, namespace: str, account: str) -> str:
+        """A ServiceAccount's token, from the API server."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": TOKEN_S},
+        }
+        token: str = self.plane.api.request("POST", path, None, request).json()["status"]["token"]
+        return token
+
+    def _start_enforcers(self) -> None:
+        addresses = [extender.grpc for extender in self.extenders]
+        for node in self.nodes.values():
+            node.start(addresses)
+        for node in self.nodes.values():
+            node.wait()
+        self.until(self.all_report, "every enforcer reports to every extender")
+
+
+def _base() -> Iterator[dict[str, Any]]:
+    """The objects of manifests/base. Read without kustomize, which a machine may not have."""
+    folder = REPOSITORY / "manifests" / "base"
+    for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+        yield from yaml.safe_load_all((folder / name).read_text())

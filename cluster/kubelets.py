@@ -1,0 +1,153 @@
+"""Plays the kubelets of many nodes: one watch of bound pods, run by their nodes, their status written back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
+
+WORKERS = 16
+"""Pods that are started at the same time: as many nodes' kubelets would."""
+
+WATCH_S = 60
+RETRY_S = 0.2
+FINAL = (404, 409, 422)
+"""Refusals that will not change: gone, another pod of that name, invalid. 403 passes: an API server that has just
+started has not read its roles yet.
+"""
+
+
+class PlayedNode(Protocol):
+    """Where pods run; methods are called from several threads."""
+
+    def run(self, pod: dict[str, Any]) -> None: ...
+
+    def end(self, uid: str) -> None: ...
+
+
+class Kubelets:
+    """nodes: by name; pods of other nodes are left alone. errors: what went wrong with which pod."""
+
+    def __init__(self, api: Api, nodes: Mapping[str, PlayedNode]) -> None:
+        self.errors: list[str] = []
+        self._api, self._nodes = api, nodes
+        self._running: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._addresses = itertools.count(1)
+        self._pool = ThreadPoolExecutor(WORKERS, "kubelet")
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="kubelets", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _follow(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                for pod in self._pods():
+                    self._seen(pod)
+            except (ApiError, Unreachable):
+                self._stopping.wait(RETRY_S)
+
+    def _pods(self) -> Iterator[dict[str, Any]]:
+        """All there are, then each that changes, until the watch ends."""
+        listed = self._api.get("/api/v1/pods").json()
+        here = {pod["metadata"]["uid"] for pod in listed["items"]}
+        yield from listed["items"]
+        for uid in [uid for uid in self._running if uid not in here]:
+            self._gone(uid)
+        query = {
+            "watch": "true",
+            "resourceVersion": listed["metadata"]["resourceVersion"],
+            "timeoutSeconds": str(WATCH_S),
+        }
+        with self._api.stream("/api/v1/pods", query, WATCH_S + 5) as response:
+            rest = b""
+            for data in response.stream(65536, decode_content=False):
+                *lines, rest = (rest + data).split(b"\n")
+                for event in map(json.loads, lines):
+                    if event["type"] == "ERROR":
+                        raise Unreachable(event["object"].get("message", "watch error"))
+                    if event["type"] == "DELETED":
+                        self._gone(event["object"]["metadata"]["uid"])
+                    else:
+                        yield event["object"]
+
+    def _seen(self, pod: dict[str, Any]) -> None:
+        node, uid = pod["spec"].get("nodeName", ""), pod["metadata"]["uid"]
+        if node not in self._nodes:
+            return
+        if pod["metadata"].get("deletionTimestamp"):
+            if uid not in self._ended:
+                self._ended.add(uid)
+                self._pool.submit(self._carefully, self._end, pod)
+        elif uid not in self._running:
+            self._running[uid] = node
+            self._pool.submit(self._carefully, self._run, pod)
+
+    def _gone(self, uid: str) -> None:
+        """Its object is no more, as after a deletion by force."""
+        node = self._running.pop(uid, "")
+        if node and not self._stopping.is_set():
+            self._pool.submit(self._nodes[node].end, uid)
+
+    def _carefully(self, what: Any, pod: dict[str, Any]) -> None:
+        meta = pod["metadata"]
+        try:
+            what(pod)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other pods go on
+            self.errors.append(f"{meta['namespace']}/{meta['name']}: {type(error).__name__}: {error}")
+
+    def _run(self, pod: dict[str, Any]) -> None:
+        self._nodes[pod["spec"]["nodeName"]].run(pod)
+        number = next(self._addresses)
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ready = [{"type": kind, "status": "True"} for kind in ("Initialized", "Ready", "ContainersReady")]
+        containers = [
+            {
+                "name": container["name"], "image": container["image"], "imageID": "", "ready": True,
+                "restartCount": 0, "state": {"running": {"startedAt": now}},
+            }
+            for container in pod["spec"]["containers"]
+        ]  # fmt: skip
+        status = {
+            "phase": "Running",
+            "podIP": f"10.{64 + (number >> 16)}.{number >> 8 & 255}.{number & 255}",
+            "startTime": now,
+            "conditions": [*ready, {"type": "PodScheduled", "status": "True"}],
+            "containerStatuses": containers,
+        }
+        self._answered("PATCH", f"{_path(pod)}/status", {"status": status}, MERGE_PATCH)
+
+    def _end(self, pod: dict[str, Any]) -> None:
+        self._nodes[pod["spec"]["nodeName"]].end(pod["metadata"]["uid"])
+        now = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+        self._answered("DELETE", _path(pod), {"apiVersion": "v1", "kind": "DeleteOptions", **now})
+
+    def _answered(self, method: str, path: str, body: dict[str, Any], content_type: str = "application/json") -> None:
+        """Again and again until the API server has done it, or says that it never will: the pod is gone."""
+        while not self._stopping.is_set():
+            try:
+                self._api.request(method, path, None, body, content_type)
+            except Unreachable:
+                self._stopping.wait(RETRY_S)
+            except ApiError as refused:
+                if refused.code in FINAL:
+                    return
+                self._stopping.wait(RETRY_S)
+            else:
+                return
+
+
+def _path(pod: dict[str, Any]) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

@@ -1,0 +1,41 @@
+"""A real control plane with ten nodes, shared by the tests of this folder; skipped by name where it can't be had."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from cluster.binaries import Binaries, NoKubernetes, binaries
+from cluster.cluster import Cluster, Terms
+from tests.cluster.workloads import Namespace
+
+TEN_NODES = {f"node-{number}": "epyc-7763-nps2" for number in range(10)}
+
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> Binaries:
+    try:
+        return binaries()
+    except NoKubernetes as none:
+        if os.environ.get("NUMAKIN_REQUIRE_LAB") == "1":
+            pytest.fail(f"NUMAKIN_REQUIRE_LAB=1, but there is no real control plane: {none}")
+        pytest.skip(f"a real control plane: {none}")
+
+
+@pytest.fixture(scope="package")
+def ten_nodes(kubernetes: Binaries) -> Iterator[Cluster]:
+    with Cluster(kubernetes, Terms(TEN_NODES)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def namespace(ten_nodes: Cluster) -> Iterator[Namespace]:
+    made = Namespace(ten_nodes, f"test-{next(_numbers)}")
+    made.make()
+    yield made
+    made.delete()

@@ -1,0 +1,34 @@
+"""numakin as its manifests install it, on a real API server."""
+
+from __future__ import annotations
+
+import json
+
+from cluster.cluster import Cluster
+from tests.cluster.workloads import Namespace, member
+
+
+def conditions(obj: dict) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in obj["status"]["conditions"]}
+
+
+def test_the_definition_of_affinity_groups_is_established(ten_nodes: Cluster):
+    definition = json.loads(ten_nodes.kubectl("get", "crd", "affinitygroups.numakin.io", "-o", "json"))
+    assert conditions(definition)["Established"] == "True"
+    assert conditions(definition)["NamesAccepted"] == "True"
+
+
+def test_the_controllers_make_a_pod_for_every_enforcer_and_replica(ten_nodes: Cluster):
+    ten_nodes.kubectl("-n", "numakin", "rollout", "status", "daemonset/numakin-enforcer", "--timeout=60s")
+    ten_nodes.kubectl("-n", "numakin", "rollout", "status", "deployment/numakin-extender", "--timeout=60s")
+
+
+def test_the_extender_publishes_the_group_that_runs(ten_nodes: Cluster, namespace: Namespace):
+    namespace.deploy(member("shop", 3))
+    namespace.until_running(3)
+
+    def published() -> bool:
+        groups = json.loads(ten_nodes.kubectl("-n", namespace.name, "get", "affinitygroups", "-o", "json"))["items"]
+        return [group["status"]["memberCount"] for group in groups] == [3]
+
+    ten_nodes.until(published, "the group's object with its three members")

@@ -1,0 +1,85 @@
+"""Deployments of members, and what became of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cluster.cluster import Cluster
+
+Deployment = dict[str, Any]
+
+
+def deployment(
+    name: str, replicas: int, *, cpu: str = "100m", annotations: Mapping[str, str] | None = None, **spec: Any
+) -> Deployment:
+    """One that starts at once: no image is ever pulled here. spec: more of the pods' spec."""
+    labels = {"app": name}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": dict(annotations or {})},
+                "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
+            },
+        },
+    }
+
+
+def member(name: str, replicas: int, **more: Any) -> Deployment:
+    """A group of its own."""
+    return deployment(name, replicas, annotations={"group.numakin.io": name}, **more)
+
+
+class Namespace:
+    """Pods of one test, all gone at its end."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster, self.name = cluster, name
+
+    def make(self) -> None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
+        self.cluster.plane.api.request("POST", "/api/v1/namespaces", None, body)
+        path = f"/api/v1/namespaces/{self.name}/serviceaccounts"
+        self.cluster.until(lambda: bool(self.cluster.plane.api.get(path).json()["items"]), "the default account")
+
+    def deploy(self, *deployments: Deployment) -> None:
+        for each in deployments:
+            self.cluster.plane.api.request("POST", f"/apis/apps/v1/namespaces/{self.name}/deployments", None, each)
+
+    def pods(self) -> list[dict[str, Any]]:
+        return self.cluster.pods(self.name)
+
+    def bound(self) -> list[dict[str, Any]]:
+        return [pod for pod in self.pods() if pod["spec"].get("nodeName")]
+
+    def until_running(self, count: int) -> None:
+        def running() -> bool:
+            return sum(1 for pod in self.pods() if pod["status"]["phase"] == "Running") == count
+
+        self.cluster.until(running, f"{count} pods running in {self.name}")
+
+    def delete(self) -> None:
+        """And waits until the last pod is gone."""
+        self.cluster.plane.api.request("DELETE", f"/api/v1/namespaces/{self.name}")
+        self.cluster.until(lambda: not self.pods(), f"the pods of {self.name} to be gone")
+
+
+def nodes_by_group(pods: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
+    nodes: dict[str, set[str]] = defaultdict(set)
+    for pod in pods:
+        group = pod["metadata"].get("annotations", {}).get("group.numakin.io")
+        if group and pod["spec"].get("nodeName"):
+            nodes[group].add(pod["spec"]["nodeName"])
+    return dict(nodes)
+
+
+def split(pods: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
+    """The groups that ended on more than one node, with those nodes."""
+    return {group: nodes for group, nodes in nodes_by_group(pods).items() if len(nodes) > 1}
