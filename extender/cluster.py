@@ -412,6 +412,16 @@ class Cluster:
 
     # What people and Prometheus ask.
 
+    def draft(self) -> Cluster:
+        """A cluster of its own that begins as this one is now, to try things out: nothing that is done there is held,
+        learned, counted or remembered here.
+        """
+        draft = Cluster(self.settings, self.clock)
+        with self._lock:
+            contents, draft._pods = self._node_table.contents(), dict(self._pods)
+        draft._node_table = NodeTable.of(contents)
+        return draft
+
     def picture(self) -> Picture:
         with self._lock:
             now = self.clock()

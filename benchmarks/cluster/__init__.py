@@ -8,4 +8,6 @@ share a few gRPC channels.
 
 The same seed gives the same machines, pods, order and, where each step waits for what the one before has caused,
 the same placements. Times, CPU and memory are measured, and differ.
+
+Start at `simulation`, which runs the `scenarios` on a cluster (`driver`): its `nodes`, the `control` plane, its `load`.
 """

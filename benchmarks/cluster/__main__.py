@@ -20,8 +20,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.cluster import show
+from benchmarks.cluster.control.extender import ExtenderGone
 from benchmarks.cluster.driver import Plan
-from benchmarks.cluster.extender import ExtenderGone
 from benchmarks.cluster.simulation import simulated
 
 

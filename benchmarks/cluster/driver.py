@@ -13,16 +13,16 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
-from benchmarks.cluster.control_plane import ControlPlane
-from benchmarks.cluster.extender import MeasuredExtender, TimedClient, until
-from benchmarks.cluster.fleet import Fleet, Terms
-from benchmarks.cluster.kube import Kube
+from benchmarks.cluster.control.control_plane import ControlPlane
+from benchmarks.cluster.control.extender import MeasuredExtender, TimedClient, until
+from benchmarks.cluster.control.kube import Kube
+from benchmarks.cluster.control.scheduling import Room, SamplingScheduler
 from benchmarks.cluster.load import Replica, locality, talks
-from benchmarks.cluster.node import Landing, Order
-from benchmarks.cluster.observers import Calls
-from benchmarks.cluster.population import population
-from benchmarks.cluster.remote import Remote
-from benchmarks.cluster.scheduling import Room, SamplingScheduler
+from benchmarks.cluster.nodes.fleet import Fleet, Terms
+from benchmarks.cluster.nodes.node import Landing, Order
+from benchmarks.cluster.nodes.observers import Calls
+from benchmarks.cluster.nodes.population import population
+from benchmarks.cluster.nodes.remote import Remote
 from placement.decide.kin_share import homes
 from placement.model.cpuset import NumaSet
 from standins.scheduler.extender_client import ExtenderClient

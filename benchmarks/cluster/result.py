@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from benchmarks.cluster.node import Landing
+from benchmarks.cluster.nodes.node import Landing
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from benchmarks.cluster.driver import Cluster
 from benchmarks.cluster.load import Instance, Replica
-from benchmarks.cluster.node import Landing
+from benchmarks.cluster.nodes.node import Landing
 
 AS_NEAR = 0.01
 """A difference of nearness that counts as none."""

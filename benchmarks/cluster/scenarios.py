@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from benchmarks.cluster import load
+from benchmarks.cluster.control.extender import within
 from benchmarks.cluster.driver import Cluster
-from benchmarks.cluster.extender import within
 from benchmarks.cluster.load import Replica
-from benchmarks.cluster.node import Landing
+from benchmarks.cluster.nodes.node import Landing
 from benchmarks.cluster.result import Finding, nominations
 from benchmarks.cluster.rolling import figures, rolled, told
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cluster.result import Finding, Latency, Outcome
-
-LOOK: Any = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
 
 WIDTH = 100
 """Columns that the table needs, also where there is no terminal."""

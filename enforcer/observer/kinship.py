@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from placement.model.demand import Demand
 from placement.plan.problem import Weights, Workload
 from placement.state.occupancy import Occupancy
+from placement.traffic.affinity import neighbours, with_replicas
 from proto import local_pb2 as local
 
 MOST_PAST = 2048
@@ -74,26 +75,15 @@ class WorkloadIndex:
 def learned(weights: Weights, between: Weights, roster: WorkloadIndex) -> dict[str, dict[str, float]]:
     """Weights by pod present, for each pod present and for each known workload's next replica. weights: of pairs of
     pods; between: of pairs of workloads.
-
-    A replica that comes is expected to talk with every replica of its workload's peers alike.
     """
-    by_pod, by_workload = _neighbours(weights), _neighbours(between)
-    replicas = Counter(roster.workloads[pod] for pod in roster.present)
+    by_pod, by_workload = neighbours(weights), neighbours(between)
+    replicas: dict[str, list[str]] = defaultdict(list)
+    for pod in sorted(roster.present):
+        replicas[roster.workloads[pod]].append(pod)
     found = {
         pod: {peer: weight for peer, weight in by_pod.get(pod, {}).items() if peer in roster.present}
         for pod in roster.present
     }
     for name, peers in by_workload.items():
-        found[name] = {
-            pod: peers[roster.workloads[pod]] / replicas[roster.workloads[pod]]
-            for pod in roster.present
-            if roster.workloads[pod] in peers
-        }
+        found[name] = with_replicas(peers, lambda workload: replicas.get(workload, ()))
     return {key: weights for key, weights in found.items() if weights}
-
-
-def _neighbours(pairs: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = defaultdict(dict)
-    for (one, other), weight in pairs.items():
-        found[one][other] = found[other][one] = weight
-    return found

@@ -18,6 +18,7 @@ from extender.state.cells import Cells
 from extender.state.node_view import NodeView
 from placement.optin.options import Pool
 from placement.plan.partition import PartitionProblem, PartitionState
+from placement.plan.planner import kept_or_replaced
 from placement.plan.problem import Room, Weights, Workload, problem_of
 from placement.plan.search import climbed, solve
 from placement.state.allocations import Reservation
@@ -27,9 +28,6 @@ MOST_BINS = 32
 
 ROOMY = 1.5
 """How many times the room that the group asks for the machines should have that a plan looks at."""
-
-PAYS = 0.005
-"""Share of all traffic that a new plan must gain over the old one's slots, as in `placement.plan.plan`."""
 
 CLIMB = 0
 """The search's effort: from two greedy starts by climbing alone, some 10 ms for 40 workloads on 30 NUMA nodes. On whole
@@ -89,7 +87,7 @@ def make_plan(
         counts = {name: dict(slots) for name, slots in previous.slots.items()}
         before = [[counts.get(workload.name, {}).get(at, 0) for at in places] for workload in workloads]
         stays = climbed(PartitionState.of(problem, before))
-        best = best if best.score() - stays.score() > PAYS * best.scale else stays
+        best = kept_or_replaced(stays, best)
     return GroupPlan({workload.name: _ranked(best, kind, places) for kind, workload in enumerate(workloads)})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 
 import msgspec
 import structlog
@@ -17,7 +18,7 @@ from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
 from extender.scoring.strict import NodeRefusal
 from extender.state.pods import PodRow
-from extender.views import readout, traffic_view
+from extender.views import plan, readout, traffic_view
 from extender.views.explain import explain
 from placement.model.errors import PlacementError
 
@@ -167,6 +168,21 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
     @app.get("/api/v1/plans")
     def plans() -> Response:
         return _json({"workloads": readout.plans(cluster.plans)})
+
+    planning = Lock()
+
+    @app.post("/api/v1/plan")
+    def plan_pods() -> Response:
+        try:
+            questions = wire.questions(request.get_data(cache=False), plan.MOST_PODS)
+        except wire.BadRequest as bad:
+            return _error(400, str(bad))
+        if not planning.acquire(blocking=False):
+            return _error(429, "somebody else's plan is being made: ask again")
+        try:
+            return _json(plan.plan(cluster, [(one.pods, one.names) for one in questions]))
+        finally:
+            planning.release()
 
     @app.get("/api/v1/graph")
     def graph() -> Response:

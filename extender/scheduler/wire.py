@@ -64,6 +64,14 @@ class FilterRefusals:
     hopeless: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Pods that nobody has created. names: the nodes that they may go to; None: every node that is known."""
+
+    pods: tuple[PodRow, ...]
+    names: tuple[str, ...] | None
+
+
 class _WireResources(msgspec.Struct):
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
@@ -143,6 +151,21 @@ def preempt_arguments(body: bytes) -> PreemptArguments:
             _named(list(nodes), key)
             return PreemptArguments(pod, {node: _victims(raw, f"{key}.{node}") for node, raw in nodes.items()})
     raise BadRequest("the request has neither NodeNameToMetaVictims nor NodeNameToVictims")
+
+
+def questions(body: bytes, most: int) -> tuple[Question, ...]:
+    """Pods that are only asked about: {"questions": [{"pods": [v1.Pod], "nodes": [names]}]}."""
+    found = []
+    for at, raw in enumerate(_typed(_top(body).get("questions"), list[dict[str, msgspec.Raw]], "questions")):
+        names = _typed(raw.get("nodes"), list[str] | None, f"questions[{at}].nodes")
+        pods = _typed(raw.get("pods"), list[_Pod], f"questions[{at}].pods")
+        found.append(
+            Question(tuple(map(_row, pods)), None if names is None else _named(names, f"questions[{at}].nodes"))
+        )
+    count = sum(len(question.pods) for question in found)
+    if not 0 < count <= most:
+        raise BadRequest(f"questions: 1 to {most} pods can be asked about at once, not {count}")
+    return tuple(found)
 
 
 def filter_answer(asked: Arguments, refusals: FilterRefusals) -> bytes:

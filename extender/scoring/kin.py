@@ -20,6 +20,7 @@ from extender.state.group_spec import NOTHING, GroupSpec
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
+from placement.traffic.affinity import with_replicas
 
 
 def kins(
@@ -65,12 +66,7 @@ def _of_pod(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -
 
 
 def _of_workload(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for peer, weight in known.peers.get(want.pod.workload, {}).items():
-        replicas = [uid for uid in locations.of(peer) if uid != want.pod.uid]
-        if weight > 0:
-            found |= dict.fromkeys(replicas, weight / max(1, len(replicas)))
-    return found
+    return with_replicas(known.peers.get(want.pod.workload, {}), locations.of, but=want.pod.uid)
 
 
 def _of_found_group(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -> dict[str, float]:

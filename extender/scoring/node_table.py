@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from extender.planning.group_planner import Plans
@@ -42,6 +42,20 @@ class CandidateView:
     near: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class TableContents:
+    """A table at one moment. heard: by node, when its enforcer last was. held: assumptions by pod uid."""
+
+    known: ClusterTraffic
+    specs: Specs
+    plans: Plans
+    views: tuple[NodeView, ...]
+    heard: Mapping[str, float]
+    connected: frozenset[str]
+    held: Mapping[str, Assumption]
+    workloads: Mapping[str, str]
+
+
 class NodeTable:
     """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full."""
 
@@ -56,6 +70,32 @@ class NodeTable:
         self._heard: dict[str, float] = {}
         self._connected: set[str] = set()
         self._held: dict[str, Assumption] = {}
+
+    def contents(self) -> TableContents:
+        """All that the table is made of, as it is now."""
+        return TableContents(
+            known=self.known,
+            specs=self.specs,
+            plans=self.plans,
+            views=tuple(self._views.values()),
+            heard=dict(self._heard),
+            connected=frozenset(self._connected),
+            held=dict(self._held),
+            workloads=self.locations.workloads(),
+        )
+
+    @classmethod
+    def of(cls, contents: TableContents) -> NodeTable:
+        """A table of its own: what changes there changes nothing elsewhere."""
+        table = cls()
+        table.known, table.specs, table.plans = contents.known, contents.specs, contents.plans
+        for uid, workload in contents.workloads.items():
+            table.locations.named(uid, workload)
+        for view in contents.views:
+            table._swap(view)
+            table.heard(view.name, contents.heard[view.name])
+        table._connected, table._held = set(contents.connected), dict(contents.held)
+        return table
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._views)

@@ -13,6 +13,7 @@ from extender.state.pods import PodChanges, PodRow
 from extender.traffic.communities import NOBODY, Membership, Partition, partition
 from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
+from placement.traffic.affinity import neighbours
 from placement.traffic.graph import HALF_LIFE_S, Flow, Graph
 from placement.traffic.relays import relays
 
@@ -102,7 +103,7 @@ class TrafficLearning:
         self._hear_of_relays(relays(workloads, self._relays))
         self._found = partition(weights, self._to_divide(workloads, said), _named(said), self._found, self._relays)
         return ClusterTraffic(
-            workloads, _neighbours(weights), _neighbours(pods.weights()), said, self._found, graph.roster.replicas(),
+            workloads, neighbours(weights), neighbours(pods.weights()), said, self._found, graph.roster.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
             self._relays,
         )  # fmt: skip
@@ -127,10 +128,3 @@ class TrafficLearning:
 
 def _named(said: Mapping[str, str]) -> dict[str, str]:
     return {workload: group for workload, group in said.items() if group}
-
-
-def _neighbours(weights: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = defaultdict(dict)
-    for (one, other), weight in weights.items():
-        found[one][other] = found[other][one] = weight
-    return dict(found)

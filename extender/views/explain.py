@@ -37,11 +37,11 @@ def _scored(offer: Offer, now: float) -> dict[str, Any]:
     rows = sorted(offer.rows, key=lambda row: (-row.score, row.node))
     return {
         "seconds_ago": round(now - offer.at, 3),
-        "nodes": [_node(row, offer.want) for row in rows],
+        "nodes": [weighed(row, offer.want) for row in rows],
     }
 
 
-def _node(row: ExplainRow, want: Wanted) -> dict[str, Any]:
+def weighed(row: ExplainRow, want: Wanted) -> dict[str, Any]:
     """The decisions are made anew on the very values that were scored, so they are the same."""
     found: dict[str, Any] = {"node": row.node, "score": row.score}
     if row.view is None:

@@ -1,5 +1,5 @@
 """The commands, a module for each: NAME, EXAMPLES, add_options and run; the docstring's first line is its help."""
 
-from kubectl_numakin.commands import cluster_map, explain, groups, top
+from kubectl_numakin.commands import cluster_map, explain, groups, plan, top
 
-COMMANDS = (explain, cluster_map, top, groups)
+COMMANDS = (explain, cluster_map, top, groups, plan)

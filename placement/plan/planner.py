@@ -53,8 +53,12 @@ def make_plan(
     old = [_counts(machine, previous, one.name) for one in ordered]
     kept = PartitionState.of(problem, old)
     best = solve(problem, starts=[old], effort=effort, heats=ANEW) if effort else climbed(kept)
-    pays_off = best.score() - kept.score() > pays * best.scale
-    return _as_plan(machine, occupancy, ordered, best if pays_off else kept)
+    return _as_plan(machine, occupancy, ordered, kept_or_replaced(kept, best, pays))
+
+
+def kept_or_replaced(kept: PartitionState, best: PartitionState, pays: float = PAYS) -> PartitionState:
+    """The new plan's state where it gains so much over the one that keeps the old plan's slots, else the latter."""
+    return best if best.score() - kept.score() > pays * best.scale else kept
 
 
 def _counts(machine: Machine, plan: Plan, name: str) -> list[int]:

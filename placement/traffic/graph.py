@@ -117,14 +117,6 @@ class Graph:
             found[min(key[:2]), max(key[:2])] += self.costs.weight(key.kind, rate)
         return dict(found)
 
-    def peers(self, one: str) -> dict[str, float]:
-        """Weight to each endpoint that this one talks with, either way."""
-        found: dict[str, float] = defaultdict(float)
-        for key, rate in self.edges.items():
-            if one in key[:2]:
-                found[key.target if key.source == one else key.source] += self.costs.weight(key.kind, rate)
-        return dict(found)
-
     def rolled_up(self, owners: Mapping[str, str]) -> Graph:
         """The same traffic between owners: pod uids become workloads; endpoints that nobody owns (addresses) fall
         out.
@@ -141,22 +133,6 @@ class Graph:
             before = found.get(owned, Rate(0.0, 0.0))
             found[owned] = Rate(before.bytes + rate.bytes, before.messages + rate.messages)
         return Graph(found, self.costs, self.dropped)
-
-    def remembering(self, past: Graph, live: Collection[str], most_edges: int = MOST_EDGES) -> Graph:
-        """With the past's edges of workloads that are not live now: what was learned outlives the pods. The lightest
-        go first over the cap.
-        """
-        kept = {key: rate for key, rate in past.edges.items() if not (key.source in live and key.target in live)}
-        edges = {**kept, **self.edges}
-        over = len(edges) - most_edges
-        if over > 0:
-            heaviest = nlargest(
-                most_edges,
-                edges,
-                key=lambda key: (self.costs.weight(key.kind, edges[key]), key),
-            )
-            edges = {key: edges[key] for key in heaviest}
-        return Graph(edges, self.costs, self.dropped + max(0, over))
 
 
 class TrafficTally:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.cluster import scenarios
-from benchmarks.cluster.audit import Confined, overcommitments
+from benchmarks.cluster.control.scheduling import Room, SamplingScheduler, enough
 from benchmarks.cluster.driver import Plan
 from benchmarks.cluster.load import Instance, Replica, locality, talks
-from benchmarks.cluster.observers import Calls, told
+from benchmarks.cluster.nodes.audit import Confined, overcommitments
+from benchmarks.cluster.nodes.observers import Calls, told
 from benchmarks.cluster.result import percentile
-from benchmarks.cluster.scheduling import Room, SamplingScheduler, enough
 from benchmarks.cluster.simulation import simulated
 from benchmarks.graphs.app import app
 from standins.machines import MACHINES

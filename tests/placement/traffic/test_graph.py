@@ -136,7 +136,6 @@ class TestWeights:
     def test_both_directions_and_all_kinds_are_one_pair(self):
         there = graph(tcp("a", "b"), Flow("b", "a", "unix", 7, 7))
         assert list(there.weights()) == [("a", "b")]
-        assert there.peers("a")["b"] == there.peers("b")["a"] == there.weights()["a", "b"]
 
 
 class TestWorkloads:
@@ -153,22 +152,6 @@ class TestWorkloads:
         owners = dict.fromkeys(("kafka-0", "kafka-1"), "shop/StatefulSet/kafka")
         rolled = graph(tcp("kafka-0", "kafka-1")).rolled_up(owners)
         assert list(rolled.weights()) == [("shop/StatefulSet/kafka", "shop/StatefulSet/kafka")]
-
-    def test_what_was_learned_outlives_the_pods(self):
-        past, now = graph(tcp("web", "db"), tcp("web", "cache")), graph(tcp("web", "db", 1, 1))
-        after = now.remembering(past, live={"web", "db"})
-        assert after.edges[Key("web", "cache", "tcp")] == past.edges[Key("web", "cache", "tcp")]
-        assert after.edges[Key("web", "db", "tcp")] == now.edges[Key("web", "db", "tcp")]
-
-    def test_two_that_live_and_talk_no_more_are_forgotten(self):
-        after = Graph().remembering(graph(tcp("web", "db")), live={"web", "db"})
-        assert not after.edges
-
-    def test_memory_is_bounded_too(self):
-        past = graph(tcp("a", "b", 0, 1), tcp("a", "c", 0, 9), tcp("a", "d", 0, 5))
-        after = Graph().remembering(past, live=(), most_edges=2)
-        assert {key.target for key in after.edges} == {"c", "d"}
-        assert after.dropped == 1
 
 
 class TestDeltas:

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from benchmarks.cluster.node import SimulatedNode
+from benchmarks.cluster.nodes.node import SimulatedNode
 from enforcer.report.stream import FIRST_WAIT_S, LONGEST_WAIT_S
 from enforcer.settings.version import VERSION
 from proto import report_pb2 as pb

@@ -10,7 +10,7 @@ import yaml
 
 from standins.apiserver import ApiServer
 
-MANIFESTS = Path(__file__).parents[2] / "manifests" / "base"
+MANIFESTS = Path(__file__).parents[3] / "manifests" / "base"
 
 FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchmarks.cluster.audit import Confined, Overcommitment, overcommitments
-from benchmarks.cluster.population import NodeSpec
+from benchmarks.cluster.nodes.audit import Confined, Overcommitment, overcommitments
+from benchmarks.cluster.nodes.population import NodeSpec
 from enforcer.hook.agent import Agent, NodeFacts
 from enforcer.hook.facts.nominations import Nominations
-from enforcer.hook.facts.pods import MARK
 from enforcer.hook.outbox import Outbox
 from enforcer.report.mirror import Mirror
 from enforcer.report.telling import ReportBacklog
@@ -221,12 +220,6 @@ class SimulatedNode:
             for home in homes if one.memory else ():
                 free[home] = max(0, free[home] - one.memory // len(homes))
         return free
-
-
-def exclusive_cpus(running: Running) -> int:
-    """The mask of the CPUs that the container was to have for itself, and has."""
-    exclusive = running.pod.annotations.get("cpus.numakin.io") == "exclusive"
-    return running.cpus.mask if exclusive and MARK in running.container.annotations else 0
 
 
 OUTCOMES = ("kept", "declined", "unpromised")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import grpc
 
-from benchmarks.cluster.audit import Overcommitment
-from benchmarks.cluster.node import Landing, Order, SimulatedNode
-from benchmarks.cluster.observers import Calls, told
-from benchmarks.cluster.population import NodeSpec
-from benchmarks.cluster.stream import Stream
+from benchmarks.cluster.nodes.audit import Overcommitment
+from benchmarks.cluster.nodes.node import Landing, Order, SimulatedNode
+from benchmarks.cluster.nodes.observers import Calls, told
+from benchmarks.cluster.nodes.population import NodeSpec
+from benchmarks.cluster.nodes.stream import Stream
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 

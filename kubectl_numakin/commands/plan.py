@@ -1,0 +1,72 @@
+"""`plan`: where each replica of a manifest would go and why, without creating anything.
+
+The extender scores the pods one after the other on a draft of the cluster, each as if those before it were bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from kubectl_numakin.errors import BAD_NEWS
+from kubectl_numakin.feasible import feasible
+from kubectl_numakin.manifest import pods
+from kubectl_numakin.output import FORMATS, show, table
+from kubectl_numakin.reach import post
+from kubectl_numakin.session import Session
+
+NAME = "plan"
+EXAMPLES = """\
+examples:
+  kubectl numakin plan -f deploy.yaml
+  kustomize build . | kubectl numakin plan -f - -o wide
+
+Pods of a Deployment, StatefulSet, ReplicaSet, Job, CronJob or Pod, in the order of the file. Nodes are those that the
+pods' node selectors, required node affinity and tolerations allow; kube-scheduler's other filters and its scores, which
+may outweigh the extender's, are not asked. With --extender every node is taken.
+
+exit code 1: some replica has no node that would place it
+"""
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument(
+        "-f", "--filename", required=True, metavar="FILE", help="a manifest (YAML or JSON); -: standard input"
+    )
+    own.add_argument(
+        "-o", "--output", choices=FORMATS, default="table", help="(default: table; wide: what else was weighed)"
+    )
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    wanted = pods(given.filename, session.namespace)
+    nodes = None if given.extender else session.api.object("/api/v1/nodes")["items"]
+    offered = [sorted(feasible(pod, nodes)) if nodes is not None else None for pod in wanted]
+    questions = [
+        {"pods": [pod for pod, _ in alike], "nodes": names}
+        for names, alike in groupby(zip(wanted, offered, strict=True), key=itemgetter(1))
+    ]
+    answers = post(session.extender, "/api/v1/plan", {"questions": questions})["pods"]
+    show({"pods": answers}, given.output, lambda: _told(answers, wide=given.output == "wide"))
+    return BAD_NEWS if any(row["opted_in"] and row["node"] is None for row in answers) else 0
+
+
+def _told(answers: list[dict[str, Any]], *, wide: bool) -> Iterator[Any]:
+    rows = table("pod", "node", "numa node", "score", "why", right=("score",))
+    for row in answers:
+        best = next((one for one in row["weighed"] if one["node"] == row["node"]), None)
+        why = row["why"] or "; ".join(best["reasons"] if best else ())
+        score = str(best["score"]) if best else "-"
+        rows.add_row(row["pod"], row["node"] or "-", row.get("numa_nodes", "-"), score, why)
+        for other in row["weighed"] if wide else ():
+            if other is not best:
+                reasons = "; ".join(filter(None, (other.get("refused"), *other["reasons"])))
+                rows.add_row("", other["node"], other.get("numa_nodes", "-"), str(other["score"]), reasons, style="dim")
+    yield rows
+    yield from dict.fromkeys(f"{row['workload']}: {line}" for row in answers for line in row["annotations_not_taken"])
+    ignored = sum(not row["opted_in"] for row in answers)
+    if ignored:
+        yield f"{ignored} of {len(answers)} pods have no annotation group.numakin.io: numakin leaves them alone"

@@ -1,0 +1,165 @@
+"""`plan` answers what would happen, and nothing happens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from placement.model.cpuset import NumaSet
+from tests.extender.running import machine, reservation, running, until
+from tests.kubectl_numakin.asking import ask
+from tests.kubectl_numakin.conftest import scored
+
+
+def deployment(replicas: Any = 3, cpu: str = "1", annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+    template = {
+        "metadata": {"annotations": {"group.numakin.io": "boutique"} if annotations is None else annotations},
+        "spec": {"containers": [{"name": "main", "resources": resources}]},
+    }
+    spec = {"replicas": replicas, "selector": {}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+@pytest.fixture
+def written(tmp_path: Path):
+    def write(*objects: object) -> str:
+        path = tmp_path / "manifest.yaml"
+        path.write_text(yaml.safe_dump_all(objects))
+        return str(path)
+
+    return write
+
+
+def planned(written: Any, at: str, *objects: object, code: int = 0) -> list[dict[str, Any]]:
+    told = ask("plan", "-f", written(*objects), "-n", "shop", at, "-o", "json")
+    assert told.code == code, told.err
+    rows: list[dict[str, Any]] = told.json["pods"]
+    return rows
+
+
+def test_each_replica_joins_its_group_while_there_is_room(written, at):
+    rows = planned(written, at, deployment(3))
+    assert [(row["node"], row["numa_nodes"]) for row in rows] == [("node-1", "0")] * 3
+    assert [row["workload"] for row in rows] == ["shop/Deployment/web"] * 3
+
+
+def test_a_replica_finds_those_before_it(written, at):
+    """Five of 3 CPUs: NUMA nodes have 8 each, of which the members of node-1 have 3 and 1.5."""
+    rows = planned(written, at, deployment(5, cpu="3"))
+    used: dict[tuple[str, int], float] = {("node-1", 0): 3.0, ("node-1", 1): 1.5}
+    for row in rows:
+        (numa_node,) = NumaSet.parse(row["numa_nodes"])
+        used[row["node"], numa_node] = used.get((row["node"], numa_node), 0) + 3
+    assert max(used.values()) <= 8
+    assert len({(row["node"], row["numa_nodes"]) for row in rows}) > 1
+
+
+def test_nothing_is_held_or_remembered(written, at, extender):
+    before = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
+    planned(written, at, deployment(8, cpu="2"))
+    after = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
+    assert [(one["generation"], one["assumed"]) for one in before[0]] == [
+        (one["generation"], one["assumed"]) for one in after[0]
+    ]
+    assert before[1] == after[1]
+    assert extender.ask("GET", "/api/v1/explain?namespace=shop&pod=web-numakin0plan-0")[0] == 404
+
+
+def test_what_is_planned_is_what_is_then_scored(tmp_path, written):
+    with running(tmp_path) as extender:
+        extender.enforcer("node-1").report(machine(), reservation("a", "1", group="shop/boutique"))
+        extender.enforcer("node-2").report(machine())
+        until("both nodes are known", lambda: len(extender.get("/api/v1/nodes")["nodes"]) == 2)
+        (row,) = planned(written, f"--extender=http://{extender.http_address}", deployment(1))
+        scores = extender.scores(scored("web-0"))
+        assert max(scores, key=scores.__getitem__) == row["node"] == "node-1"
+        assert (
+            extender.get("/api/v1/explain?namespace=shop&pod=web-0")["expected"]["numa_nodes"]
+            == row["numa_nodes"]
+            == "1"
+        )
+
+
+def test_a_pod_that_fits_nowhere_is_bad_news(written, at):
+    (row,) = planned(written, at, deployment(1, cpu="100"), code=1)
+    assert row["node"] is None
+    assert row["why"] == "no node's enforcer would place it"
+
+
+def test_a_pod_that_has_not_opted_in_is_left_alone(written, at):
+    told = ask("plan", "-f", written(deployment(2, annotations={})), at)
+    assert told.code == 0
+    assert "2 of 2 pods have no annotation group.numakin.io: numakin leaves them alone" in told.out
+
+
+def test_an_annotation_that_would_not_be_taken_is_named(written, at):
+    bad = {"group.numakin.io": "boutique", "cpus.numakin.io": "mine"}
+    told = ask("plan", "-f", written(deployment(2, annotations=bad)), "-n", "shop", at)
+    (line,) = [line for line in told.lines if "cpus.numakin.io" in line]
+    assert "'mine' is not allowed; allowed: shared, exclusive, exclusive-cores" in line
+
+
+def test_a_manifest_comes_from_standard_input_too(at):
+    told = ask("plan", "-f", "-", "-n", "shop", at, "-o", "wide", stdin=json.dumps(deployment(1)))
+    assert told.code == 0
+    assert [line.split()[0] for line in told.lines[1:]] == ["shop/web-numakin0plan-0", "node-2"]
+
+
+def test_every_kind_with_pods_is_taken_and_others_are_passed_by(written, at):
+    template = deployment()["spec"]["template"]
+    named = {"metadata": {"name": "x"}}
+    objects: list[dict[str, Any]] = [
+        {"kind": "Service", **named},
+        {"kind": "StatefulSet", **named, "spec": {"replicas": 2, "template": template}},
+        {"kind": "Job", **named, "spec": {"parallelism": 2, "template": template}},
+        {"kind": "CronJob", **named, "spec": {"jobTemplate": {"spec": {"template": template}}}},
+        {"kind": "Pod", "metadata": {"name": "x", **template["metadata"]}, "spec": template["spec"]},
+    ]
+    rows = planned(written, at, {"kind": "List", "items": objects})
+    assert [row["workload"].partition("/")[2] for row in rows] == [
+        *["StatefulSet/x"] * 2, *["Job/x"] * 2, "Job/x-next", "Pod/x",
+    ]  # fmt: skip
+
+
+WRONG = {
+    "nothing": ("", "no pods in it"),
+    "no YAML": ("a: [", "not YAML: "),
+    "no object": ("- 1", "no Kubernetes object"),
+    "a Service alone": ("kind: Service", "no pods in it"),
+    "a Deployment without a name": ("kind: Deployment", "it has no metadata"),
+    "a Deployment without a template": ("{kind: Deployment, metadata: {name: a}, spec: {}}", "it has no template"),
+    "a text where an object is wanted": ("{kind: Deployment, metadata: {name: a}, spec: x}", "another type"),
+    "replicas that are no number": (yaml.safe_dump(deployment("many")), "replicas must be a whole number, not 'many'"),
+    "too many replicas": (yaml.safe_dump(deployment(101)), "more than 100 pods"),
+    "a List of numbers": ("{kind: List, items: [1]}", "items that are no objects"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_each_bad_manifest_costs_one_line(tmp_path, at, case):
+    text, why = WRONG[case]
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    told = ask("plan", "-f", str(path), at)
+    assert told.code == 2
+    (line,) = told.err.splitlines()
+    assert line.startswith(f"kubectl numakin: {path}: ")
+    assert why in line
+
+
+def test_a_field_that_the_extender_does_not_take_is_named(written, at):
+    bad = deployment(1)
+    bad["spec"]["template"]["spec"]["containers"] = "none"
+    told = ask("plan", "-f", written(bad), at)
+    assert told.code == 1
+    assert "questions[0].pods[0].spec.containers" in told.err
+
+
+def test_a_file_that_is_not_there_costs_one_line(at):
+    told = ask("plan", "-f", "/no/such.yaml", at)
+    assert (told.code, told.err) == (2, "kubectl numakin: /no/such.yaml: No such file or directory\n")
