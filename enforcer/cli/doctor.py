@@ -18,7 +18,7 @@ from enforcer.cli.kubelet import managers
 from enforcer.hook.node import read_by
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
-from enforcer.machine.load import machine_pressure
+from enforcer.machine.load import memory_stall
 from enforcer.observe.attribution.unseen import BY_NAMESPACE, BY_PROCESS
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import unix_sockets, wakeups
@@ -137,7 +137,7 @@ def _cgroups(config: Config) -> Iterator[Finding]:
 
 
 def _pressure(config: Config) -> Iterator[Finding]:
-    if machine_pressure("memory", Path(config.procfs)) is None:
+    if memory_stall(Path(config.procfs)) is None:
         text = (
             "the kernel keeps no pressure stall information (psi=1 at boot): no NUMA node is avoided for its pressure"
         )

@@ -85,8 +85,7 @@ class LiveReader:
         return {one: round(1000 * used) for one, used in self._used.items()}
 
     def _stalled(self) -> dict[int, float]:
-        pressure = load.machine_pressure("memory", self._procfs)
-        return load.stalled(self._machine, pressure, self.free_memory())
+        return load.stalled(self._machine, load.memory_stall(self._procfs), self.free_memory())
 
     def _tried(self, what: str, read: Callable[[], Figures], unknown: Figures) -> Figures:
         try:

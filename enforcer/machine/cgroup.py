@@ -1,4 +1,4 @@
-"""The cgroups of containers, version 1 or 2 as mounted: their cpusets read and written, memory and pressure read."""
+"""The cgroups of containers, version 1 or 2 as mounted: their cpusets, and their pods' memory limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Self, TypeVar
 from enforcer.machine import formats
 from enforcer.machine.cgroup_path import SLICE, folder_below_mount
 from enforcer.machine.errors import CgroupRefused, NotThere
-from enforcer.machine.formats import Pressure
 from enforcer.machine.mounts import cgroup_mounts
 from enforcer.machine.sysfs import PROCFS
 from enforcer.machine.tree import Tree
@@ -19,18 +18,14 @@ from placement.model.cpuset import CpuSet, IdSet, NumaSet
 
 CPUS = "cpuset.cpus"
 MEMS = "cpuset.mems"
-MEMORY_MIGRATE = "cpuset.memory_migrate"
 
 EFFECTIVE_V1 = {CPUS: "cpuset.effective_cpus", MEMS: "cpuset.effective_mems"}
 EFFECTIVE_V2 = {CPUS: "cpuset.cpus.effective", MEMS: "cpuset.mems.effective"}
 
-MEMORY_IN_USE_V1 = "memory.usage_in_bytes"
-MEMORY_IN_USE_V2 = "memory.current"
-
 MEMORY_LIMIT_V1 = "memory.limit_in_bytes"
 MEMORY_LIMIT_V2 = "memory.max"
 NO_LIMIT_V1 = 1 << 62
-"""Version 1 tells the largest multiple of a page below 2^63 where there is none."""
+"""Version 1 has the largest multiple of a page below 2^63 where there is none."""
 
 S = TypeVar("S", bound=IdSet)
 
@@ -67,8 +62,8 @@ class CgroupTree:
 
     def folder(self, cgroups_path: str, controller: str = "cpuset") -> Path | None:
         """The cgroup's folder in the hierarchy of this controller; None when there is none (the container is gone)."""
-        found = self._place(cgroups_path, controller)
-        return found if found is not None and found.is_dir() else None
+        folder = self._place(cgroups_path, controller)
+        return folder if folder is not None and folder.is_dir() else None
 
     def cpuset(self, cgroups_path: str) -> Cpuset | None:
         """The cgroup's cpuset; None when there is no such cgroup."""
@@ -88,7 +83,7 @@ class CgroupTree:
         CgroupRefused says which rule of the kernel was in the way, and all is as it was; NotThere: no such cgroup (the
         container is gone).
 
-        Version 2 moves the pages when mems change; version 1 only where `memory_migrates`.
+        Version 2 moves the pages when mems change; version 1 only where its `cpuset.memory_migrate` is 1.
         """
         folder = self._settable(cgroups_path)
         # Version 2 would take ids that its parent has not, and then grant the parent's whole set: a pin that is none.
@@ -117,19 +112,6 @@ class CgroupTree:
             self._effective(above, MEMS, NumaSet) if mems else NumaSet(),
         )
 
-    def memory_migrates(self, cgroups_path: str) -> bool:
-        """Whether new mems move the pages that are there: always on version 2, by `memory_migrate` on version 1."""
-        if self.version() == 2:
-            return True
-        folder = self.folder(cgroups_path)
-        return folder is not None and Tree(folder).parsed(MEMORY_MIGRATE, formats.number) == 1
-
-    def memory_in_use(self, cgroups_path: str) -> int | None:
-        """Bytes charged to the cgroup, page cache included; None when it is not known."""
-        folder = self.folder(cgroups_path, "memory")
-        file = MEMORY_IN_USE_V1 if self.version("memory") == 1 else MEMORY_IN_USE_V2
-        return Tree(folder).parsed(file, formats.count) if folder else None
-
     def pod_limits_memory(self, cgroups_path: str, pod: str) -> bool | None:
         """Whether the pod's own cgroup, the one above this container's, has a memory limit: the kubelet gives it one
         when every container of the pod has one, and before it makes the first. None when it is not known: the kubelet
@@ -139,8 +121,8 @@ class CgroupTree:
         if place is None or not _of_pod(place.parent.name, pod):
             return None
         if self.version("memory") == 2:
-            told = Tree(place.parent).text(MEMORY_LIMIT_V2)
-            return None if told is None else told.strip() != "max"
+            text = Tree(place.parent).text(MEMORY_LIMIT_V2)
+            return None if text is None else text.strip() != "max"
         limit = Tree(place.parent).parsed(MEMORY_LIMIT_V1, formats.number)
         return None if limit is None else 0 <= limit < NO_LIMIT_V1
 
@@ -148,13 +130,6 @@ class CgroupTree:
         """Whether the pod's own cgroup, the one above this container's, is there. pod: its uid."""
         place = self._place(cgroups_path, "cpuset")
         return place is not None and _of_pod(place.parent.name, pod) and place.parent.is_dir()
-
-    def pressure(self, cgroups_path: str, resource: str) -> Pressure | None:
-        """The cgroup's own PSI for `cpu`, `memory` or `io`; None where there is none, as on version 1."""
-        if self.unified is None:
-            return None
-        folder = self.unified / folder_below_mount(cgroups_path)
-        return Tree(folder).parsed(f"{resource}.pressure", formats.pressure)
 
     def _place(self, cgroups_path: str, controller: str) -> Path | None:
         mount = self.controllers.get(controller, self.unified)
@@ -166,9 +141,9 @@ class CgroupTree:
         names = (EFFECTIVE_V1 if self.version() == 1 else EFFECTIVE_V2)[file], file
         for above in (folder, *folder.parents):
             for name in names:
-                found = Tree(above).parsed(name, kind.parse)
-                if found:
-                    return found
+                ids = Tree(above).parsed(name, kind.parse)
+                if ids:
+                    return ids
             if above == mount:
                 break
         return kind()

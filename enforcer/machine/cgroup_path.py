@@ -1,4 +1,4 @@
-"""From the `cgroups_path` that a runtime tells to the cgroup's folder below its mount point, as runc and crun place it.
+"""From the `cgroups_path` that a runtime gives to the cgroup's folder below its mount point, as runc and crun place it.
 
 Two forms: the cgroupfs driver's is the path itself (`/kubepods/burstable/podUID/ID`); the systemd driver's is
 `SLICE:PREFIX:NAME`, where a slice's name spells its parents (`a-b.slice` lies in `a.slice`) and the container is the
@@ -7,6 +7,7 @@ scope PREFIX-NAME.scope in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from enforcer.machine.errors import BadCgroupsPath
@@ -34,14 +35,24 @@ def folder_below_mount(cgroups_path: str) -> PurePosixPath:
     return path
 
 
-def path_of_process(text: str) -> str:
-    """From the text of /proc/PID/cgroup, the path in the hierarchy with cpusets, version 1 or 2; empty when in none."""
-    paths = {}
+UNIFIED = ""
+"""In place of a controller: the hierarchy of version 2."""
+
+
+def paths_of_process(text: str) -> Mapping[str, str]:
+    """From the text of /proc/PID/cgroup: its path by each controller of version 1, and in version 2 (UNIFIED)."""
+    paths: dict[str, str] = {}
     for line in text.splitlines():
         _, _, hierarchy = line.partition(":")
         controllers, _, path = hierarchy.partition(":")
         paths.update(dict.fromkeys(controllers.split(","), path))
-    return paths.get("cpuset") or paths.get("") or ""
+    return paths
+
+
+def path_of_process(text: str) -> str:
+    """From the text of /proc/PID/cgroup, the path in the hierarchy with cpusets, version 1 or 2; empty when in none."""
+    paths = paths_of_process(text)
+    return paths.get("cpuset") or paths.get(UNIFIED) or ""
 
 
 def _of_systemd(whole: str, slice_name: str, prefix: str, name: str) -> PurePosixPath:

@@ -28,10 +28,10 @@ def number(text: str) -> int:
 
 def count(text: str) -> int:
     """One number that is not negative."""
-    found = number(text)
-    if found < 0:
+    value = number(text)
+    if value < 0:
         raise ValueError("negative")
-    return found
+    return value
 
 
 def list_or_null(text: str) -> CpuSet:
@@ -52,14 +52,14 @@ def distances(text: str) -> tuple[int, ...]:
 
 def meminfo(text: str) -> Mapping[str, int]:
     """/proc/meminfo, or a NUMA node's: name to bytes (to a plain number where the kernel gives no unit)."""
-    found = {}
+    amounts = {}
     for line in text.splitlines():
         match = _MEMINFO_LINE.fullmatch(line.strip())
         if match is not None:
-            found[match[1]] = int(match[2]) * (KIB if match[3] else 1)
-    if "MemTotal" not in found:
+            amounts[match[1]] = int(match[2]) * (KIB if match[3] else 1)
+    if "MemTotal" not in amounts:
         raise ValueError("holds no MemTotal")
-    return found
+    return amounts
 
 
 def hugepage_size(folder: str) -> int | None:
@@ -70,15 +70,15 @@ def hugepage_size(folder: str) -> int | None:
 
 def high_watermarks(text: str, page_size: int) -> Mapping[int, int]:
     """/proc/zoneinfo: bytes below each NUMA node's `high` watermarks, the sum of its zones."""
-    found: dict[int, int] = {}
+    marks: dict[int, int] = {}
     node = None
     for line in text.splitlines():
         if head := _ZONE_HEAD.match(line):
             node = int(head[1])
-            found.setdefault(node, 0)
+            marks.setdefault(node, 0)
         elif node is not None and (mark := _HIGH_MARK.fullmatch(line.rstrip())):
-            found[node] += int(mark[1]) * page_size
-    return found
+            marks[node] += int(mark[1]) * page_size
+    return marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class CpuTime:
 
 def cpu_times(text: str) -> Mapping[int, CpuTime]:
     """/proc/stat: each online CPU's time."""
-    found = {}
+    times = {}
     for line in text.splitlines():
         match = re.match(r"cpu(\d+)((?: \d+){4,})", line)
         if match is None:
@@ -99,40 +99,19 @@ def cpu_times(text: str) -> Mapping[int, CpuTime]:
         # user nice system idle iowait irq softirq steal; guest time after these is counted in user already.
         ticks = [int(word) for word in match[2].split()][:8]
         idle = sum(ticks[3:5])
-        found[int(match[1])] = CpuTime(busy=sum(ticks) - idle, total=sum(ticks))
-    if not found:
+        times[int(match[1])] = CpuTime(busy=sum(ticks) - idle, total=sum(ticks))
+    if not times:
         raise ValueError("holds no CPU's time")
-    return found
+    return times
 
 
-@dataclass(frozen=True, slots=True)
-class StallTime:
-    """Percent of time that tasks were stalled, over the last 10, 60 and 300 seconds; `total` in microseconds."""
-
-    avg10: float
-    avg60: float
-    avg300: float
-    total: int
+_STALL = re.compile(r"some avg10=(\d+\.\d+) avg60=\d+\.\d+ avg300=\d+\.\d+ total=\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Pressure:
-    """PSI of one resource: `some` task stalled, and all of them (`full`; older kernels do not tell it for CPU)."""
-
-    some: StallTime
-    full: StallTime | None = None
-
-
-_STALL = re.compile(r"(some|full) avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)")
-
-
-def pressure(text: str) -> Pressure:
-    """A PSI file."""
-    lines = {
-        match[1]: StallTime(float(match[2]), float(match[3]), float(match[4]), int(match[5]))
-        for match in map(_STALL.fullmatch, text.strip().splitlines())
-        if match
-    }
-    if "some" not in lines:
+def stall_share(text: str) -> float:
+    """A PSI file: the share of time (0 to 1), over the last 10 s, in which some task was stalled."""
+    first, _, _ = text.partition("\n")
+    match = _STALL.fullmatch(first)
+    if match is None:
         raise ValueError("not a pressure stall record")
-    return Pressure(lines["some"], lines.get("full"))
+    return min(1.0, float(match[1]) / 100)

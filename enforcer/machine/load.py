@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from enforcer.machine import formats
-from enforcer.machine.formats import CpuTime, Pressure
+from enforcer.machine.formats import CpuTime
 from enforcer.machine.sysfs import PROCFS
 from enforcer.machine.tree import Tree
 from placement.model.topology import Machine
@@ -38,21 +38,22 @@ SCARCE = 10
 """A NUMA node on which less than this part of the memory is available is one that the kernel may be short of."""
 
 
-def stalled(machine: Machine, memory: Pressure | None, available: Mapping[int, int]) -> dict[int, float]:
+def stalled(machine: Machine, share: float | None, available: Mapping[int, int]) -> dict[int, float]:
     """The share of time (0 to 1, over the last 10 s) that something waited for memory on each NUMA node with memory.
 
-    The kernel tells it of the whole machine only, so it is put down to the NUMA nodes where memory is scarce: a
-    container that waits for its own limit (two that did brought the machine to 30 %, with 23 GiB free) is nobody else's
-    trouble. None: the kernel tells nothing, so nothing waits.
+    share: of the whole machine, as the kernel has it; None where it keeps none, and then nothing waits. It counts for
+    the NUMA nodes where memory is scarce: a container that waits for its own limit (two that did brought the machine to
+    30 %, with 23 GiB free) slows nobody else.
     """
-    share = min(1.0, memory.some.avg10 / 100) if memory is not None else 0.0
     return {
-        node.id: share if available.get(node.id, 0) < node.ordinary_memory // SCARCE else 0.0
+        node.id: share or 0.0 if available.get(node.id, 0) < node.ordinary_memory // SCARCE else 0.0
         for node in machine.numa_nodes
         if node.memory
     }
 
 
-def machine_pressure(resource: str, proc_root: Path = PROCFS) -> Pressure | None:
-    """PSI of the whole machine for `cpu`, `memory` or `io`; None where the kernel keeps none (before 4.20, psi=0)."""
-    return Tree(Path(proc_root) / "pressure").parsed(resource, formats.pressure)
+def memory_stall(proc_root: Path = PROCFS) -> float | None:
+    """The share of time that some task of the machine waited for memory; None where the kernel keeps no pressure stall
+    information (before 4.20, psi=0).
+    """
+    return Tree(Path(proc_root) / "pressure").parsed("memory", formats.stall_share)

@@ -10,6 +10,8 @@ from pathlib import Path
 CONTROLLERS = frozenset({"cpuset", "cpu", "cpuacct", "memory"})
 """The v1 controllers that this package reads; the other words of a mount's options are of no concern."""
 
+MOUNTS = Path("/proc/self/mounts")
+
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -19,6 +21,11 @@ class CgroupMounts:
 
     unified: Path | None = None
     controllers: Mapping[str, Path] = field(default_factory=dict, hash=False)
+
+
+def mounted(mounts: Path = MOUNTS) -> CgroupMounts:
+    """As this process sees them."""
+    return cgroup_mounts(mounts.read_text())
 
 
 def cgroup_mounts(text: str) -> CgroupMounts:
@@ -33,8 +40,8 @@ def cgroup_mounts(text: str) -> CgroupMounts:
         if kind == "cgroup2":
             unified = unified or point
         elif kind == "cgroup":
-            for one in CONTROLLERS & set(options.split(",")):
-                controllers.setdefault(one, point)
+            for controller in CONTROLLERS & set(options.split(",")):
+                controllers.setdefault(controller, point)
     return CgroupMounts(unified, controllers)
 
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
+from enforcer.machine.mounts import CgroupMounts, mounted
 from enforcer.observe.attribution import addresses, shared_memory
 from enforcer.observe.attribution.attribution import attribute
 from enforcer.observe.attribution.containers import Address, ContainerIndex, LocalContainer
 from enforcer.observe.attribution.edges import Attribution, Edge, Local
 from enforcer.observe.attribution.identity import HOST
 from enforcer.observe.attribution.listening import UNKNOWN, Listening, Looking
-from enforcer.observe.attribution.processes import Hierarchies, find_container
+from enforcer.observe.attribution.processes import find_container
 from enforcer.observe.attribution.services import NONE, Services, Target
 from enforcer.observe.attribution.unseen import unseen
 from enforcer.observe.bpf.counters import address as counted_address
@@ -155,9 +156,9 @@ class LiveWindows:
         self._watch.close()
 
     def _look(self, *, again: bool) -> None:
-        mounted = Hierarchies.mounted()
+        mounts = mounted()
         live = [container for container in self._containers if container.pid]
-        found = [made for one in live if (made := _resident(one, mounted)) is not None]
+        found = [made for one in live if (made := _resident(one, mounts)) is not None]
         self._residents = self._residents.after(found, addresses.of_process(HOST))
         self._namespaces = tuple({Path(one.netns or f"/proc/{one.pid}/ns/net") for one in live})
         if self._residents.shared_cgroups and not self._sources.shared_cgroups:
@@ -233,12 +234,10 @@ def _named(service: Target) -> str:
     return _at(counted_address(service.peer), service.port)
 
 
-def _resident(one: local.LocalContainer, mounted: Hierarchies) -> LocalContainer | None:
+def _resident(one: local.LocalContainer, mounts: CgroupMounts) -> LocalContainer | None:
     try:
         told = tuple(map(ip_address, one.ips)) or addresses.of_process(one.pid)
-        return find_container(
-            one.id, one.pod, one.pid, addresses=told, host_network=one.host_network, hierarchies=mounted
-        )
+        return find_container(one.id, one.pod, one.pid, addresses=told, host_network=one.host_network, mounts=mounts)
     except (ProcessLookupError, ValueError, OSError) as error:
         log.debug("a container can't be looked at", container=one.id[:12], error=error)
         return None

@@ -1,38 +1,17 @@
-"""What procfs and cgroups tell of a container, from its first process: the facts of LocalContainer."""
+"""What procfs and cgroups show of a container, from its first process: the facts of LocalContainer."""
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from enforcer.machine.cgroup_path import UNIFIED, paths_of_process
+from enforcer.machine.mounts import CgroupMounts
 from enforcer.observe.attribution.containers import Address, LocalContainer
 
 PROC = Path("/proc")
-MOUNTS = Path("/proc/self/mounts")
 
 CGROUPS_MAX = 256
 """Cgroups below one container's that are told apart as its own; a container that runs systemd has some dozens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hierarchies:
-    """Where cgroups are mounted; None where they are not. `unified`: version 2. `cpuset`: that controller's hierarchy
-    of version 1, in which a container has a cgroup of its own where it has none in version 2.
-    """
-
-    unified: Path | None
-    cpuset: Path | None = None
-
-    @classmethod
-    def mounted(cls, mounts: Path = MOUNTS) -> "Hierarchies":
-        unified = cpuset = None
-        for line in mounts.read_text().splitlines():
-            _, mount, kind, options, *_ = line.split()
-            if kind == "cgroup2":
-                unified = unified or Path(mount)
-            elif kind == "cgroup" and "cpuset" in options.split(","):
-                cpuset = cpuset or Path(mount)
-        return cls(unified, cpuset)
 
 
 def find_container(
@@ -42,7 +21,7 @@ def find_container(
     *,
     addresses: tuple[Address, ...] = (),
     host_network: bool = False,
-    hierarchies: Hierarchies,
+    mounts: CgroupMounts,
     proc: Path = PROC,
 ) -> LocalContainer:
     """`pid` is the container's first process, in the host's pid namespace. ProcessLookupError if it has ended.
@@ -51,8 +30,10 @@ def find_container(
     """
     try:
         text = (proc / str(pid) / "cgroup").read_text()
-        directories = list(_below(hierarchies.unified, cgroup_path(text)))
-        processes = directories or list(_below(hierarchies.cpuset, cgroup_path(text, "cpuset")))
+        paths = paths_of_process(text)
+        directories = list(_below(mounts.unified, paths.get(UNIFIED, "")))
+        # Where containers have no cgroup of their own in version 2, they have one for version 1's cpusets.
+        processes = directories or list(_below(mounts.controllers.get("cpuset"), paths.get("cpuset", "")))
     except (FileNotFoundError, ProcessLookupError) as error:
         raise ProcessLookupError(f"process {pid} of container {container_id} has ended") from error
     ids = frozenset(inode for inode, _ in directories)
@@ -69,21 +50,11 @@ def network_namespace(pid: int, proc: Path = PROC) -> int:
         return 0
 
 
-def cgroup_path(text: str, controller: str = "") -> str:
-    """The path in /proc/PID/cgroup, relative to the root: of version 2, or of a controller of version 1. Empty for the
-    root itself.
-    """
-    for line in text.splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            return path.lstrip("/")
-    return ""
-
-
 def _below(root: Path | None, path: str) -> Iterator[tuple[int, Path]]:
     """A container in the root has no cgroup of its own: the ids and processes there are everyone's."""
-    if root is not None and path:
-        yield from cgroups(root / path)
+    below = path.lstrip("/")
+    if root is not None and below:
+        yield from cgroups(root / below)
 
 
 def cgroups(directory: Path) -> Iterator[tuple[int, Path]]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from enforcer.machine.mounts import MOUNTS, mounted
 from enforcer.observe.attribution.identity import BY_CGROUP, SocketIdentity, by_namespace
-from enforcer.observe.attribution.processes import MOUNTS, Hierarchies
 from enforcer.observe.bpf.flow_map import EDGES
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import cgroup_skb, fexit, inet_diag, kprobes, nothing, socket_tracepoints
@@ -39,10 +39,10 @@ class Sources:
     @classmethod
     def here(cls, namespaces: Callable[[], Iterable[Path]], *, shared_cgroups: bool = False) -> "Sources":
         """As this node has its cgroups mounted: where cpusets are in version 1, containers are too."""
-        mounted = Hierarchies.mounted()
-        legacy = mounted.unified is None or mounted.cpuset is not None
+        mounts = mounted()
+        legacy = mounts.unified is None or "cpuset" in mounts.controllers
         identity = by_namespace() if legacy else BY_CGROUP
-        return cls(mounted.unified, namespaces, identity=identity, shared_cgroups=shared_cgroups)
+        return cls(mounts.unified, namespaces, identity=identity, shared_cgroups=shared_cgroups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +108,4 @@ def tried(collector: Collector) -> Collector:
 
 def cgroup_root(mounts: Path = MOUNTS) -> Path | None:
     """Where cgroup v2 is mounted; None if it is not."""
-    return Hierarchies.mounted(mounts).unified
+    return mounted(mounts).unified

@@ -89,17 +89,6 @@ class TestVersion2:
         unified.set_cpuset(CONTAINER, cpus=CpuSet.parse("1"))
         assert (folder / "cpuset.mems").read_text() == "0\n"
 
-    def test_new_mems_always_move_pages(self, unified):
-        assert unified.memory_migrates(CONTAINER)
-
-    def test_memory_and_pressure_are_read(self, unified):
-        folder = unified.folder(CONTAINER)
-        some = "some avg10=1.50 avg60=0.00 avg300=0.00 total=10"
-        _files(folder, memory__current="4096", memory__pressure=some)
-        assert unified.memory_in_use(CONTAINER) == 4096
-        assert unified.pressure(CONTAINER, "memory").some.avg10 == 1.5
-        assert unified.pressure(CONTAINER, "cpu") is None
-
     def test_a_systemd_path_finds_its_nested_slices(self, unified):
         folder = unified.unified / "kubepods.slice/kubepods-pody.slice/cri-containerd-c9.scope"
         _files(folder, cpuset__cpus="5", cpuset__mems="0", cpuset__cpus__effective="5", cpuset__mems__effective="0")
@@ -164,20 +153,15 @@ def test_no_cpuset_hierarchy_at_all_is_refused_by_name(tmp_path: Path):
         _discovered(tmp_path, "proc /proc proc rw 0 0\n")
 
 
-def test_in_the_hybrid_the_cpuset_is_version_1_and_pressure_version_2(tmp_path: Path):
+def test_in_the_hybrid_the_cpuset_is_version_1s(tmp_path: Path):
     cpuset, memory, unified = tmp_path / "cpuset", tmp_path / "memory", tmp_path / "unified"
-    _files(cpuset / "k8s.io/c1", cpuset__cpus="0-1", cpuset__mems="0", cpuset__memory_migrate="1")
+    _files(cpuset / "k8s.io/c1", cpuset__cpus="0-1", cpuset__mems="0")
     _files(cpuset / "k8s.io/c1", cpuset__effective_cpus="0-1", cpuset__effective_mems="0")
-    _files(memory / "k8s.io/c1", memory__usage_in_bytes="8192")
-    _files(unified / "k8s.io/c1", cpu__pressure="some avg10=0.10 avg60=0.00 avg300=0.00 total=1")
+    _files(unified / "k8s.io/c1", cpuset__cpus="2-3")
     mounts = f"cgroup {cpuset} cgroup rw,cpuset 0 0\ncgroup {memory} cgroup rw,memory 0 0\ncgroup2 {unified} cgroup2 rw 0 0\n"
     tree = _discovered(tmp_path, mounts)
     assert tree.version() == 1
     assert tree.cpuset("/k8s.io/c1") == _cpuset("0-1", "0", "0-1", "0")
-    assert tree.memory_migrates("/k8s.io/c1")
-    assert not tree.memory_migrates("/k8s.io/c2")
-    assert tree.memory_in_use("/k8s.io/c1") == 8192
-    assert tree.pressure("/k8s.io/c1", "cpu").some.avg10 == 0.1
 
 
 UID = "8f1c-77"
@@ -286,11 +270,6 @@ class TestThisKernel:
         kernel_tree.set_cpuset(own_cgroup, whole.cpus, whole.mems)
         with pytest.raises(CgroupRefused, match="the kernel refuses"):
             kernel_tree.set_cpuset(_parent(own_cgroup), CpuSet.of([whole.cpus.lowest]))
-
-    def test_version_1_moves_pages_only_when_told_to(self, kernel_tree, own_cgroup):
-        assert not kernel_tree.memory_migrates(own_cgroup)
-        (kernel_tree.folder(own_cgroup) / "cpuset.memory_migrate").write_text("1\n")
-        assert kernel_tree.memory_migrates(own_cgroup)
 
     def test_a_fresh_cgroup_of_version_1_has_nothing(self, kernel_tree, own_cgroup):
         assert kernel_tree.cpuset(own_cgroup) is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from enforcer.machine.cgroup_path import folder_below_mount, path_of_process
+from enforcer.machine.cgroup_path import UNIFIED, folder_below_mount, path_of_process, paths_of_process
 from enforcer.machine.errors import BadCgroupsPath
 
 POD = "kubepods-burstable-pod0f0b6d7e_8a7b_4e3b_9a53_0c6d9a7d2f11.slice"
@@ -63,3 +63,9 @@ def test_a_bad_path_is_refused_word_for_word(cgroups_path, message):
 )
 def test_a_processs_own_file_names_its_cgroup(text, path):
     assert path_of_process(text) == path
+
+
+def test_a_process_has_a_path_by_each_controller():
+    text = "5:cpu,cpuacct:/a\n3:cpuset:/kubepods/c1\n0::/unified\n"
+    paths = {"cpu": "/a", "cpuacct": "/a", "cpuset": "/kubepods/c1", UNIFIED: "/unified"}
+    assert paths_of_process(text) == paths

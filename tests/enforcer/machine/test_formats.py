@@ -13,7 +13,7 @@ PARSERS = {
     "meminfo": formats.meminfo,
     "zoneinfo": lambda text: formats.high_watermarks(text, 4096),
     "stat": formats.cpu_times,
-    "pressure": formats.pressure,
+    "pressure": formats.stall_share,
 }
 
 lines = st.lists(

@@ -6,8 +6,8 @@ import pytest
 
 from enforcer.machine import load
 from enforcer.machine.errors import BadFile, NotThere
-from enforcer.machine.formats import CpuTime, Pressure, StallTime, pressure
-from enforcer.machine.load import cpu_times, machine_pressure, used_cpus
+from enforcer.machine.formats import CpuTime, stall_share
+from enforcer.machine.load import cpu_times, memory_stall, used_cpus
 from enforcer.machine.sysfs import read_machine
 from standins.machines import MACHINES
 from tests.machines import machine
@@ -65,9 +65,8 @@ def test_this_machine_uses_no_more_than_its_cpus():
 
 def test_pressure_is_read_with_and_without_its_full_line():
     some = "some avg10=12.88 avg60=4.99 avg300=1.63 total=11952192"
-    read = StallTime(12.88, 4.99, 1.63, 11952192)
-    assert pressure(some) == Pressure(read)
-    assert pressure(f"{some}\n{some.replace('some', 'full')}\n") == Pressure(read, read)
+    assert stall_share(some) == 0.1288
+    assert stall_share(f"{some}\n{some.replace('some', 'full')}\n") == 0.1288
 
 
 @pytest.mark.parametrize(
@@ -81,21 +80,20 @@ def test_pressure_is_read_with_and_without_its_full_line():
     ids=["somebody's own limit", "where memory is scarce", "everywhere", "where it is not known"],
 )
 def test_the_machines_pressure_is_put_down_to_where_memory_is_scarce(available, stalled):
-    waits = Pressure(StallTime(25.0, 5.0, 1.0, 1))
-    assert load.stalled(TWO, waits, {one: gib << 30 for one, gib in available.items()}) == stalled
+    assert load.stalled(TWO, 0.25, {one: gib << 30 for one, gib in available.items()}) == stalled
     assert load.stalled(TWO, None, {0: 0, 1: 0}) == {0: 0.0, 1: 0.0}, "a kernel without PSI vetoes nothing"
 
 
 @pytest.mark.parametrize("content", ["", "some", "full avg10=0.00 avg60=0.00 avg300=0.00 total=0", "some avg10=x"])
 def test_bad_pressure_is_refused_by_name(tmp_path: Path, content: str):
     (tmp_path / "pressure").mkdir()
-    (tmp_path / "pressure/cpu").write_text(content)
-    with pytest.raises(BadFile, match=r"pressure/cpu.*: not a pressure stall record"):
-        machine_pressure("cpu", tmp_path)
+    (tmp_path / "pressure/memory").write_text(content)
+    with pytest.raises(BadFile, match=r"pressure/memory.*: not a pressure stall record"):
+        memory_stall(tmp_path)
 
 
 def test_a_kernel_without_pressure_has_none(tmp_path: Path):
-    assert machine_pressure("memory", tmp_path) is None
+    assert memory_stall(tmp_path) is None
 
 
 def test_a_missing_stat_is_refused_by_name(tmp_path: Path):

@@ -4,10 +4,11 @@ from ipaddress import ip_address
 
 import pytest
 
+from enforcer.machine.mounts import mounted
 from enforcer.observe.attribution.attribution import attribute
 from enforcer.observe.attribution.containers import ContainerIndex
 from enforcer.observe.attribution.edges import Edge, Local
-from enforcer.observe.attribution.processes import Hierarchies, find_container
+from enforcer.observe.attribution.processes import find_container
 from enforcer.observe.collectors import chain, unix_sockets
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observe.collectors.watch import CollectorPair
@@ -24,17 +25,13 @@ def test_two_pods_that_talk_by_tcp_and_unix_sockets_become_edges(lab, pods, allo
     path = str(tmp_path / "socket")
     served = lab.serve("tcp", "10.87.0.2", 5003, REQUEST, REPLY, **pods["server"])
     lab.serve("unix", path, 0, REQUEST, REPLY, cgroup=pods["server"]["cgroup"])
-    mounted = Hierarchies.mounted()
-    server = find_container(
-        "server", "pod-server", served.pid, addresses=(ip_address("10.87.0.2"),), hierarchies=mounted
-    )
+    mounts = mounted()
+    server = find_container("server", "pod-server", served.pid, addresses=(ip_address("10.87.0.2"),), mounts=mounts)
 
     watch.step(0)
     with lab.asking("tcp", "10.87.0.2", 5003, REQUEST, REPLY, REQUESTS, **pods["client"]) as asking:
         lab.ask("unix", path, 0, REQUEST, REPLY, REQUESTS, cgroup=pods["client"]["cgroup"])
-        client = find_container(
-            "client", "pod-client", asking.pid, addresses=(ip_address("10.87.0.1"),), hierarchies=mounted
-        )
+        client = find_container("client", "pod-client", asking.pid, addresses=(ip_address("10.87.0.1"),), mounts=mounts)
     reading = watch.read(7)
     watch.close()
 
@@ -54,7 +51,7 @@ def test_a_container_is_known_by_its_own_cgroup_and_those_below(lab, pods):
     below = pods["server"]["cgroup"].path / "below"
     below.mkdir()
     inner = below.stat().st_ino
-    container = find_container("server", "pod", served.pid, hierarchies=Hierarchies.mounted())
+    container = find_container("server", "pod", served.pid, mounts=mounted())
     below.rmdir()
     assert container.cgroup_ids == {pods["server"]["cgroup"].id, inner}
     assert served.pid in container.pids
@@ -62,4 +59,4 @@ def test_a_container_is_known_by_its_own_cgroup_and_those_below(lab, pods):
 
 def test_a_process_that_has_ended_is_named(lab):
     with pytest.raises(ProcessLookupError, match="container c has ended"):
-        find_container("c", "pod", (1 << 22) + 1, hierarchies=Hierarchies.mounted())
+        find_container("c", "pod", (1 << 22) + 1, mounts=mounted())

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from enforcer.machine.mounts import CgroupMounts, mounted
 from enforcer.observe.attribution.attribution import attribute
 from enforcer.observe.attribution.containers import ContainerIndex, LocalContainer
 from enforcer.observe.attribution.edges import Edge, Local
 from enforcer.observe.attribution.identity import SocketIdentity
-from enforcer.observe.attribution.processes import Hierarchies, find_container, network_namespace
+from enforcer.observe.attribution.processes import find_container, network_namespace
 from enforcer.observe.attribution.unseen import HOST_NETWORK, NO_ADDRESS, unseen
 from enforcer.observe.bpf.counters import TCP, by_address, peer
 from enforcer.observe.bpf.counters import FlowKey as Counted
@@ -86,7 +87,7 @@ def test_pods_that_talk_are_seen_by_their_network(lab, pods, live, addresses):
 @pytest.mark.bpf
 def test_pods_that_share_a_cgroup_v2_are_seen_by_their_network(lab, pods, bpf_allowed):
     """As where the runtime makes cgroups in version 1 alone, and leaves every container in its own of version 2."""
-    if Hierarchies.mounted().cpuset is None:
+    if "cpuset" not in mounted().controllers:
         pytest.skip("cgroup v1 has no cpusets here")
     runtime = lab.cgroup("runtime")
     server = lab.serve("tcp", "10.87.0.2", 5003, REQUEST, REPLY, cgroup=runtime, namespace=pods["server"]["namespace"])
@@ -149,16 +150,8 @@ def test_a_container_s_processes_are_those_of_its_cgroup_v1(tmp_path):
     (cpuset / "kubepods/pod1/c1/cgroup.procs").write_text("7\n8\n")
     (proc / "7").mkdir(parents=True)
     (proc / "7/cgroup").write_text("3:cpuset:/kubepods/pod1/c1\n2:cpu,cpuacct:/\n1:name=systemd:/x\n")
-    found = find_container("c1", "pod1", 7, hierarchies=Hierarchies(None, cpuset), proc=proc)
+    found = find_container("c1", "pod1", 7, mounts=CgroupMounts(None, {"cpuset": cpuset}), proc=proc)
     assert found == LocalContainer("c1", "pod1", frozenset(), pids=frozenset({7, 8}))
-
-
-def test_hierarchies_are_found_among_the_mounts(tmp_path):
-    mounts = tmp_path / "mounts"
-    mounts.write_text("cgroup /c/cpu cgroup rw,cpu 0 0\ncgroup /c/cpuset cgroup rw,nosuid,cpuset 0 0\n")
-    assert Hierarchies.mounted(mounts) == Hierarchies(None, Path("/c/cpuset"))
-    mounts.write_text("cgroup2 /c cgroup2 rw 0 0\n")
-    assert Hierarchies.mounted(mounts) == Hierarchies(Path("/c"), None)
 
 
 def test_a_cgroup_that_several_pods_share_is_nobody_s():
