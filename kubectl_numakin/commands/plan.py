@@ -6,6 +6,7 @@ The extender scores the pods one after the other on a draft of the cluster, each
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -17,6 +18,8 @@ from kubectl_numakin.manifest import pods
 from kubectl_numakin.output import FORMATS, show, table
 from kubectl_numakin.reach import post
 from kubectl_numakin.session import Session
+
+FORBIDDEN = 403
 
 NAME = "plan"
 EXAMPLES = """\
@@ -43,7 +46,7 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, session: Session) -> int:
     wanted = pods(given.filename, session.namespace)
-    nodes = None if given.extender else session.api.object("/api/v1/nodes")["items"]
+    nodes = None if given.extender else _nodes(session)
     offered = [sorted(feasible(pod, nodes)) if nodes is not None else None for pod in wanted]
     questions = [
         {"pods": [pod for pod, _ in alike], "nodes": names}
@@ -52,6 +55,15 @@ def run(given: argparse.Namespace, session: Session) -> int:
     answers = post(session.extender, "/api/v1/plan", {"questions": questions})["pods"]
     show({"pods": answers}, given.output, lambda: _told(answers, wide=given.output == "wide"))
     return BAD_NEWS if any(row["opted_in"] and row["node"] is None for row in answers) else 0
+
+
+def _nodes(session: Session) -> list[dict[str, Any]] | None:
+    """None when this user may not list them: then every node is taken."""
+    answer = session.api.get("/api/v1/nodes")
+    if answer.status == FORBIDDEN:
+        print("kubectl numakin: every node is taken, since this user may not list nodes", file=sys.stderr)
+        return None
+    return [dict(node) for node in answer.json().get("items") or ()]
 
 
 def _told(answers: list[dict[str, Any]], *, wide: bool) -> Iterator[Any]:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from standins.apiserver.answers import Answers
+from standins.apiserver.behind import Behind
 from standins.apiserver.faults import Orders
 from standins.apiserver.model.requests import Request
 from standins.apiserver.objects.store import Store
@@ -13,12 +14,15 @@ from standins.apiserver.watching import Watch
 
 
 class Exchange:
-    """asked: every request so far. warned: what clients were warned of, fields of theirs that were dropped."""
+    """asked: every request so far. warned: what clients were warned of, fields of theirs that were dropped. behind:
+    services and pods that requests are passed on to.
+    """
 
     def __init__(self, bookmark_every_s: float) -> None:
         self.store = Store()
         self.faults = Orders()
         self.answers = Answers(self.store)
+        self.behind = Behind()
         self.asked: list[Request] = []
         self.warned: list[str] = []
         self.bookmark_every_s = bookmark_every_s

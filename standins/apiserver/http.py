@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from standins.apiserver.behind import EXEC_PROTOCOL, accepted
 from standins.apiserver.exchange import Exchange
 from standins.apiserver.faults import Answer, Cut, Fault, Order, Say, Stall
 from standins.apiserver.model import refusals
@@ -128,11 +129,26 @@ class Handler(BaseHTTPRequestHandler):
         if request.verb == "watch":
             self._watch(api.watch(request), order)
             return
-        code, text, more = api.answers.answer(request)
+        if request.subresource == "exec":
+            self._exec(api.behind.frames(api.store, request))
+            return
+        proxied = request.subresource == "proxy"
+        code, text, more = api.behind.passed(api.store, request) if proxied else api.answers.answer(request)
         if warning := more.get("Warning"):
             api.warned.append(f"{request.method} {request.path}: {warning}")
         api.carried_out(request)
         self._send(code, text, more)
+
+    def _exec(self, frames: bytes) -> None:
+        self.send_response_only(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", accepted(self.headers["Sec-WebSocket-Key"]))
+        self.send_header("Sec-WebSocket-Protocol", EXEC_PROTOCOL)
+        self.end_headers()
+        self.wfile.write(frames)
+        self.wfile.flush()
+        self.close_connection = True
 
     def _watch(self, watch: Watch, order: Order | None) -> None:
         self.send_response_only(200)

@@ -54,9 +54,10 @@ BUILT_IN = (
         "Pod",
         "pods",
         namespaced=True,
-        subresources=frozenset({"status", "binding"}),
+        subresources=frozenset({"status", "binding", "proxy", "exec"}),
         field_labels=(*_POD_LABELS, "status.phase", "status.podIP"),
     ),
+    Kind("", "v1", "Service", "services", namespaced=True, subresources=frozenset({"status", "proxy"})),
     Kind("", "v1", "Binding", "bindings", namespaced=True),
     Kind("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True, subresources=frozenset({"token"})),
     Kind(

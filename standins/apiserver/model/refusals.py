@@ -68,6 +68,11 @@ def not_found(kind: Kind, name: str) -> Refused:
     return Refused(404, f'{kind.qualified} "{name}" not found', "NotFound", _named(kind, name))
 
 
+def unavailable(message: str) -> Refused:
+    """Who would answer is not there."""
+    return Refused(503, message, "ServiceUnavailable")
+
+
 def already_exists(kind: Kind, name: str) -> Refused:
     return Refused(409, f'{kind.qualified} "{name}" already exists', "AlreadyExists", _named(kind, name))
 

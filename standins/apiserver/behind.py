@@ -1,0 +1,104 @@
+"""What is behind the API server: services and pods that it passes requests on to, programs that it starts in pods."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import urllib3
+
+from standins.apiserver.model import refusals
+from standins.apiserver.model.requests import Request
+from standins.apiserver.objects.store import Store
+
+DROPPED = ("authorization", "host", "connection", "content-length", "transfer-encoding", "accept-encoding")
+"""Headers of the client that its backend does not get. Who asks stays between the client and the API server."""
+
+EXEC_PROTOCOL = "v4.channel.k8s.io"
+_STDOUT, _STDERR, _ERROR = 1, 2, 3
+_MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""Of RFC 6455."""
+
+Program = Callable[[Sequence[str]], "subprocess.CompletedProcess[bytes]"]
+Passed = tuple[int, bytes, Mapping[str, str]]
+
+
+@dataclass(slots=True)
+class Behind:
+    """backends: by resource, namespace, name and port, a URL. programs: by namespace and pod, what `exec` runs."""
+
+    backends: dict[tuple[str, str, str, str], str] = field(default_factory=dict)
+    programs: dict[tuple[str, str], Program] = field(default_factory=dict)
+
+    def passed(self, store: Store, request: Request) -> Passed:
+        """The backend's answer, to a path such as .../services/https:NAME:PORT/proxy/PATH."""
+        scheme, name, port = _named(request.name)
+        if store.get(request.kind, (request.namespace, name)) is None:
+            raise refusals.not_found(request.kind, name)
+        url = self.backends.get((request.kind.plural, request.namespace, name, port))
+        if url is None:
+            raise refusals.unavailable(f'no endpoints available for service "{name}"')
+        if urlsplit(url).scheme != scheme:
+            why = "server gave HTTP response to HTTPS client" if scheme == "https" else "malformed HTTP response"
+            raise refusals.unavailable(f"error trying to reach service: http: {why}")
+        path = request.path.partition("/proxy")[2]
+        headers = {key: value for key, value in request.headers.items() if key not in DROPPED}
+        try:
+            with urllib3.PoolManager(cert_reqs="CERT_NONE", assert_hostname=False) as pool:
+                answer = pool.request(
+                    request.method, url + (path or "/"), body=request.body or None, headers=headers, retries=False
+                )
+        except urllib3.exceptions.HTTPError as bad:
+            raise refusals.unavailable(f"error trying to reach service: {bad}") from bad
+        return answer.status, answer.data, {"Content-Type": answer.headers.get("Content-Type", "")}
+
+    def frames(self, store: Store, request: Request) -> bytes:
+        """What a program that ran in a pod said, as frames of a web socket."""
+        if store.get(request.kind, (request.namespace, request.name)) is None:
+            raise refusals.not_found(request.kind, request.name)
+        program = self.programs.get((request.namespace, request.name))
+        if program is None:
+            raise refusals.bad_request(f"pod {request.name} does not have a host assigned")
+        done = program(parse_qs(urlsplit(request.path).query).get("command", []))
+        told = ((_STDOUT, done.stdout), (_STDERR, done.stderr), (_ERROR, _status(done.returncode)))
+        return b"".join(_frame(0x2, bytes([channel]) + data) for channel, data in told if data) + _frame(
+            0x8, b"\x03\xe8"
+        )
+
+
+def accepted(key: str) -> str:
+    """The answer to Sec-WebSocket-Key."""
+    return base64.b64encode(hashlib.sha1((key + _MAGIC).encode()).digest()).decode()
+
+
+def _named(name: str) -> tuple[str, str, str]:
+    """Scheme, name and port of NAME, NAME:PORT or SCHEME:NAME:PORT."""
+    parts = name.split(":")
+    if len(parts) == 3:
+        return parts[0] or "http", parts[1], parts[2]
+    return "http", parts[0], parts[1] if len(parts) == 2 else ""
+
+
+def _frame(opcode: int, data: bytes) -> bytes:
+    size = len(data)
+    if size < 126:
+        length = bytes([size])
+    elif size < 1 << 16:
+        length = b"\x7e" + size.to_bytes(2)
+    else:
+        length = b"\x7f" + size.to_bytes(8)
+    return bytes([0x80 | opcode]) + length + data
+
+
+def _status(code: int) -> bytes:
+    if code == 0:
+        return json.dumps({"metadata": {}, "status": "Success"}).encode()
+    cause: dict[str, Any] = {"reason": "ExitCode", "message": str(code)}
+    told = {"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
+    return json.dumps(told | {"message": f"command terminated with non-zero exit code: exit status {code}"}).encode()

@@ -1,0 +1,100 @@
+"""The same questions through the API server's service proxy, with a user's own kubeconfig and rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from standins.apiserver import ApiServer
+from tests.kubectl_numakin.asking import Told, ask
+from tests.kubectl_numakin.test_plan import deployment, written
+from tests.manifests.rendered import MANIFESTS
+
+__all__ = ["written"]
+
+VIEWER = yaml.safe_load((MANIFESTS / "base/viewer.yaml").read_text())
+PROXY, NODES = VIEWER["rules"]
+
+
+@pytest.fixture
+def api(extender) -> Iterator[ApiServer]:
+    with ApiServer() as server:
+        server.create("v1", "namespaces", {"metadata": {"name": "numakin"}})
+        server.create("v1", "services", {"metadata": {"name": "numakin-extender"}}, "numakin")
+        server.behind.backends["services", "numakin", "numakin-extender", "http"] = f"http://{extender.http_address}"
+        yield server
+
+
+def asked(api: ApiServer, folder: Path, *words: str, token: str = "admin-token", namespace: str = "shop") -> Told:
+    config = api.kubeconfig(folder / "config", token, namespace)
+    return ask(*words, KUBECONFIG=str(config))
+
+
+@pytest.mark.parametrize("command", [("map",), ("groups", "-A"), ("top", "--once"), ("explain", "pod", "cart-0")])
+def test_every_question_is_answered(api, tmp_path, command):
+    told = asked(api, tmp_path, *command)
+    assert told.code == 0, told.err
+
+
+def test_the_namespace_is_the_contexts(api, tmp_path):
+    assert "shop/boutique" in asked(api, tmp_path, "groups").out
+    assert "in namespace default" in asked(api, tmp_path, "groups", namespace="default").out
+
+
+def test_a_plan_takes_only_nodes_that_kube_scheduler_may_use(api, tmp_path, written):
+    api.create_node("node-1", spec={"unschedulable": True})
+    api.create_node("node-2")
+    told = asked(api, tmp_path, "plan", "-f", written(deployment(2)), "-o", "json")
+    assert told.code == 0, told.err
+    assert [row["node"] for row in told.json["pods"]] == ["node-2"] * 2
+
+
+def test_a_viewer_needs_to_read_and_to_plan_one_right_more(api, tmp_path, written):
+    api.create_node("node-1")
+    viewer = api.grant("viewer", [PROXY | {"verbs": ["get"]}, NODES])
+    planner = api.grant("planner", [PROXY | {"verbs": ["get", "create"]}, NODES])
+    assert asked(api, tmp_path, "map", token=viewer).code == 0
+    told = asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=viewer)
+    assert told.code == 3
+    assert 'cannot create resource "services/proxy"' in told.err
+    assert asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=planner).code == 0
+
+
+def test_without_the_right_to_list_nodes_every_node_is_taken_and_that_is_said(api, tmp_path, written):
+    token = api.grant("planner", [PROXY | {"verbs": ["get", "create"]}])
+    told = asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=token)
+    assert (told.code, "may not list nodes" in told.err) == (0, True)
+
+
+def test_who_may_not_is_told_what_it_takes(api, tmp_path):
+    told = asked(api, tmp_path, "map", token=api.grant("nobody", []))
+    assert told.code == 3
+    (line,) = told.err.splitlines()
+    assert 'User "nobody" cannot get resource "services/proxy"' in line
+    assert "ClusterRole numakin-viewer has it" in line
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    (lambda api: api.behind.backends.clear(), "no replica of the extender answers"),
+    (lambda api: api.delete("v1", "services", "numakin-extender", "numakin"), "is numakin installed there?"),
+], ids=["no replica", "not installed"])  # fmt: skip
+def test_what_is_missing_is_told_in_one_line(api, tmp_path, change, why):
+    change(api)
+    told = asked(api, tmp_path, "map")
+    assert told.code == 3
+    (line,) = told.err.splitlines()
+    assert why in line
+
+
+def test_an_unknown_user_is_told_to_log_in(api, tmp_path):
+    told = asked(api, tmp_path, "map", token="stale")
+    assert told.code == 3
+    assert "log in again" in told.err
+
+
+def test_another_namespace_of_numakins_is_an_option(api, tmp_path):
+    told = asked(api, tmp_path, "map", "--numakin-namespace", "elsewhere")
+    assert "there is no service elsewhere/numakin-extender" in told.err
