@@ -56,7 +56,7 @@ class Bypass:
         self._agent = self.wiring.agent
         tree = CgroupTree.discover(Path(config.procfs))
         self._migrates = tree.version() == 2
-        self._agent.remark = self._remark
+        self._agent.ledger.remark = self._remark
         self._pins = Pins(tree, self.wiring.machine)
         self._seen = RuntimeSnapshot()
         self._following = False

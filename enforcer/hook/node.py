@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from enforcer.hook.agent import NodeFacts
+from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.live import LiveReader
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.devices import numa_node_of

@@ -1,66 +1,63 @@
-"""What the hook still has to tell the observer: differences against what was told last."""
+"""What the hook still has to send the observer: differences from what was sent last."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 from enforcer.hook.agent import Agent
-from enforcer.local import report_differences
+from enforcer.local.report_differences import NodeState, report
 from enforcer.nri.stats import Stats
-from placement.state.occupancy import Occupancy
 from proto import local_pb2 as local
 
 
 class Outbox:
-    """Remembers what was told. `news()` is what changed since; `whole()` is all, for a reader who starts."""
+    """Remembers what was sent. `changes()` is what is new since; `whole()` is everything, for a reader who starts."""
 
     def __init__(self, agent: Agent, stats: Callable[[], Stats] = Stats) -> None:
         """stats: of the runtime's plugin."""
         self._agent, self._stats = agent, stats
-        self._told_counts = local.Counts()
-        self._told: Occupancy = agent.occupancy
-        self._told_containers: dict[str, local.LocalContainer] = {}
-        self._told_registered = False
+        self._sent_counts = local.Counts()
         self.registered = False
+        self._sent = self._now()
 
-    def whole(self, unheard: Iterable[local.FromHook] = ()) -> list[local.FromHook]:
-        """Everything as it is now, with the decisions of the news that nobody was there to hear."""
-        decisions = [decision for news in unheard for decision in news.report.decisions]
-        report = report_differences.whole(self._agent.occupancy, decisions, registered=self.registered)
-        report.earlier.extend(self._agent.records.latest().values())
+    def whole(self, unread: Iterable[local.FromHook] = ()) -> list[local.FromHook]:
+        """Everything as it is now, with the decisions of changes that nobody was there to read."""
+        decisions = [decision for message in unread for decision in message.report.decisions]
+        everything = report(None, self._now(), decisions)
+        everything.earlier.extend(self._agent.records.latest().values())
+        containers = self._agent.residents.now().values()
         return [
-            local.FromHook(report=report),
-            local.FromHook(containers=local.Containers(whole=True, containers=self._agent.residents.now().values())),
+            local.FromHook(report=everything),
+            local.FromHook(containers=local.Containers(whole=True, containers=containers)),
             local.FromHook(counts=self._counts()),
         ]
 
-    def news(self) -> list[local.FromHook]:
+    def changes(self) -> list[local.FromHook]:
         """What changed since the last call, in at most four messages; empty when nothing did."""
         return [*self._report(), *self._containers(), *self._declined(), *self._counted()]
 
+    def _now(self) -> NodeState:
+        return NodeState(self._agent.occupancy, self.registered)
+
     def _report(self) -> list[local.FromHook]:
-        occupancy, waiting = self._agent.occupancy, self._agent.records.waiting
-        registered = self.registered if self.registered != self._told_registered else None
-        if not (report_differences.differ(self._told, occupancy) or waiting or registered is not None):
+        now, records = self._now(), self._agent.records
+        if not (now.differs_from(self._sent) or records.waiting):
             return []
-        report = report_differences.difference(self._told, occupancy, self._agent.records.take(), registered=registered)
-        self._told, self._told_registered = occupancy, self.registered
-        return [local.FromHook(report=report)]
+        difference = report(self._sent, now, records.take())
+        self._sent = now
+        return [local.FromHook(report=difference)]
 
     def _containers(self) -> list[local.FromHook]:
-        now = self._agent.residents.now()
-        changed = [one for key, one in now.items() if self._told_containers.get(key) != one]
-        gone = [key for key in self._told_containers if key not in now]
+        changed, gone = self._agent.residents.changes()
         if not changed and not gone:
             return []
-        self._told_containers = dict(now)
         return [local.FromHook(containers=local.Containers(containers=changed, gone=gone))]
 
     def _counted(self) -> list[local.FromHook]:
         counts = self._counts()
-        if counts == self._told_counts:
+        if counts == self._sent_counts:
             return []
-        self._told_counts = counts
+        self._sent_counts = counts
         return [local.FromHook(counts=counts)]
 
     def _counts(self) -> local.Counts:
@@ -76,5 +73,5 @@ class Outbox:
 
     def _declined(self) -> list[local.FromHook]:
         """After the report of the occupancy that they did not hold in."""
-        declined = self._agent.moving.declined()
+        declined = self._agent.moves.declined()
         return [local.FromHook(declined=declined)] if declined.steps else []

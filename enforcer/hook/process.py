@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from enforcer.hook.agent import Agent, NodeFacts
+from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.wiring import FAULTS, Wiring
 from enforcer.nri.calls import UpdateAnswer

@@ -86,11 +86,11 @@ class LocalConnection:
 
 
 class Control:
-    """Accepts readers, hands on what they say, sends to all who observe."""
+    """Accepts readers, hands on what they send, sends to all who observe."""
 
-    def __init__(self, path: Path, watcher: Watcher, heard: Callable[[LocalConnection, local.ToHook], None]) -> None:
+    def __init__(self, path: Path, watcher: Watcher, received: Callable[[LocalConnection, local.ToHook], None]) -> None:
         """OSError when there can be no such socket at all; where there is no room for it now, `keep` tries again."""
-        self._path, self._watcher, self._heard = path, watcher, heard
+        self._path, self._watcher, self._received = path, watcher, received
         self._connections: list[LocalConnection] = []
         self._listener: socket.socket | None = None
         self._inode = 0
@@ -138,7 +138,7 @@ class Control:
             return False
 
     def _failed(self, error: OSError) -> None:
-        """Told once for each reason."""
+        """Logged once for each reason."""
         if str(error) != self._failure:
             log.error("nobody can reach the hook: no socket", path=self._path, error=error)
         self._failure = str(error)
@@ -157,7 +157,7 @@ class Control:
     def unsent(self) -> bool:
         return any(connection.unsent for connection in self._connections)
 
-    def tell(self, message: local.FromHook) -> None:
+    def broadcast(self, message: local.FromHook) -> None:
         for observer in self.observers:
             if not observer.send(message):
                 log.warning("a reader was dropped: it does not read or has gone")
@@ -206,7 +206,7 @@ class Control:
             return
         for message in messages:
             try:
-                self._heard(connection, message)
+                self._received(connection, message)
             except Exception:
                 log.exception("a message could not be handled", kind=message.WhichOneof("message"))
         if not data:

@@ -1,55 +1,62 @@
-"""Reports as differences: what changed between two occupancies, and what a reader needs who has none yet."""
+"""Reports as differences: what changed between two states of a node, and everything for a reader who has none yet.
+
+The hook sends them to the observer (`enforcer/hook/outbox.py`), which sends each extender what that one lacks
+(`enforcer/report/backlog.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
 
 from placement.state.occupancy import Occupancy
 from proto import convert
 from proto import report_pb2 as pb
 
-
-def whole(after: Occupancy, decisions: Iterable[pb.DecisionRecord], *, registered: bool) -> pb.Report:
-    """Everything, for a reader who starts."""
-    return _report(Occupancy(), after, decisions, base=0, registered=registered)
+Item = TypeVar("Item")
 
 
-def difference(
-    before: Occupancy, after: Occupancy, decisions: Iterable[pb.DecisionRecord], *, registered: bool | None
-) -> pb.Report:
-    """What is new since `before`, on top of it. registered: None when unchanged."""
-    return _report(before, after, decisions, base=before.generation, registered=registered)
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What reports say of a node. registered: whether the runtime has the hook."""
+
+    occupancy: Occupancy
+    registered: bool
+
+    def differs_from(self, before: NodeState) -> bool:
+        """Live figures change without the occupancy's generation."""
+        now, then = self.occupancy, before.occupancy
+        return now.generation != then.generation or now.live != then.live or self.registered != before.registered
 
 
-def differ(before: Occupancy, after: Occupancy) -> bool:
-    """Whether there is something to tell of the node itself; live figures change without its generation."""
-    return before.generation != after.generation or before.live != after.live
-
-
-def _report(
-    before: Occupancy, after: Occupancy, decisions: Iterable[pb.DecisionRecord], *, base: int, registered: bool | None
-) -> pb.Report:
-    live = after.live.since(before.live)
+def report(before: NodeState | None, after: NodeState, decisions: Iterable[pb.DecisionRecord] = ()) -> pb.Report:
+    """What is new since `before`, on top of it; None: everything."""
+    then, now = before.occupancy if before is not None else Occupancy(), after.occupancy
+    live = now.live.since(then.live)
     return pb.Report(
-        generation=after.generation,
-        base_generation=base,
-        fingerprint=after.fingerprint,
-        reservations=[
-            convert.reservation_to(reservation)
-            for key, reservation in after.reservations.items()
-            if before.reservations.get(key) != reservation
-        ],
-        gone_reservations=[key for key in before.reservations if key not in after.reservations],
-        allocations=[
-            convert.allocation_to(allocation)
-            for key, allocation in after.allocations.items()
-            if before.allocations.get(key) != allocation
-        ],
-        gone_allocations=[key for key in before.allocations if key not in after.allocations],
+        generation=now.generation,
+        base_generation=then.generation,
+        fingerprint=now.fingerprint,
+        reservations=map(convert.reservation_to, _new(then.reservations, now.reservations)),
+        gone_reservations=_gone(then.reservations, now.reservations),
+        allocations=map(convert.allocation_to, _new(then.allocations, now.allocations)),
+        gone_allocations=_gone(then.allocations, now.allocations),
         free_memory=live.free_memory,
         used_cpu=live.used_cpu,
         stalled=live.stalled,
         free_hugepages=convert.pages_to(live.free_hugepages),
-        decisions=list(decisions),
-        registered=registered,
+        decisions=decisions,
+        registered=after.registered if before is None or after.registered != before.registered else None,
     )
+
+
+def _new(before: Mapping[str, Item], after: Mapping[str, Item]) -> list[Item]:
+    """By identity first: what has not changed is mostly the same object."""
+    if after is before:
+        return []
+    return [item for key, item in after.items() if (old := before.get(key)) is not item and old != item]
+
+
+def _gone(before: Mapping[str, Item], after: Mapping[str, Item]) -> list[str]:
+    return [] if after is before else [key for key in before if key not in after]

@@ -24,10 +24,10 @@ from enforcer.observer.endpoint.port import Port, PortError
 from enforcer.observer.hook_link import HookLink
 from enforcer.observer.traffic_loop import Outlets, TrafficLoop
 from enforcer.observer.windows import BadRecording
+from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
-from enforcer.report.telling import ReportBacklog
 from enforcer.settings.config import Config
 from enforcer.settings.version import VERSION
 from process import log, supervisor
@@ -215,9 +215,9 @@ class Observer:
 
     def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, heartbeat_s: float) -> ReportStream:
         with self._lock:
-            telling = ReportBacklog(self.mirror)
+            backlog = ReportBacklog(self.mirror)
         return ReportStream(
-            endpoint, telling, self._lock, self._expected, broken, gone=self._gone,
+            endpoint, backlog, self._lock, self._expected, broken, gone=self._gone,
             version=VERSION, heartbeat_s=heartbeat_s, threads=self.threads,
         )  # fmt: skip
 
@@ -246,7 +246,7 @@ class Observer:
 
     def _seen(self, traffic: pb.Traffic) -> None:
         if self._replicas is not None:
-            self._replicas.tell(pb.FromEnforcer(traffic=traffic))
+            self._replicas.send(pb.FromEnforcer(traffic=traffic))
 
 
 def _failed(failure: Failure) -> None:

@@ -1,6 +1,6 @@
 """What the observer knows of the node from the hook: one for all extenders, written by the hook's messages alone.
 
-The hook tells differences; each extender is told by a `Telling` of its own what it has not heard yet.
+The hook sends differences; each extender is sent what it lacks by a `ReportBacklog` of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ MOST_DECISIONS = 2048
 
 
 class Mirror:
-    """The node as the hook last told it. known: whether its present session has told everything once."""
+    """The node as the hook last reported it. known: whether its present session has reported everything once.
+
+    decided, sent: decisions that came so far, and those of them that some extender has been sent.
+    """
 
     def __init__(self) -> None:
         self.start: local.Start | None = None
@@ -27,13 +30,12 @@ class Mirror:
         self.registered = False
         self.known = False
         self.decided = 0
-        self.heard = 0
-        """Decisions that came so far, and those of them that some extender has been told."""
+        self.sent = 0
         self._decisions: deque[pb.DecisionRecord] = deque(maxlen=MOST_DECISIONS)
         self._latest: dict[str, pb.DecisionRecord] = {}
 
     def started(self, start: local.Start) -> None:
-        """A hook's first message. Another session has another machine, maybe, and says everything anew."""
+        """A hook's first message. Another session has another machine, maybe, and reports everything anew."""
         if self.start is None or self.start.session != start.session:
             self.known = False
         self.start = start
@@ -45,21 +47,22 @@ class Mirror:
         self.occupancy = _after(self._empty if whole else self.occupancy, report)
         self._decisions.extend(report.decisions)
         self.decided += len(report.decisions)
-        for one in (*report.earlier, *report.decisions):
-            self._latest[one.container] = one
-        self._latest = {one: record for one, record in self._latest.items() if one in self.occupancy.allocations}
+        for record in (*report.earlier, *report.decisions):
+            self._latest[record.container] = record
+        live = self.occupancy.allocations
+        self._latest = {container: record for container, record in self._latest.items() if container in live}
         self.known = self.known or whole
         if report.HasField("registered"):
             self.registered = report.registered
 
     def earlier(self, new: Iterable[pb.DecisionRecord]) -> list[pb.DecisionRecord]:
         """The last decision on each container that is still there, as far as it is not among the new ones."""
-        told = {one.container for one in new}
-        return [record for container, record in self._latest.items() if container not in told]
+        among_new = {record.container for record in new}
+        return [record for container, record in self._latest.items() if container not in among_new]
 
     def decisions(self, after: int) -> list[pb.DecisionRecord]:
-        """Those that came after the first `after`, as far as they are kept; they count as heard."""
-        self.heard = self.decided
+        """Those that came after the first `after`, as far as they are kept; they count as sent."""
+        self.sent = self.decided
         new = min(self.decided - after, len(self._decisions))
         return list(islice(self._decisions, len(self._decisions) - new, None))
 

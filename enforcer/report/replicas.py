@@ -84,17 +84,17 @@ class Replicas:
 
     @property
     def connected(self) -> int:
-        """How many replicas hear us."""
+        """How many replicas have a stream to us."""
         return sum(stream.connected for stream in self._streams.values())
 
     def changed(self) -> None:
         for stream in self._streams.values():
             stream.changed()
 
-    def tell(self, message: pb.FromEnforcer) -> None:
-        """As `ReportStream.tell`, to each."""
+    def send(self, message: pb.FromEnforcer) -> None:
+        """As `ReportStream.send`, to each."""
         for stream in self._streams.values():
-            stream.tell(message)
+            stream.send(message)
 
     def start(self) -> None:
         self._thread.start()

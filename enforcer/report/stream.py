@@ -1,4 +1,4 @@
-"""The gRPC stream to one replica of the extender: dials, tells what it has not heard, dials again when it breaks."""
+"""The gRPC stream to one replica of the extender: dials, sends what that one lacks, dials again when it breaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from enforcer.report.telling import ReportBacklog
+from enforcer.report.backlog import ReportBacklog
 from process.files import read_regular
 from process.log import Log
 from process.threads import STALE_AFTER_S, Threads
@@ -70,14 +70,14 @@ class Endpoint:
 
 
 class ReportStream:
-    """A thread of its own; `changed()` wakes it. lock: guards the mirror that `telling` reads, which the
+    """A thread of its own; `changed()` wakes it. lock: guards the mirror that `backlog` reads, which the
     observer's reader writes. broken: called after each dial that failed and each stream that ended.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
-        telling: ReportBacklog,
+        backlog: ReportBacklog,
         lock: threading.Lock,
         expected: Callable[[pb.Expect], None],
         broken: Callable[[], None] = lambda: None,
@@ -87,7 +87,7 @@ class ReportStream:
         heartbeat_s: float,
         threads: Threads,
     ) -> None:
-        self._endpoint, self._telling, self._lock = endpoint, telling, lock
+        self._endpoint, self._backlog, self._lock = endpoint, backlog, lock
         self._expected, self._broken, self._version, self._heartbeat_s = expected, broken, version, heartbeat_s
         self._gone = gone
         self._wake: queue.Queue[pb.FromEnforcer | None] = queue.Queue(MOST_WAITING)
@@ -106,7 +106,7 @@ class ReportStream:
         with suppress(queue.Full):  # then it is awake
             self._wake.put_nowait(None)
 
-    def tell(self, message: pb.FromEnforcer) -> None:
+    def send(self, message: pb.FromEnforcer) -> None:
         """A message that is not the mirror's, such as traffic; dropped while there is no stream, or one that nobody
         reads.
         """
@@ -173,7 +173,7 @@ class ReportStream:
                     self.changed()
                 elif kind == "ack":
                     with self._lock:
-                        self._telling.acknowledged(message.ack)
+                        self._backlog.acknowledged(message.ack)
                 elif kind == "expect":
                     self._expected(message.expect)
                 elif kind == "gone":
@@ -193,7 +193,7 @@ class ReportStream:
     def _outgoing(self, welcome: queue.Queue[pb.Welcome], ended: threading.Event) -> Iterator[pb.FromEnforcer]:
         """Hello, then whatever is new, then heartbeats; a later Welcome (the extender lost us) starts over."""
         with self._lock:
-            hello = self._telling.hello(self._version)
+            hello = self._backlog.hello(self._version)
         yield hello
         welcomed = False
         while not ended.is_set():
@@ -203,14 +203,14 @@ class ReportStream:
                 extra, idle = None, True
             with self._lock:
                 while not welcome.empty():
-                    self._telling.welcomed(welcome.get())
+                    self._backlog.welcomed(welcome.get())
                     welcomed = True
-                news = self._telling.news() if welcomed else []
+                news = self._backlog.changes() if welcomed else []
             yield from news
             if extra is not None and welcomed:
                 yield extra
             elif idle and welcomed and not news:
-                yield self._telling.heartbeat()
+                yield self._backlog.heartbeat()
             self._thread.progress()
 
 

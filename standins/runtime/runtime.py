@@ -3,12 +3,12 @@ does, and keeps a record of where every container would be.
 
 It holds to the real one's rules: one lock around every event; a plugin that lets a deadline pass or breaks the wire is
 closed and the container starts without it; an error status fails the CRI call; no two plugins may set the same field
-of a container; and plugins hear nothing of the end of sandboxes that it found at its own start (containerd#8426), only
+of a container; and plugins get no event of the end of sandboxes that it found at its own start (containerd#8426), only
 of their containers.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import md5
@@ -17,27 +17,21 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from google.protobuf.message import Message
-
 from proto import nri_pb2 as nri
 from standins.runtime import framing
 from standins.runtime.attached import Terms
-from standins.runtime.claims import Claims
 from standins.runtime.connection import UNKNOWN, StatusError
+from standins.runtime.events import CriError, Events
 from standins.runtime.plugins import Plugins
 from standins.runtime.records import Container, Pod, resources_of
 from standins.runtime.versions import VERSIONS
-
-
-class CriError(Exception):
-    """A CRI call failed, as the kubelet would see it."""
 
 
 class Runtime:
     """Use as a context manager, or start() and stop(); pods and containers outlive a restart, as containerd's do.
 
     `nri_version` is a key of VERSIONS, `version` what the runtime calls its own. Without a `socket_path` plugins can
-    only be launched. `refuse_registration` is the reason that every plugin gets; `mute`: no plugin ever gets a word.
+    only be launched. `refuse_registration` is the reason that every plugin gets; `mute`: no plugin ever gets a message.
     Methods may be called from any thread.
     """
 
@@ -73,6 +67,7 @@ class Runtime:
         self.fail_updates = False  # as when runc can't write a cgroup
         self.unsolicited = 0  # UpdateContainers so far
         self.plugins = Plugins(self._terms, self._lock, self._snapshot, self._apply, self._unsolicited)
+        self._events = Events(self.plugins)
 
     def __enter__(self) -> Self:
         self.start()
@@ -90,7 +85,7 @@ class Runtime:
             self.plugins.listen(self._path)
 
     def stop(self) -> None:
-        """Ends every connection without a word, as containerd does on SIGTERM."""
+        """Ends every connection without a message, as containerd does on SIGTERM."""
         self.plugins.close()
 
     def launch(self, program: str | Path, index: str, name: str, config: str = "") -> None:
@@ -147,7 +142,7 @@ class Runtime:
         with self._lock:
             self._pods[pod.id] = pod
             try:
-                self._pod_event("RunPodSandbox", nri.RunPodSandboxRequest(pod=pod.message()))
+                self._events.pod("RunPodSandbox", nri.RunPodSandboxRequest(pod=pod.message()))
             except CriError:
                 del self._pods[pod.id]
                 raise
@@ -158,17 +153,17 @@ class Runtime:
         with self._lock:
             self._pods[pod.id] = replace(self._pods[pod.id], stopped=True)
             if not self._pods[pod.id].recovered:
-                self._pod_event("StopPodSandbox", nri.StopPodSandboxRequest(pod=pod.message()))
+                self._events.pod("StopPodSandbox", nri.StopPodSandboxRequest(pod=pod.message()))
 
     def remove_pod(self, pod: Pod) -> None:
         """Stopped first if it was not, its containers removed, as the kubelet does it."""
         with self._lock:
-            for container in [each for each in self._containers.values() if each.pod.id == pod.id]:
+            for container in [container for container in self._containers.values() if container.pod.id == pod.id]:
                 self.remove_container(container)
             if not self._pods[pod.id].stopped:
                 self.stop_pod(pod)
             if not self._pods.pop(pod.id).recovered:
-                self._pod_event("RemovePodSandbox", nri.RemovePodSandboxRequest(pod=pod.stripped_message()))
+                self._events.pod("RemovePodSandbox", nri.RemovePodSandboxRequest(pod=pod.stripped_message()))
 
     def create_container(
         self,
@@ -189,9 +184,10 @@ class Runtime:
         resources = resources_of(cpu_request, cpu_limit, memory_limit)
         resources.cpu.cpus, resources.cpu.mems = cpus, mems
         with self._lock:
-            container = self._create(Container(name, pod, resources, annotations or {}, tuple(env)))
+            container, updates = self._events.create(Container(name, pod, resources, annotations or {}, tuple(env)))
+            self._apply(updates)
             self._containers[container.id] = container
-            self._container_event("PostCreateContainer", nri.PostCreateContainerRequest, container)
+            self._events.container("PostCreateContainer", nri.PostCreateContainerRequest, container)
         return container
 
     def start_container(self, container: Container) -> Container:
@@ -199,10 +195,10 @@ class Runtime:
         with self._lock:
             self._next_pid += 1
             started = replace(self._containers[container.id], state=nri.CONTAINER_CREATED, pid=self._next_pid)
-            self._container_event("StartContainer", nri.StartContainerRequest, started)
+            self._events.container("StartContainer", nri.StartContainerRequest, started)
             started = replace(started, state=nri.CONTAINER_RUNNING)
             self._containers[container.id] = started
-            self._container_event("PostStartContainer", nri.PostStartContainerRequest, started)
+            self._events.container("PostStartContainer", nri.PostStartContainerRequest, started)
         return started
 
     def run_container(self, pod: Pod, name: str, **options: float | str) -> Container:
@@ -217,12 +213,12 @@ class Runtime:
                 pod=before.pod.message(), container=before.message(), linux_resources=resources
             )
             updates: list[nri.ContainerUpdate] = []
-            for _, answer in self._deliver("UpdateContainer", lambda: request):
+            for _, answer in self._events.deliver("UpdateContainer", lambda: request):
                 updates += nri.UpdateContainerResponse.FromString(answer).update
             self._containers[container.id] = before.with_resources(resources)
             self._apply(updates)
             after = self._containers[container.id]
-            self._container_event("PostUpdateContainer", nri.PostUpdateContainerRequest, after)
+            self._events.container("PostUpdateContainer", nri.PostUpdateContainerRequest, after)
         return after
 
     def stop_container(self, container: Container) -> Container:
@@ -233,7 +229,7 @@ class Runtime:
             stopped = replace(running, state=nri.CONTAINER_STOPPED, pid=0)
             self._containers[container.id] = stopped
             try:
-                for _, answer in self._deliver("StopContainer", lambda: request):
+                for _, answer in self._events.deliver("StopContainer", lambda: request):
                     self._apply(nri.StopContainerResponse.FromString(answer).update)
             except CriError as error:
                 self.plugins.notes.append(str(error))
@@ -244,46 +240,10 @@ class Runtime:
         with self._lock:
             if self._containers[container.id].state != nri.CONTAINER_STOPPED:
                 self.stop_container(container)
-            self._container_event("RemoveContainer", nri.RemoveContainerRequest, self._containers.pop(container.id))
-
-    def _create(self, container: Container) -> Container:
-        claims, updates = Claims(), list[nri.ContainerUpdate]()
-
-        def request() -> nri.CreateContainerRequest:
-            return nri.CreateContainerRequest(pod=container.pod.message(), container=container.message())
-
-        for plugin, answer in self._deliver("CreateContainer", request):
-            response = nri.CreateContainerResponse.FromString(answer)
-            adjusted = response.adjust.linux.resources
-            try:
-                claims.claim(container.id, adjusted, str(plugin))
-                for update in response.update:
-                    claims.claim(update.container_id, update.linux.resources, str(plugin))
-            except StatusError as error:
-                raise CriError(f"failed to get NRI adjustment for container: {error}") from error
-            annotations = {**container.annotations, **response.adjust.annotations}
-            container = replace(container.with_resources(adjusted), annotations=annotations)
-            updates += response.update
-        self._apply(updates)
-        return container
-
-    def _pod_event(self, method: str, request: Message) -> None:
-        for _ in self._deliver(method, lambda: request):
-            pass
-
-    def _container_event(self, method: str, kind: Callable[..., Message], container: Container) -> None:
-        request = kind(pod=container.pod.message(), container=container.message())
-        for _ in self._deliver(method, lambda: request):
-            pass
-
-    def _deliver(self, method: str, request: Callable[[], Message]) -> Iterable[tuple[object, bytes]]:
-        try:
-            yield from self.plugins.deliver(method, request)
-        except StatusError as error:
-            raise CriError(f"failed to get NRI adjustment for container: {error}") from error
+            self._events.container("RemoveContainer", nri.RemoveContainerRequest, self._containers.pop(container.id))
 
     def _snapshot(self) -> tuple[list[nri.PodSandbox], list[nri.Container]]:
-        live = [each for each in self._containers.values() if each.state != nri.CONTAINER_STOPPED]
+        live = [container for container in self._containers.values() if container.state != nri.CONTAINER_STOPPED]
         return [pod.message() for pod in self._pods.values()], [container.message() for container in live]
 
     def _apply(self, updates: Iterable[nri.ContainerUpdate]) -> None:

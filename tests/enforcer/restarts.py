@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from enforcer.hook.agent import Agent, NodeFacts
+from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.ownership.recorder import Recorder
 from placement.model.cpuset import CpuSet, NumaSet

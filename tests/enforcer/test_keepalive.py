@@ -11,9 +11,9 @@ from threading import Lock
 import pytest
 
 from enforcer.local import report_differences
+from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
 from enforcer.report.stream import Endpoint, ReportStream
-from enforcer.report.telling import ReportBacklog
 from extender.cluster import Cluster
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
@@ -39,7 +39,9 @@ def extender(tmp_path: Path) -> Iterator[Extender]:
 def stream(extender: Extender) -> Iterator[ReportStream]:
     mirror = Mirror()
     mirror.started(local.Start(node="n1", session="s", machine=convert.machine_to(machine())))
-    mirror.reported(report_differences.whole(Occupancy(generation=1), (), registered=True))
+    mirror.reported(
+        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+    )
     endpoint = Endpoint(extender.program.grpc, keepalive=QUICK)
     made = ReportStream(
         endpoint, ReportBacklog(mirror), Lock(), lambda _expect: None, version="1", heartbeat_s=0.5, threads=threads()

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from benchmarks.cluster.nodes.audit import Confined, Overcommitment, overcommitments
 from benchmarks.cluster.nodes.population import NodeSpec
-from enforcer.hook.agent import Agent, NodeFacts
+from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.outbox import Outbox
+from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
-from enforcer.report.telling import ReportBacklog
 from enforcer.settings.version import VERSION
 from placement.model.cpuset import CpuSet, NumaSet
 from proto import convert
@@ -93,7 +94,7 @@ class SimulatedNode:
         self.agent = Agent(node, self.nominations)
         self.outbox = Outbox(self.agent)
         self.mirror = Mirror()
-        self.telling = ReportBacklog(self.mirror)
+        self.backlog = ReportBacklog(self.mirror)
         session = f"{self.spec.name}-{self._hooks}"
         self.mirror.started(
             local.Start(node=self.spec.name, version=VERSION, session=session, machine=convert.machine_to(machine))
@@ -139,7 +140,7 @@ class SimulatedNode:
         self.news()
 
     def news(self) -> None:
-        self._tell(self.outbox.news())
+        self._tell(self.outbox.changes())
 
     def places(self) -> dict[str, str]:
         """NUMA nodes by the uid of each pod, by the cgroups' cpusets."""

@@ -77,7 +77,7 @@ class Stream:
         welcome: list[pb.Welcome] = []
         writer: asyncio.Task[None] | None = None
         try:
-            await call.write(self.node.telling.hello(VERSION))
+            await call.write(self.node.backlog.hello(VERSION))
             async for message in call:
                 self._heard(message, welcome)
                 if writer is None and self.connected:
@@ -93,12 +93,12 @@ class Stream:
         if kind == "welcome":
             self.connected = True
             if message.welcome.resume:
-                self._acked = self.node.telling.hello(VERSION).hello.acked_generation
+                self._acked = self.node.backlog.hello(VERSION).hello.acked_generation
             welcome.append(message.welcome)
             self._wake.set()
         elif kind == "ack":
             self._acked = message.ack.generation
-            self.node.telling.acknowledged(message.ack)
+            self.node.backlog.acknowledged(message.ack)
         elif kind == "expect":
             self.nominated_at[message.expect.pod] = time.monotonic()
             self.node.expect(message.expect)
@@ -112,13 +112,13 @@ class Stream:
                 async with asyncio.timeout(self._heartbeat_s):
                     await self._wake.wait()
             except TimeoutError:
-                await call.write(self.node.telling.heartbeat())
+                await call.write(self.node.backlog.heartbeat())
             self._wake.clear()
 
     async def _written(self, call: Any, welcome: list[pb.Welcome]) -> None:
         while welcome:
-            self.node.telling.welcomed(welcome.pop(0))
-        for news in self.node.telling.news():
+            self.node.backlog.welcomed(welcome.pop(0))
+        for news in self.node.backlog.changes():
             await call.write(news)
         while self._extra:
             await call.write(self._extra.pop(0))

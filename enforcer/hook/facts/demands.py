@@ -1,9 +1,9 @@
 """What each member's container asks for now, and its whole pod.
 
-What the runtime tells is of now: the kubelet sets CPU shares and memory limits at creation and at each in-place resize.
-What the extender tells is exact, and of memory requests and workloads nobody else knows, but it is as old as the
-nomination or the watch that brought it: where the two differ, the runtime's counts. Of a pod that the extender has not
-told of, only what its containers and its sandbox show is known.
+The runtime's messages are current: the kubelet sets CPU shares and memory limits at creation and at each in-place
+resize. What the extender sends is exact, and has memory requests and workloads, which no other source has; but it is
+as old as the nomination or the watch that brought it: where the two differ, the runtime's counts. Without the extender,
+only what a pod's containers and its sandbox show is known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Shown(NamedTuple):
 
 @dataclass(slots=True)
 class _Member:
-    """One pod, as its runtime shows it. whole: as it was when the sandbox was made, None: not told.
+    """One pod, as its runtime shows it. whole: as it was when the sandbox was made, None: not known.
 
     first, now: by container name, at its creation (or when first met) and now. live: names by container id.
     """
@@ -71,8 +71,12 @@ class Demands:
             opt_in=self._nominations.opt_in(pod.uid, container.name, opt_in),
             demand=demand,
             pod_demand=whole,
-            workload=self._nominations.workload(pod.uid) or pods.workload(pod),
+            workload=self.workload(pod),
         )
+
+    def workload(self, pod: nri.PodSandbox) -> str:
+        """NAMESPACE/KIND/NAME of what owns the pod: as the extender told, else by its labels."""
+        return self._nominations.workload(pod.uid) or pods.workload(pod)
 
     def renewed(
         self, pod: str, requests: Mapping[str, Request], occupancy: Occupancy
@@ -104,14 +108,14 @@ class Demands:
         self._members.pop(pod, None)
 
     def clear(self) -> None:
-        """Everything is told anew."""
+        """The runtime lists everything anew."""
         self._members.clear()
 
     def _met(self, pod: nri.PodSandbox, container: nri.Container) -> _Member:
         member = self._members.get(pod.uid)
         if member is None or member.sandbox != pod.id:
-            told = pod.linux.HasField("pod_resources")
-            member = _Member(pod.id, pods.demand_of(pod.linux.pod_resources) if told else None)
+            known = pod.linux.HasField("pod_resources")
+            member = _Member(pod.id, pods.demand_of(pod.linux.pod_resources) if known else None)
             self._members[pod.uid] = member
         shown = _shown(container.linux.resources)
         member.cgroups_path = container.linux.cgroups_path
@@ -132,18 +136,18 @@ class Demands:
 
     def _asked(self, pod: str, member: _Member, name: str) -> tuple[Demand, Demand]:
         """The container's demand and its whole pod's."""
-        told, changed = self._nominations.demands(pod), {}
-        for one in member.live.values():
-            exact, shown = told.get(one), member.now[one]
+        nominated, changed = self._nominations.demands(pod), {}
+        for live in member.live.values():
+            exact, shown = nominated.get(live), member.now[live]
             if exact is not None:
                 now = resized(exact, shares=shown.shares, memory_limit=shown.memory_limit)
                 if now is not exact:
-                    changed[one] = now
-        demand = changed.get(name) or told.get(name) or member.now[name].estimate
+                    changed[live] = now
+        demand = changed.get(name) or nominated.get(name) or member.now[name].estimate
         return demand, self._nominations.pod_demand(pod, changed) or self._shown(pod, member)
 
     def _shown(self, pod: str, member: _Member) -> Demand:
-        """Without the extender's word. The sandbox tells the sums of those requests and limits that are set, as they
+        """Without the extender. The sandbox has the sums of those requests and limits that are set, as they
         were at its creation: what came since is added. Containers that were not met yet may have no limit, and then
         the pod has none.
         """
@@ -178,8 +182,8 @@ def _shown(resources: nri.LinuxResources) -> _Shown:
     )
 
 
-def foreign_resized(occupancy: Occupancy, container: nri.Container) -> Occupancy:
-    """With the CPU that a container of its own reservation, of no member, asks for now."""
+def unmanaged_resized(occupancy: Occupancy, container: nri.Container) -> Occupancy:
+    """With the CPU that a container which has not opted in asks for now."""
     reservation = occupancy.reservations.get(container.id)
     now = pods.demand_of(container.linux.resources).cpu_milli
     if reservation is None or reservation.demand.cpu_milli == now:

@@ -1,4 +1,4 @@
-"""The devices that containers get, by the NUMA nodes they are near to, as the kubelet told the observer."""
+"""The devices that containers get, by the NUMA nodes they are near to, as the kubelet reported them to the observer."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from proto import nri_pb2 as nri
 
 
 class PodDevices:
-    """By namespace and name of the pod, since the kubelet tells no uid, and by container."""
+    """By namespace and name of the pod, since the kubelet reports no uid, and by container."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, str], dict[str, tuple[NumaSet, ...]]] = {}
+        self._by_pod: dict[tuple[str, str], dict[str, tuple[NumaSet, ...]]] = {}
 
-    def learn(self, told: local.Devices) -> None:
+    def learn(self, reported: local.Devices) -> None:
         """Replaces what was known; a row that can't be read is left out."""
-        self._told = {}
-        for row in told.rows:
+        self._by_pod = {}
+        for row in reported.rows:
             try:
                 near = tuple(NumaSet.parse(numa_node) for numa_node in row.numa_nodes)
             except PlacementError:
                 continue
-            self._told.setdefault((row.namespace, row.pod), {})[row.container] = near
+            self._by_pod.setdefault((row.namespace, row.pod), {})[row.container] = near
 
     @property
     def rows(self) -> dict[str, list[str]]:
         """For people: NAMESPACE/POD/CONTAINER to the NUMA nodes near to each of its devices."""
         return {
-            "/".join((*pod, name)): [str(one) for one in near]
-            for pod, containers in self._told.items()
+            "/".join((*pod, name)): [str(numa_nodes) for numa_nodes in near]
+            for pod, containers in self._by_pod.items()
             for name, near in containers.items()
         }
 
     def forget(self, pod: nri.PodSandbox) -> None:
         """So that the next pod of that name gets none of its devices."""
-        self._told.pop((pod.namespace, pod.name), None)
+        self._by_pod.pop((pod.namespace, pod.name), None)
 
     def near(self, pod: nri.PodSandbox, request: Request, by_number: tuple[NumaSet, ...]) -> tuple[NumaSet, ...]:
         """The NUMA nodes near to each device that the request is to be near to: of the whole pod where it is placed as
         one. by_number: those found by the container's device numbers; a device that is known both ways counts once.
         """
-        told = self._told.get((pod.namespace, pod.name))
-        if not told:
+        reported = self._by_pod.get((pod.namespace, pod.name))
+        if not reported:
             return by_number
         whole = request.opt_in.scope is Scope.POD
-        by_kubelet = [near for name, found in told.items() if whole or name == request.name for near in found]
+        by_kubelet = [
+            numa_nodes for name, near in reported.items() if whole or name == request.name for numa_nodes in near
+        ]
         return tuple((Counter(by_number) | Counter(by_kubelet)).elements())

@@ -1,5 +1,5 @@
-"""The local containers, as the observer is told of them. They are worded when somebody asks, so that no container waits
-for it.
+"""The local containers, as they are sent to the observer. The messages are made when they are asked for, so that no
+container waits for it.
 """
 
 from __future__ import annotations
@@ -13,37 +13,61 @@ from proto import nri_pb2 as nri
 
 
 class LocalContainers:
-    """`now` is every container that was met and has not gone, opted in or not, by its id."""
+    """`now` is every container that was met and has not gone, opted in or not, by its id; `changes` what is new."""
 
     def __init__(self, workload: Callable[[nri.PodSandbox], str] = pods.workload) -> None:
         self._workload = workload
         self._known: dict[str, local.LocalContainer] = {}
         self._met: dict[str, tuple[nri.PodSandbox, nri.Container]] = {}
+        self._sent: set[str] = set()
+        self._changed: dict[str, None] = {}
 
     def met(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        """As the runtime's latest event tells it."""
+        """As the runtime's latest event has it."""
         self._met[container.id] = pod, container
 
     def gone(self, container: str) -> None:
         self._met.pop(container, None)
-        self._known.pop(container, None)
+        if self._known.pop(container, None) is not None:
+            self._changed[container] = None
+
+    def clear(self) -> None:
+        """The runtime lists everything anew."""
+        self._met.clear()
+        self._changed.update(dict.fromkeys(self._known))
+        self._known.clear()
 
     def belongs(self, pod: str, workload: str) -> None:
-        """The pod's containers are of this workload, whatever its labels say; empty: not told."""
-        for one in self.now().values() if workload else ():
-            if one.pod == pod and one.workload != workload:
+        """The pod's containers are of this workload, whatever its labels say; empty: not known."""
+        for container in [*self.now().values()] if workload else ():
+            if container.pod == pod and container.workload != workload:
                 renamed = local.LocalContainer()
-                renamed.CopyFrom(one)
+                renamed.CopyFrom(container)
                 renamed.workload = workload
-                self._known[one.id] = renamed
+                self._known[container.id] = renamed
+                self._changed[container.id] = None
 
     def now(self) -> Mapping[str, local.LocalContainer]:
         met, self._met = self._met, {}
-        self._known.update({key: _worded(pod, container, self._workload(pod)) for key, (pod, container) in met.items()})
+        for key, (pod, container) in met.items():
+            message = _message(pod, container, self._workload(pod))
+            if self._known.get(key) != message:
+                self._known[key] = message
+                self._changed[key] = None
         return self._known
 
+    def changes(self) -> tuple[list[local.LocalContainer], list[str]]:
+        """The containers that are new or changed since the last call, and the ids of those that have gone."""
+        known = self.now()
+        changed, self._changed = self._changed, {}
+        gone = [key for key in changed if key not in known and key in self._sent]
+        self._sent.difference_update(gone)
+        new = [known[key] for key in changed if key in known]
+        self._sent.update(container.id for container in new)
+        return new, gone
 
-def _worded(pod: nri.PodSandbox, container: nri.Container, workload: str) -> local.LocalContainer:
+
+def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> local.LocalContainer:
     opt_in = parse(pod.namespace, pod.annotations, container.name)
     network = next((namespace.path for namespace in container.linux.namespaces if namespace.type == "network"), "")
     return local.LocalContainer(

@@ -1,4 +1,4 @@
-"""What the extender said to expect: a bounded table by pod uid."""
+"""The extender's nominations: a bounded table by pod uid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ first.
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Nomination:
     """A nomination as it is asked for while a container waits. containers, demands: by container name. summed: whether
     the pod asks for what its containers do together.
     """
@@ -38,7 +38,7 @@ class Nominations:
     """Nominations by pod uid; a newer one for the same pod takes the older one's place."""
 
     def __init__(self) -> None:
-        self._by_pod: OrderedDict[str, _Told] = OrderedDict()
+        self._by_pod: OrderedDict[str, _Nomination] = OrderedDict()
 
     def add(self, expect: pb.Expect) -> bool:
         """True for the first of its pod. One that names no NUMA nodes only brings the facts up to date."""
@@ -58,8 +58,8 @@ class Nominations:
         return len(self._by_pod)
 
     def get(self, pod: str) -> pb.Expect | None:
-        told = self._by_pod.get(pod)
-        return told.expect if told is not None else None
+        nomination = self._by_pod.get(pod)
+        return nomination.expect if nomination is not None else None
 
     def kin(self, pod: str) -> Kin | None:
         """The kin that the nomination was made with; None when nothing was nominated."""
@@ -69,40 +69,42 @@ class Nominations:
         return convert.kin_from(expect)
 
     def demands(self, pod: str) -> Mapping[str, Demand]:
-        """The containers' true requests by name, where the extender told them."""
-        told = self._by_pod.get(pod)
-        return told.demands if told is not None else NO_DEMANDS
+        """The containers' true requests by name, where the extender sent them."""
+        nomination = self._by_pod.get(pod)
+        return nomination.demands if nomination is not None else NO_DEMANDS
 
     def opt_in(self, pod: str, container: str, own: OptIn) -> OptIn:
         """What the container asks for, with what its group's object says. own: by its annotations alone."""
-        told = self._by_pod.get(pod)
-        said = told.containers.get(container) if told is not None else None
-        return convert.opt_in_from(said, own) if said is not None and (said.policy or said.size) else own
+        nomination = self._by_pod.get(pod)
+        asked = nomination.containers.get(container) if nomination is not None else None
+        return convert.opt_in_from(asked, own) if asked is not None and (asked.policy or asked.size) else own
 
     def workload(self, pod: str) -> str:
-        """NAMESPACE/KIND/NAME of what owns the pod; empty when not told."""
+        """NAMESPACE/KIND/NAME of what owns the pod; empty when not known."""
         expect = self.get(pod)
         return expect.workload if expect is not None else ""
 
     def pod_demand(self, pod: str, now: Mapping[str, Demand]) -> Demand | None:
-        """now: by name the containers that ask for something else now than what was told. A pod that asks for something
-        else than its containers do (pod-level resources) asks for that whatever they do.
+        """now: by name the containers that ask for something else now than in the nomination. A pod that asks for
+        something else than its containers do (pod-level resources) asks for that whatever they do.
         """
-        told = self._by_pod.get(pod)
-        if told is None or told.whole is None:
+        nomination = self._by_pod.get(pod)
+        if nomination is None or nomination.whole is None:
             return None
-        return _summed(told.containers, {**told.demands, **now}) if now and told.summed else told.whole
+        if not now or not nomination.summed:
+            return nomination.whole
+        return _summed(nomination.containers, {**nomination.demands, **now})
 
 
-def _read(expect: pb.Expect) -> _Told:
+def _read(expect: pb.Expect) -> _Nomination:
     containers = {container.name: container for container in expect.containers}
     demands = {name: convert.demand_from(container.demand) for name, container in containers.items()}
     whole = convert.demand_from(expect.pod_demand) if expect.HasField("pod_demand") else None
-    return _Told(expect, containers, demands, whole, summed=_summed(containers, demands) == whole)
+    return _Nomination(expect, containers, demands, whole, summed=_summed(containers, demands) == whole)
 
 
 def _renewed(before: pb.Expect, facts: pb.Expect) -> pb.Expect:
-    """What was nominated before, with newer facts; with newer kin where these are told."""
+    """What was nominated before, with newer facts; with newer kin where it has any."""
     after = pb.Expect()
     after.CopyFrom(facts)
     after.numa_nodes, after.generation = before.numa_nodes, before.generation

@@ -30,7 +30,7 @@ _PAGE_SIZE = re.compile(r"([1-9]\d{0,6})(KB|MB|GB)")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The cpuset that somebody else asked for in the runtime's request."""
+    """The cpuset that another owner asked for in the runtime's request."""
 
     cpus: str
     mems: str
@@ -38,8 +38,8 @@ class Claim:
     @property
     def cpuset(self) -> CpuSet:
         """Its CPUs; none where they are not a list of ids."""
-        found = cpuset_of(self.cpus, self.mems)
-        return found[0] if found is not None else CpuSet()
+        cpuset = cpuset_of(self.cpus, self.mems)
+        return cpuset[0] if cpuset is not None else CpuSet()
 
 
 def demand_of(resources: nri.LinuxResources) -> Demand:
@@ -56,12 +56,12 @@ def demand_of(resources: nri.LinuxResources) -> Demand:
 
 def _hugepages(resources: nri.LinuxResources) -> dict[int, int]:
     """Bytes by page size. The kubelet names every size that the machine has; a limit of 0 asks for none."""
-    found = {}
+    limits = {}
     for hugepage_limit in resources.hugepage_limits:
         size = _PAGE_SIZE.fullmatch(hugepage_limit.page_size)
         if size is not None and hugepage_limit.limit:
-            found[int(size[1]) * UNITS[size[2]]] = hugepage_limit.limit
-    return found
+            limits[int(size[1]) * UNITS[size[2]]] = hugepage_limit.limit
+    return limits
 
 
 def workload(pod: nri.PodSandbox) -> str:
@@ -89,12 +89,12 @@ def marked(pod: nri.PodSandbox, container: nri.Container) -> Grant | None:
     text = container.annotations.get(MARK)
     if text is None or MARK in pod.annotations:
         return None
-    said = dict(one.partition("=")[::2] for one in text.split())
-    found = cpuset_of(said.get("cpus", ""), said.get("mems", ""))
-    own = cpuset_of(said.get("exclusive", ""), said.get("homes", ""))
-    if found is None or own is None:
+    fields = dict(field.partition("=")[::2] for field in text.split())
+    cpuset = cpuset_of(fields.get("cpus", ""), fields.get("mems", ""))
+    own = cpuset_of(fields.get("exclusive", ""), fields.get("homes", ""))
+    if cpuset is None or own is None:
         return Grant(pod.uid)
-    return Grant(pod.uid, own[1], *found, own[0] & found[0])
+    return Grant(pod.uid, own[1], *cpuset, own[0] & cpuset[0])
 
 
 def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
@@ -105,8 +105,8 @@ def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
         return None
 
 
-def told_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
-    """As the runtime tells it; empty where it tells none."""
+def runtime_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
+    """As the runtime's message has it; empty where it names none."""
     cpu = container.linux.resources.cpu
     return cpuset_of(cpu.cpus, cpu.mems) or (CpuSet(), NumaSet())
 
@@ -122,13 +122,13 @@ def adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet) -
 
 def set_memory_policy(adjust: nri.ContainerAdjustment, policy: MemoryPolicy) -> None:
     """For a runtime that knows NRI 0.12's memory policy; an older one ignores the field."""
-    told = nri.LinuxMemoryPolicy(mode=policy.mode, nodes=str(policy.numa_nodes))
-    adjust.linux.memory_policy.CopyFrom(told)
+    message = nri.LinuxMemoryPolicy(mode=policy.mode, nodes=str(policy.numa_nodes))
+    adjust.linux.memory_policy.CopyFrom(message)
 
 
 def update(container: str, cpus: CpuSet, mems: NumaSet) -> nri.ContainerUpdate:
-    """A running container's new cpuset. ignore_failure: a container that is just ending must not fail somebody else's
-    request.
+    """A running container's new cpuset. ignore_failure: a container that is just ending must not fail the request for
+    another one.
     """
     change = nri.ContainerUpdate(container_id=container, ignore_failure=True)
     change.linux.resources.cpu.cpus = str(cpus)
@@ -137,8 +137,8 @@ def update(container: str, cpus: CpuSet, mems: NumaSet) -> nri.ContainerUpdate:
 
 
 def merged(updates: Iterable[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
-    """One for each container, a later one's word counts: a runtime takes a second one for a conflict."""
+    """One for each container, a later one wins: a runtime takes a second one for a conflict."""
     by_container: dict[str, nri.ContainerUpdate] = {}
-    for one in updates:
-        by_container.setdefault(one.container_id, nri.ContainerUpdate()).MergeFrom(one)
+    for change in updates:
+        by_container.setdefault(change.container_id, nri.ContainerUpdate()).MergeFrom(change)
     return list(by_container.values())

@@ -1,7 +1,7 @@
 """Which pods are there, and by which sandboxes: so that the room of one that has gone is free again.
 
 A pod may have two sandboxes: when its pause process dies, the kubelet makes a second one with the same pod uid, and
-removes the first minutes later. And a sandbox may end without a word: containerd tells plugins nothing of those that it
+removes the first minutes later. And a sandbox may end without an event: containerd sends plugins none for those that it
 recovered at its own start. Then the pod's cgroup is gone, or the API server says so.
 """
 
@@ -29,7 +29,7 @@ class _Pod:
 
 
 class Sandboxes:
-    """By pod uid, those that the runtime told of and that have not ended."""
+    """By pod uid, those that the runtime reported and that have not ended."""
 
     def __init__(self, cgroup: PodCgroup) -> None:
         self._cgroup = cgroup
@@ -69,7 +69,7 @@ class Sandboxes:
         if uid in self._pods:
             self._pods[uid].deleted = False
 
-    def look(self) -> None:
+    def note_cgroups(self) -> None:
         """Notes whose cgroup is there: only what was there can be missing."""
         for uid, pod in self._pods.items():
             if not pod.seen and pod.path:
@@ -77,10 +77,10 @@ class Sandboxes:
 
     def gone(self, idle: Iterable[str]) -> list[nri.PodSandbox]:
         """A sandbox of each pod that is no more. idle: uids of those without a live container."""
-        found = []
+        gone = []
         for uid in idle:
             pod = self._pods.get(uid)
             if pod is not None and (pod.deleted or (pod.seen and not self._cgroup(pod.path, uid))):
-                found.append(next(iter(pod.sandboxes.values())))
+                gone.append(next(iter(pod.sandboxes.values())))
                 del self._pods[uid]
-        return found
+        return gone

@@ -1,6 +1,6 @@
 """Whose work the cpuset of a running container is: our own from before, another owner's, or nobody's yet. Pure.
 
-What an earlier process wrote down (`allocations.Past`) says what a container was given, and its cgroup what it has.
+The checkpoint of an earlier process (`checkpoint.Past`) says what a container was given, and its cgroup what it has.
 They may differ without another owner: an exclusive neighbour came or went, and the update of the shared pool was not
 written down any more, or not carried out. A container that is not written down may carry our mark from its creation.
 """

@@ -19,7 +19,7 @@ log = Log("hook.recorder")
 NAME = "allocations.json"
 
 LARGEST = 4 << 20
-"""Bytes that are read: `allocations.MOST` containers on a machine with many CPUs, several times over."""
+"""Bytes that are read: `checkpoint.MOST` containers on a machine with many CPUs, several times over."""
 
 
 class Recorder:
@@ -42,7 +42,7 @@ class Recorder:
                 "what containers were given before is not known: the file is made anew", file=self._path, error=error
             )
             return
-        self._agent.remember(past)
+        self._agent.takeover.remember(past)
         if past.released:
             log.warning("released: nothing is pinned until `numakin-enforcer resume`")
 
@@ -55,8 +55,8 @@ class Recorder:
     def write(self) -> None:
         """Where something has changed, or the file is not there any more."""
         self._pending = False
-        agent = self._agent
-        text = self._wording.text(agent.occupancy, agent.past, released=agent.released)
+        ledger = self._agent.ledger
+        text = self._wording.text(ledger.occupancy, ledger.past, released=ledger.released)
         try:
             if text != self._written or not self._there():
                 self._inode = private_file.replace(self._path, text)

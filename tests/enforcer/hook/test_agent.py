@@ -2,7 +2,8 @@
 
 import pytest
 
-from enforcer.hook.agent import Agent, NodeFacts
+from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.pods import MARK, Claim
 from enforcer.local.learned import kin_table
@@ -399,7 +400,7 @@ def test_standing_aside_leaves_no_room_taken_twice(world: World, scope: str) -> 
 
 def learned(world: World, key: str, weights: dict[str, float]) -> None:
     """What the observer would hand over."""
-    world.agent.learned.weighed(kin_table({key: weights}))
+    world.agent.ledger.learned.weighed(kin_table({key: weights}))
 
 
 class TestLearned:
@@ -618,6 +619,6 @@ class TestWithoutNri:
         assert [reason.effect for reason in world.last.reasons] == ["no space left"]
 
     def test_what_is_to_be_said_beside_a_decision_is_among_its_reasons(self, world: World) -> None:
-        world.agent.remark = lambda decision: (Reason("late", "", f"on {decision.mems}"),)
+        world.agent.ledger.remark = lambda decision: (Reason("late", "", f"on {decision.mems}"),)
         world.create(member("a"), container("a"))
         assert [reason.effect for reason in world.last.reasons if reason.what == "late"] == ["on 0"]

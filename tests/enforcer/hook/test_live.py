@@ -1,4 +1,4 @@
-"""The hook decides by what the kernel says now, in steps worth telling, and the extender predicts by the same figures."""
+"""The hook decides by what the kernel says now, in steps worth backlog, and the extender predicts by the same figures."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enforcer.hook.agent import Agent, NodeFacts
+from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.live import NOTABLE_CPU, NOTABLE_MEMORY, LiveReader, notable
 from enforcer.hook.outbox import Outbox
 from enforcer.machine.load import cpu_times
 from enforcer.machine.sysfs import read_machine
+from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
-from enforcer.report.telling import ReportBacklog
 from extender.reports import incoming
 from extender.state.node_view import NodeView
 from placement.decide.memory import STALLED
@@ -204,18 +205,18 @@ class Both:
         self.outbox = Outbox(self.agent)
         self.mirror = Mirror()
         self.mirror.started(local.Start(node="n1", session="s1", machine=convert.machine_to(HUGE)))
-        self.telling = ReportBacklog(self.mirror)
+        self.backlog = ReportBacklog(self.mirror)
         self.view = NodeView("n1", "s1", "1", HUGE)
         self._deliver(self.outbox.whole())
 
     def read(self, now: Live) -> None:
         self.now = now
         self.agent.refresh()
-        self._deliver(self.outbox.news())
+        self._deliver(self.outbox.changes())
 
     def create(self, name: str) -> None:
         self.agent.create_container(member(name), container(name))
-        self._deliver(self.outbox.news())
+        self._deliver(self.outbox.changes())
 
     @property
     def reports(self) -> int:
@@ -227,7 +228,7 @@ class Both:
         for message in messages:
             if message.HasField("report"):
                 self.mirror.reported(pb.Report.FromString(message.report.SerializeToString()))
-        for message in self.telling.news():
+        for message in self.backlog.changes():
             if message.HasField("report"):
                 self._reports += 1
                 view = self.view.applied(incoming.report(message.report, HUGE))

@@ -29,7 +29,7 @@ def offer(*steps: list[tuple[str, str, str]], generation: int = 1 << 32, traffic
 def make(world: World, *ways: tuple[str, str, str], **more) -> list[nri.ContainerUpdate]:
     """One step, made and carried out."""
     offered = offer([*ways], **more)
-    updates = world.agent.moving.make(offered.steps[0], offered)
+    updates = world.agent.moves.make(offered.steps[0], offered)
     world.apply(updates)
     return updates
 
@@ -40,7 +40,7 @@ def talk(world: World, *pairs: str, weight: float = 1.0) -> None:
     for one, other in pairs:
         for mine, theirs in ((one, other), (other, one)):
             rows.setdefault(f"uid-{mine}", {})[f"uid-{theirs}"] = weight
-    world.agent.learned.weighed(kin_table(rows))
+    world.agent.ledger.learned.weighed(kin_table(rows))
 
 
 def run(world: World, name: str, home: str, **more) -> None:
@@ -148,7 +148,7 @@ def test_exclusive_cpus_come_from_the_new_numa_node_and_its_pool_shrinks(world: 
 def test_what_the_runtime_did_not_move_is_where_it_was(apart: World) -> None:
     before, (step,) = apart.agent.occupancy, offer([("a", "0", "1")]).steps
     make(apart, ("a", "0", "1"))
-    apart.agent.moving.take_back(step, ["a"], before)
+    apart.agent.moves.take_back(step, ["a"], before)
     assert apart.agent.occupancy.allocations["a"] == before.allocations["a"]
     assert apart.agent.occupancy.reservations["uid-a"] == before.reservations["uid-a"]
 
@@ -157,7 +157,7 @@ def test_what_the_kernel_refused_is_left_alone_and_not_taken_back(apart: World) 
     before, (step,) = apart.agent.occupancy, offer([("a", "0", "1")]).steps
     make(apart, ("a", "0", "1"))
     apart.agent.refused(member("a", group="a"), container("a"), "no space left")
-    apart.agent.moving.take_back(step, ["a"], before)
+    apart.agent.moves.take_back(step, ["a"], before)
     assert apart.agent.occupancy.allocations["a"].externally_managed
 
 
@@ -165,14 +165,14 @@ class TestOnAnOlderRuntime:
     """Which may lock up over an update out of turn: moves ride in the answers about members."""
 
     def test_a_step_goes_with_the_next_newcomer(self, apart: World) -> None:
-        apart.agent.moving.later(offer([("a", "0", "1")]))
+        apart.agent.moves.later(offer([("a", "0", "1")]))
         _, updates = apart.agent.create_container(member("c", group="c"), container("c"))
         assert [update.container_id for update in updates] == ["a"]
         _, later = apart.agent.create_container(member("d", group="d"), container("d"))
         assert later == []
 
     def test_a_step_goes_with_the_end_of_a_member(self, apart: World) -> None:
-        apart.agent.moving.later(offer([("a", "0", "1")]))
+        apart.agent.moves.later(offer([("a", "0", "1")]))
         assert [one.container_id for one in apart.agent.stop_container(member("b"), container("b"))] == ["a"]
 
     def test_a_newcomer_is_created_without_the_cpus_that_a_mover_takes_along(self, world: World) -> None:
@@ -180,7 +180,7 @@ class TestOnAnOlderRuntime:
         run(world, "a", "0", cpus="exclusive", cpus_asked=2)
         run(world, "b", "1")
         talk(world, "ab")
-        world.agent.moving.later(offer([("a", "0", "1")]))
+        world.agent.moves.later(offer([("a", "0", "1")]))
         world.nominations.add(pb.Expect(pod="uid-c", numa_nodes="1"))
         adjust, updates = world.agent.create_container(member("c", group="c"), container("c"))
         own = world.agent.occupancy.allocations["a"].exclusive
@@ -192,7 +192,7 @@ class TestOnAnOlderRuntime:
         run(world, "a", "0", cpus="exclusive", cpus_asked=2)
         run(world, "b", "1")
         talk(world, "ab")
-        world.agent.moving.later(offer([("a", "0", "1")]))
+        world.agent.moves.later(offer([("a", "0", "1")]))
         world.nominations.add(pb.Expect(pod="uid-c", numa_nodes="1"))
         _, updates = world.agent.create_container(member("c", group="c", cpus="exclusive"), container("c", 2))
         assert sorted(update.container_id for update in updates) == ["a", "b"]
@@ -202,22 +202,22 @@ class TestOnAnOlderRuntime:
         assert world.agent.occupancy.allocations["b"].cpus == world.machine.node(1).cpus - taken[0] - taken[1]
 
     def test_nobody_else_is_made_to_carry_it(self, apart: World) -> None:
-        apart.agent.moving.later(offer([("a", "0", "1")]))
+        apart.agent.moves.later(offer([("a", "0", "1")]))
         assert apart.agent.create_container(pod("plain"), container("plain")) == (None, [])
 
     def test_newer_steps_replace_those_that_wait(self, apart: World) -> None:
-        apart.agent.moving.later(offer([("a", "0", "1")]))
-        apart.agent.moving.later(offer())
+        apart.agent.moves.later(offer([("a", "0", "1")]))
+        apart.agent.moves.later(offer())
         assert apart.agent.stop_container(member("b"), container("b")) == []
 
     def test_one_that_fails_costs_no_other(self, apart: World) -> None:
-        apart.agent.moving.later(offer([("a", "0", "1")], [("b", "1", "not a list")]))
+        apart.agent.moves.later(offer([("a", "0", "1")], [("b", "1", "not a list")]))
         assert [one.container_id for one in apart.agent.stop_container(member("c"), container("c"))] == []
         _, updates = apart.agent.create_container(member("c", group="c"), container("c"))
         assert [update.container_id for update in updates] == ["a"]
 
     def test_the_newcomers_pin_does_not_depend_on_it(self, apart: World) -> None:
-        apart.agent.moving.later(offer([("a", "0", "not a list")]))
+        apart.agent.moves.later(offer([("a", "0", "not a list")]))
         adjust, updates = apart.agent.create_container(member("c", group="c"), container("c"))
         assert isinstance(adjust, nri.ContainerAdjustment)
         assert updates == []

@@ -61,7 +61,7 @@ def hook(folder: Path) -> Iterator[Hook]:
 
 def test_what_is_told_reaches_every_reader(hook: Hook) -> None:
     with hook.reader() as first, hook.reader() as second:
-        hook.control.tell(local.FromHook(report=pb.Report(generation=7)))
+        hook.control.broadcast(local.FromHook(report=pb.Report(generation=7)))
         for sock in (first, second):
             (body,) = control.taken(bytearray(sock.recv(1000)))
             assert local.FromHook.FromString(body).report.generation == 7
@@ -71,7 +71,7 @@ def test_a_reader_that_does_not_read_is_dropped_and_the_hook_goes_on(hook: Hook)
     big = local.FromHook(status=local.Status(json="x" * (1 << 20)))
     with hook.reader() as deaf:
         for _ in range(control.MOST_UNSENT // (1 << 20) + 2):
-            hook.control.tell(big)
+            hook.control.broadcast(big)
         assert hook.control.observers == []
         while deaf.recv(1 << 20):
             pass
@@ -93,7 +93,7 @@ def test_nonsense_ends_only_the_connection_that_said_it(hook: Hook, nonsense: by
         bad.sendall(nonsense)
         hook.turn()
         assert bad.recv(10) == b""
-        hook.control.tell(local.FromHook(report=pb.Report(generation=1)))
+        hook.control.broadcast(local.FromHook(report=pb.Report(generation=1)))
         assert good.recv(100)
 
 

@@ -33,7 +33,7 @@ class Node:
     def __init__(self, *talk: str, reserved: str = "") -> None:
         self.world = World()
         self.agent = self.world.agent
-        self.agent.occupancy = replace(self.agent.occupancy, reserved=CpuSet.parse(reserved))
+        self.agent.ledger.occupancy = replace(self.agent.occupancy, reserved=CpuSet.parse(reserved))
         self.talk = {(f"uid-{one}", f"uid-{other}"): 1e4 for one, other in talk}
         self._outbox, self.mirror = Outbox(self.agent), Mirror()
         start = local.Start(session="s", machine=convert.machine_to(self.agent.machine, self.agent.occupancy.reserved))
@@ -53,7 +53,7 @@ class Node:
 
     def told(self) -> None:
         """The observer hears what is new."""
-        for message in self._outbox.news():
+        for message in self._outbox.changes():
             self._heard(message)
 
     def window(self, count: int = 1) -> PlanningInput:
@@ -63,7 +63,7 @@ class Node:
         for _ in range(count):
             roster = WorkloadIndex().after(self.agent.residents.now().values())
             kin = learned(self.talk, {}, roster)
-            self.agent.learned.weighed(kin_table(kin))
+            self.agent.ledger.learned.weighed(kin_table(kin))
             occupancy, wishes = self.mirror.occupancy, move_options(self.agent.residents.now().values())
             movable = self._rested.movable(occupancy, wishes, kin)
         return PlanningInput(occupancy, [], {}, self.talk, movable)
@@ -75,7 +75,7 @@ class Node:
 
     def make(self, offer: local.Moves) -> None:
         for step in offer.steps:
-            self.world.apply(self.agent.moving.make(step, offer))
+            self.world.apply(self.agent.moves.make(step, offer))
 
     def homes(self, *names: str) -> list[str]:
         return [str(self.agent.occupancy.reservations[f"uid-{name}"].numa_nodes) for name in names]
@@ -154,19 +154,19 @@ class TestNewcomer:
 
     @pytest.mark.parametrize("weight", [1e3, 1e4])
     def test_it_is_not_left_by_the_move_that_it_carries(self, pair: Node, offer: local.Moves, weight: float) -> None:
-        pair.agent.learned.weighed(kin_table({"uid-n": {"uid-b": weight}, "uid-b": {"uid-a": 1e4}}))
-        pair.agent.moving.later(offer)
+        pair.agent.ledger.learned.weighed(kin_table({"uid-n": {"uid-b": weight}, "uid-b": {"uid-a": 1e4}}))
+        pair.agent.moves.later(offer)
         assert pair.run("n") == []
         assert pair.homes("a", "b", "n") == ["0", "1", "1"]
         assert pair.counts == (0, 1)
 
     def test_it_counts_by_its_group_where_nothing_else_is_known_of_it(self, pair: Node, offer: local.Moves) -> None:
-        pair.agent.moving.later(offer)
+        pair.agent.moves.later(offer)
         pair.world.create(member("n", group="b"), container("n"))
         assert pair.homes("b", "n") == ["1", "1"]
 
     def test_a_stranger_carries_the_move(self, pair: Node, offer: local.Moves) -> None:
-        pair.agent.moving.later(offer)
+        pair.agent.moves.later(offer)
         assert pair.run("n") == ["b"]
 
     def test_whom_it_joined_rests_and_then_moves_if_they_do_not_talk_after_all(self, pair: Node) -> None:
@@ -186,9 +186,9 @@ def test_a_newcomer_follows_its_kin_that_was_moved_and_not_a_plan_from_before(pa
     kept = Plan(
         {"shop/Pod/n": (PlannedSlots(NumaSet.parse("1"), 1),)}, {"shop/Pod/n": {1: 1.0}}, {"shop/Pod/n": Demand()}
     )
-    pair.agent.learned.planned(plan_to(replace(kept, generation=situation.occupancy.generation)))
+    pair.agent.ledger.learned.planned(plan_to(replace(kept, generation=situation.occupancy.generation)))
     offer = pair.offer(replace(situation, movable=frozenset(["uid-b"])))
-    pair.agent.learned.weighed(kin_table({"uid-b": {"uid-a": 1e4}, "shop/Pod/n": {"uid-b": 1.0}}))
+    pair.agent.ledger.learned.weighed(kin_table({"uid-b": {"uid-a": 1e4}, "shop/Pod/n": {"uid-b": 1.0}}))
     pair.make(offer)
     pair.run("n")
     assert pair.homes("b", "n") == ["0", "0"]
@@ -226,7 +226,7 @@ class TestDeclined:
     def node(self) -> Node:
         node = Node("ab")
         device = local.Devices.Row(namespace="shop", pod="a", container="app", numa_nodes=["0"])
-        node.agent.pod_devices.learn(local.Devices(rows=[device]))
+        node.agent.ledger.pod_devices.learn(local.Devices(rows=[device]))
         node.run("a", "0")
         node.run("b", "1")
         node.told()
@@ -265,6 +265,6 @@ class TestDeclined:
 def test_what_the_runtime_did_not_make_counts_as_declined(pair: Node) -> None:
     before, offer = pair.agent.occupancy, pair.offer(only_a(pair.window()))
     pair.make(offer)
-    pair.agent.moving.take_back(offer.steps[0], ["a"], before)
+    pair.agent.moves.take_back(offer.steps[0], ["a"], before)
     pair.told()
     assert not pair.offer(only_a(pair.window())).steps

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enforcer.local import report_differences
+from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
-from enforcer.report.telling import ReportBacklog
 from extender.reports import incoming
 from extender.state.node_view import NodeView
 from placement.model.cpuset import CpuSet, NumaSet
@@ -35,30 +35,36 @@ def occupied(occupancy: Occupancy, name: str) -> Occupancy:
 def started(occupancy: Occupancy, session: str = "s1") -> Mirror:
     mirror = Mirror()
     mirror.started(local.Start(node="n1", session=session, machine=pb.Machine(name="m")))
-    mirror.reported(report_differences.whole(occupancy, (), registered=True))
+    mirror.reported(report_differences.report(None, report_differences.NodeState(occupancy, registered=True)))
     return mirror
 
 
 def changed(mirror: Mirror, before: Occupancy, after: Occupancy, *pods: str) -> None:
     decisions = [pb.DecisionRecord(pod=pod) for pod in pods]
-    mirror.reported(report_differences.difference(before, after, decisions, registered=None))
+    mirror.reported(
+        report_differences.report(
+            report_differences.NodeState(before, registered=True),
+            report_differences.NodeState(after, registered=True),
+            decisions,
+        )
+    )
 
 
 def welcomed(mirror: Mirror) -> ReportBacklog:
-    telling = ReportBacklog(mirror)
-    telling.welcomed(pb.Welcome())
-    return telling
+    backlog = ReportBacklog(mirror)
+    backlog.welcomed(pb.Welcome())
+    return backlog
 
 
-def reports(telling: ReportBacklog) -> list[pb.Report]:
-    return [one.report for one in telling.news() if one.HasField("report")]
+def reports(backlog: ReportBacklog) -> list[pb.Report]:
+    return [one.report for one in backlog.changes() if one.HasField("report")]
 
 
 def test_a_new_extender_gets_the_machine_and_everything() -> None:
-    telling = ReportBacklog(started(occupied(Occupancy(generation=1), "a")))
-    assert telling.hello("1").hello.acked_generation == 0
-    telling.welcomed(pb.Welcome())
-    machine, report = telling.news()
+    backlog = ReportBacklog(started(occupied(Occupancy(generation=1), "a")))
+    assert backlog.hello("1").hello.acked_generation == 0
+    backlog.welcomed(pb.Welcome())
+    machine, report = backlog.changes()
     assert machine.machine.name == "m"
     assert report.report.base_generation == 0
     assert [reservation.key for reservation in report.report.reservations] == ["a"]
@@ -66,29 +72,31 @@ def test_a_new_extender_gets_the_machine_and_everything() -> None:
 
 
 def test_an_unchanged_node_has_no_news() -> None:
-    telling = welcomed(started(Occupancy(generation=1)))
-    assert telling.news()
-    assert not telling.news()
-    assert telling.heartbeat().ByteSize() <= 8
+    backlog = welcomed(started(Occupancy(generation=1)))
+    assert backlog.changes()
+    assert not backlog.changes()
+    assert backlog.heartbeat().ByteSize() <= 8
 
 
 def test_nothing_is_told_of_a_node_before_its_hook_has_told_everything() -> None:
     mirror = Mirror()
     mirror.started(local.Start(node="n1", session="s1"))
-    telling = welcomed(mirror)
-    assert not telling.news()
-    mirror.reported(report_differences.whole(Occupancy(generation=1), (), registered=True))
-    assert telling.news()
+    backlog = welcomed(mirror)
+    assert not backlog.changes()
+    mirror.reported(
+        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+    )
+    assert backlog.changes()
 
 
 def test_a_change_is_told_as_a_difference() -> None:
     before = occupied(Occupancy(generation=1), "a")
     mirror = started(before)
-    telling = welcomed(mirror)
-    telling.news()
+    backlog = welcomed(mirror)
+    backlog.changes()
     after = occupied(before, "b")
     changed(mirror, before, after)
-    (report,) = reports(telling)
+    (report,) = reports(backlog)
     assert (report.base_generation, report.generation) == (before.generation, after.generation)
     assert [reservation.key for reservation in report.reservations] == ["b"]
 
@@ -96,52 +104,64 @@ def test_a_change_is_told_as_a_difference() -> None:
 def test_live_figures_and_the_runtimes_word_are_told_though_the_placements_are_the_same() -> None:
     before = Occupancy(live=Live({0: 7, 1: 7}), generation=1)
     mirror = started(before)
-    telling = welcomed(mirror)
-    telling.news()
+    backlog = welcomed(mirror)
+    backlog.changes()
     after = before.with_live(Live({0: 7, 1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5}))
-    mirror.reported(report_differences.difference(before, after, (), registered=False))
-    (report,) = reports(telling)
+    mirror.reported(
+        report_differences.report(
+            report_differences.NodeState(before, registered=True),
+            report_differences.NodeState(after, registered=False),
+            (),
+        )
+    )
+    (report,) = reports(backlog)
     assert (report.registered, report.generation) == (False, 1)
     assert convert.live_from(report) == Live({1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5})
     assert mirror.occupancy.live == after.live
-    assert not telling.news()
+    assert not backlog.changes()
 
 
 def test_what_an_earlier_hook_read_is_forgotten() -> None:
     mirror = started(Occupancy(live=Live({0: 7}), generation=1))
     mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="other")))
-    mirror.reported(report_differences.whole(Occupancy(live=Live(used_cpu={0: 1}), generation=1), (), registered=True))
+    mirror.reported(
+        report_differences.report(
+            None, report_differences.NodeState(Occupancy(live=Live(used_cpu={0: 1}), generation=1), registered=True)
+        )
+    )
     assert mirror.occupancy.live == Live(used_cpu={0: 1})
 
 
 def test_an_extender_that_still_knows_us_gets_only_what_it_missed() -> None:
     before = occupied(Occupancy(generation=1), "a")
     mirror = started(before)
-    telling = welcomed(mirror)
-    telling.news()
-    telling.acknowledged(pb.Ack(generation=before.generation))
+    backlog = welcomed(mirror)
+    backlog.changes()
+    backlog.acknowledged(pb.Ack(generation=before.generation))
     after = occupied(before, "b")
     changed(mirror, before, after)
-    telling.news()  # goes out, and is lost with the stream
-    hello = telling.hello("1").hello
+    backlog.changes()  # goes out, and is lost with the stream
+    hello = backlog.hello("1").hello
     assert hello.acked_generation == before.generation
     assert hello.acked_fingerprint == fingerprint(before.reservations.values(), before.allocations.values())
-    telling.welcomed(pb.Welcome(resume=True))
-    (report,) = reports(telling)
+    backlog.welcomed(pb.Welcome(resume=True))
+    (report,) = reports(backlog)
     assert report.base_generation == before.generation
     assert [reservation.key for reservation in report.reservations] == ["b"]
 
 
 def test_another_hook_session_starts_from_nothing() -> None:
     mirror = started(occupied(Occupancy(generation=1), "a"))
-    telling = welcomed(mirror)
-    telling.news()
-    telling.acknowledged(pb.Ack(generation=3))
+    backlog = welcomed(mirror)
+    backlog.changes()
+    backlog.acknowledged(pb.Ack(generation=3))
     mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="other")))
-    assert telling.hello("1").hello.acked_generation == 0
-    assert not telling.news()
-    mirror.reported(report_differences.whole(Occupancy(generation=1), (), registered=True))
-    machine, report = telling.news()
+    assert backlog.hello("1").hello.acked_generation == 0
+    assert not backlog.changes()
+    mirror.reported(
+        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+    )
+    machine, report = backlog.changes()
     assert (machine.machine.name, report.report.base_generation) == ("other", 0)
 
 
@@ -151,12 +171,12 @@ class TestReplicas:
     def test_each_is_told_everything_and_every_decision(self) -> None:
         before = Occupancy(generation=1)
         mirror = started(before)
-        tellings = [welcomed(mirror) for _ in range(2)]
-        for telling in tellings:
-            assert [report.base_generation for report in reports(telling)] == [0]
+        backlogs = [welcomed(mirror) for _ in range(2)]
+        for backlog in backlogs:
+            assert [report.base_generation for report in reports(backlog)] == [0]
         changed(mirror, before, occupied(before, "a"), "a")
-        for telling in tellings:
-            (report,) = reports(telling)
+        for backlog in backlogs:
+            (report,) = reports(backlog)
             assert [reservation.key for reservation in report.reservations] == ["a"]
             assert [decision.pod for decision in report.decisions] == ["a"]
 
@@ -165,11 +185,11 @@ class TestReplicas:
         mirror = started(before)
         broken, other = welcomed(mirror), welcomed(mirror)
         for one in (broken, other):
-            one.news()
+            one.changes()
             one.acknowledged(pb.Ack(generation=1))
         after = occupied(before, "a")
         changed(mirror, before, after, "a")
-        other.news()
+        other.changes()
         other.acknowledged(pb.Ack(generation=after.generation))
         assert other.hello("1").hello.acked_generation == after.generation
         assert broken.hello("1").hello.acked_generation == 1
@@ -177,7 +197,7 @@ class TestReplicas:
         (report,) = reports(broken)
         assert [reservation.key for reservation in report.reservations] == ["a"]
         assert [decision.pod for decision in report.decisions] == ["a"]
-        assert not other.news()
+        assert not other.changes()
 
     def test_one_that_comes_later_is_told_no_decisions_that_others_have_heard(self) -> None:
         before = Occupancy(generation=1)
@@ -185,7 +205,7 @@ class TestReplicas:
         first = welcomed(mirror)
         after = occupied(before, "a")
         changed(mirror, before, after, "a")
-        first.news()
+        first.changes()
         changed(mirror, after, occupied(after, "b"), "b")
         (report,) = reports(welcomed(mirror))
         assert [reservation.key for reservation in report.reservations] == ["a", "b"]
@@ -205,7 +225,13 @@ class TestEarlier:
     @staticmethod
     def decided(mirror: Mirror, before: Occupancy, after: Occupancy, name: str, event: str = "create") -> None:
         record = pb.DecisionRecord(pod=name, container=f"c-{name}", event=event)
-        mirror.reported(report_differences.difference(before, after, [record], registered=None))
+        mirror.reported(
+            report_differences.report(
+                report_differences.NodeState(before, registered=True),
+                report_differences.NodeState(after, registered=True),
+                [record],
+            )
+        )
 
     def mirror(self) -> tuple[Mirror, Occupancy]:
         """Decided on a and b, and all of it told."""
@@ -215,7 +241,7 @@ class TestEarlier:
         mirror = started(before)
         self.decided(mirror, before, one, "a")
         self.decided(mirror, one, two, "b")
-        welcomed(mirror).news()
+        welcomed(mirror).changes()
         return mirror, two
 
     @staticmethod
@@ -237,7 +263,7 @@ class TestEarlier:
     def test_the_last_one_on_a_container_counts(self) -> None:
         mirror, occupancy = self.mirror()
         self.decided(mirror, occupancy, occupancy, "a", "synchronize")
-        welcomed(mirror).news()
+        welcomed(mirror).changes()
         assert self.earlier(mirror) == [("c-a", "synchronize"), ("c-b", "create")]
 
     def test_a_container_that_ended_is_forgotten(self) -> None:
@@ -248,13 +274,15 @@ class TestEarlier:
     def test_they_outlive_the_hook_that_decided(self) -> None:
         mirror, occupancy = self.mirror()
         mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="m")))
-        mirror.reported(report_differences.whole(occupancy.without_pod("a"), (), registered=True))
+        mirror.reported(
+            report_differences.report(None, report_differences.NodeState(occupancy.without_pod("a"), registered=True))
+        )
         assert self.earlier(mirror) == [("c-b", "create")]
 
     def test_they_outlive_the_observer_that_told_them(self) -> None:
         """The hook tells them to the next one."""
         _, occupancy = self.mirror()
-        whole = report_differences.whole(occupancy, (), registered=True)
+        whole = report_differences.report(None, report_differences.NodeState(occupancy, registered=True))
         whole.earlier.append(pb.DecisionRecord(pod="a", container="c-a", event="create"))
         fresh = Mirror()
         fresh.started(local.Start(node="n1", session="s1", machine=pb.Machine(name="m")))
@@ -263,10 +291,10 @@ class TestEarlier:
 
     def test_a_difference_tells_none(self) -> None:
         mirror, occupancy = self.mirror()
-        telling = welcomed(mirror)
-        telling.news()
+        backlog = welcomed(mirror)
+        backlog.changes()
         self.decided(mirror, occupancy, occupied(occupancy, "c"), "c")
-        (report,) = reports(telling)
+        (report,) = reports(backlog)
         assert not report.earlier
 
 
@@ -278,14 +306,14 @@ def test_what_is_told_in_differences_adds_up_to_what_is(changes: list[tuple[bool
     """lost: the report goes out, and is lost with its stream; broken: the extender has it, and its answer is lost."""
     occupancy = Occupancy(generation=1)
     mirror = started(occupancy)
-    telling, reader = welcomed(mirror), Mirror()
+    backlog, reader = welcomed(mirror), Mirror()
 
     def told(*, heard: bool = True, acknowledged: bool = True) -> None:
-        for report in reports(telling):
+        for report in reports(backlog):
             if heard:
                 reader.reported(report)
             if acknowledged:
-                telling.acknowledged(pb.Ack(generation=report.generation))
+                backlog.acknowledged(pb.Ack(generation=report.generation))
 
     for index, (comes, name) in enumerate([(True, "a"), *changes]):
         after = occupied(occupancy, name) if comes else occupancy.without_pod(name)
@@ -295,8 +323,8 @@ def test_what_is_told_in_differences_adds_up_to_what_is(changes: list[tuple[bool
         if fate != "silent":
             told(heard=fate != "lost", acknowledged=fate == "told")
         if fate in ("lost", "broken"):
-            acked = telling.hello("1").hello.acked_generation
-            telling.welcomed(pb.Welcome(resume=acked > 0 and acked == reader.occupancy.generation))
+            acked = backlog.hello("1").hello.acked_generation
+            backlog.welcomed(pb.Welcome(resume=acked > 0 and acked == reader.occupancy.generation))
     told()
     assert reader.occupancy.reservations == occupancy.reservations
     assert reader.occupancy.allocations == occupancy.allocations
@@ -378,8 +406,15 @@ def test_all_that_the_hook_decides_by_is_what_the_observer_and_the_extender_hold
     machine, empty = incoming.machine(told)
     view = NodeView("n1", "s1", "1", machine, empty)
     states = list(history(first, steps))
-    reports = [report_differences.whole(first, (), registered=True)]
-    reports += [report_differences.difference(before, after, (), registered=None) for before, after in pairwise(states)]
+    reports = [report_differences.report(None, report_differences.NodeState(first, registered=True))]
+    reports += [
+        report_differences.report(
+            report_differences.NodeState(before, registered=True),
+            report_differences.NodeState(after, registered=True),
+            (),
+        )
+        for before, after in pairwise(states)
+    ]
     for report, now in zip(map(sent, reports), states, strict=True):
         mirror.reported(report)
         view = view.applied(incoming.report(report, machine))
@@ -395,5 +430,7 @@ def test_another_hook_brings_its_operators_settings() -> None:
     mirror.started(
         local.Start(node="n1", session="s2", machine=convert.machine_to(MACHINE, reserved, Rules(everyone=True)))
     )
-    mirror.reported(report_differences.whole(Occupancy(generation=1), (), registered=True))
+    mirror.reported(
+        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+    )
     assert (mirror.occupancy.reserved, mirror.occupancy.rules) == (reserved, Rules(everyone=True))

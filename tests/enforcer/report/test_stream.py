@@ -11,10 +11,10 @@ import grpc
 import pytest
 
 from enforcer.local import report_differences
+from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import KnownReplica, Replicas, resolve
 from enforcer.report.stream import Endpoint, ReportStream
-from enforcer.report.telling import ReportBacklog
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
 from placement.state.occupancy import Occupancy, Reservation
@@ -71,7 +71,9 @@ class Running:
         self.mirror = Mirror()
         self.mirror.started(local.Start(node="n1", session="s", machine=pb.Machine(name="m")))
         self.occupancy = Occupancy(generation=1)
-        self.mirror.reported(report_differences.whole(self.occupancy, (), registered=True))
+        self.mirror.reported(
+            report_differences.report(None, report_differences.NodeState(self.occupancy, registered=True))
+        )
         self.lock = threading.Lock()
         self.expected: list[pb.Expect] = []
         self.got = threading.Event()
@@ -89,7 +91,13 @@ class Running:
         before = self.occupancy
         self.occupancy = before.with_reservation(Reservation(pod, pod, "ns/g", NumaSet.parse("0"), Demand(1000)))
         with self.lock:
-            self.mirror.reported(report_differences.difference(before, self.occupancy, (), registered=None))
+            self.mirror.reported(
+                report_differences.report(
+                    report_differences.NodeState(before, registered=True),
+                    report_differences.NodeState(self.occupancy, registered=True),
+                    (),
+                )
+            )
         self.stream.changed()
 
     def close(self) -> None:
@@ -167,7 +175,9 @@ class Fleet:
         self.expected: queue.Queue[str] = queue.Queue()
         self.mirror = Mirror()
         self.mirror.started(local.Start(node="n1", session="s", machine=pb.Machine(name="m")))
-        self.mirror.reported(report_differences.whole(Occupancy(generation=1), (), registered=True))
+        self.mirror.reported(
+            report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+        )
         self.lock = threading.Lock()
         self.threads = threads()
         self.streams = Replicas([Endpoint(self.NAME)], self._stream, self._resolve, threads=self.threads)
@@ -220,7 +230,7 @@ def test_every_address_of_the_extenders_name_is_told_everything_and_all_traffic(
         fleet.replicas[address].wait_for(lambda kinds: "heartbeat" in kinds)
         assert fleet.replicas[address].kinds()[:3] == ["hello", "machine", "report"]
     assert fleet.streams.connected == 2
-    fleet.streams.tell(pb.FromEnforcer(traffic=pb.Traffic(collector="x")))
+    fleet.streams.send(pb.FromEnforcer(traffic=pb.Traffic(collector="x")))
     for address in addresses:
         fleet.replicas[address].wait_for(lambda kinds: "traffic" in kinds)
 

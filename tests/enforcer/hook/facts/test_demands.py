@@ -242,7 +242,7 @@ class TestFactsAfterARestart:
         assert reservation(running).memory == 8 * MIB
         running.agent.expect(self.FACTS)
         assert reservation(running) == Demand(cpu_milli=1500, memory=264 * MIB, memory_limit=None)
-        assert {request.pod_demand.memory for request in running.agent.requests.values()} == {264 * MIB}
+        assert {request.pod_demand.memory for request in running.agent.ledger.requests.values()} == {264 * MIB}
 
     def test_bring_the_workload_for_both_processes(self, running: World) -> None:
         before = {one.workload for one in running.agent.residents.now().values()}

@@ -1,4 +1,4 @@
-"""What one extender still has to be told of the node: a pure state machine, one for each replica.
+"""What one extender still has to be sent of the node: a pure state machine, one for each replica.
 
 The extender acknowledges reports. After a break it says whether it still has what it acknowledged; if so only what
 came since goes out, else the machine and everything.
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from enforcer.local import report_differences
+from enforcer.local.report_differences import NodeState, report
 from enforcer.report.mirror import Mirror
-from placement.state.occupancy import Occupancy
 from proto import bounds
 from proto import report_pb2 as pb
 
@@ -26,23 +25,22 @@ break.
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The node as a report left the extender with it."""
+    """The node as a report left the extender with it, in a hook's session."""
 
     session: str
-    occupancy: Occupancy
-    registered: bool
+    state: NodeState
 
 
 class ReportBacklog:
-    """Reads the mirror, never writes its node: what another replica is told makes no difference."""
+    """Reads the mirror, never writes its node: what another replica was sent makes no difference."""
 
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
         self._sent: Sent | None = None
         self._acked: Sent | None = None
         self._unacked: deque[Sent] = deque(maxlen=MOST_UNACKNOWLEDGED)
-        # What a replica was told before us is not told again: it has made its events of it.
-        self._decided = mirror.heard
+        # A decision that another replica was sent is not sent again: that one has made its events of it.
+        self._decided = mirror.sent
 
     def hello(self, version: str) -> pb.FromEnforcer:
         """The first message on a stream. Only after a hook has started."""
@@ -51,8 +49,8 @@ class ReportBacklog:
             raise RuntimeError("no hook has started yet")
         hello = pb.Hello(node=start.node, version=version, session=start.session)
         if self._acked is not None and self._acked.session == start.session:
-            hello.acked_generation = self._acked.occupancy.generation
-            hello.acked_fingerprint = self._acked.occupancy.fingerprint
+            hello.acked_generation = self._acked.state.occupancy.generation
+            hello.acked_fingerprint = self._acked.state.occupancy.fingerprint
         return pb.FromEnforcer(hello=hello)
 
     def welcomed(self, welcome: pb.Welcome) -> None:
@@ -64,44 +62,33 @@ class ReportBacklog:
 
     def acknowledged(self, ack: pb.Ack) -> None:
         """Acknowledgements come in the order of the reports."""
-        generations = [one.occupancy.generation for one in self._unacked]
+        generations = [sent.state.occupancy.generation for sent in self._unacked]
         if ack.generation in generations:
             for _ in range(generations.index(ack.generation) + 1):
                 self._acked = self._unacked.popleft()
 
-    def news(self) -> list[pb.FromEnforcer]:
-        """What the extender has not heard yet, in order; empty when it knows all."""
+    def changes(self) -> list[pb.FromEnforcer]:
+        """What the extender has not been sent yet, in order; empty when it has everything."""
         mirror, sent = self._mirror, self._sent
         if mirror.start is None or not mirror.known:
             return []
-        now = Sent(mirror.start.session, mirror.occupancy, mirror.registered)
+        now = Sent(mirror.start.session, NodeState(mirror.occupancy, mirror.registered))
         if sent is None or sent.session != now.session:
             decisions = mirror.decisions(self._decided)
-            report = report_differences.whole(now.occupancy, decisions, registered=now.registered)
-            report.earlier.extend(mirror.earlier(decisions)[-MOST_EARLIER:])
-            told = [pb.FromEnforcer(machine=mirror.start.machine), pb.FromEnforcer(report=report)]
-        elif (
-            report_differences.differ(sent.occupancy, now.occupancy)
-            or sent.registered != now.registered
-            or self._decided != mirror.decided
-        ):
-            told = [pb.FromEnforcer(report=self._difference(sent, now))]
+            everything = report(None, now.state, decisions)
+            everything.earlier.extend(mirror.earlier(decisions)[-MOST_EARLIER:])
+            messages = [pb.FromEnforcer(machine=mirror.start.machine), pb.FromEnforcer(report=everything)]
+        elif now.state.differs_from(sent.state) or self._decided != mirror.decided:
+            difference = report(sent.state, now.state, mirror.decisions(self._decided))
+            messages = [pb.FromEnforcer(report=difference)]
         else:
             return []
         self._decided = mirror.decided
         self._sent = now
         self._unacked.append(now)
-        return told
+        return messages
 
     def heartbeat(self) -> pb.FromEnforcer:
         """Says which generation the extender should have by now."""
-        generation = self._sent.occupancy.generation if self._sent is not None else 0
+        generation = self._sent.state.occupancy.generation if self._sent is not None else 0
         return pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=generation))
-
-    def _difference(self, sent: Sent, now: Sent) -> pb.Report:
-        return report_differences.difference(
-            sent.occupancy,
-            now.occupancy,
-            self._mirror.decisions(self._decided),
-            registered=now.registered if now.registered != sent.registered else None,
-        )

@@ -1,0 +1,38 @@
+"""What the agent asks of its node: its hardware, and what the kernel says now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from enforcer.hook.facts.demands import Limited
+from enforcer.hook.facts.sandboxes import PodCgroup
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.live_usage import Live
+from placement.model.rules import Rules
+from placement.model.topology import Machine
+
+DEFAULT_RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """The machine, and functions that read it.
+
+    cpuset_now: a container's cgroup path -> what its cgroup has, None when unknown. free_memory: NUMA node -> bytes;
+    load: what else is live there. Both may leave out what is not known.
+    device_node: (c or b, major, minor) -> the NUMA node that the device is near to, None when it has none.
+    limited: as `Demands` asks it. pod_cgroup: as `Sandboxes` does.
+    doubts: what of the hardware could not be read, in sentences.
+    """
+
+    machine: Machine
+    reserved: CpuSet
+    cpuset_now: Callable[[str], tuple[CpuSet, NumaSet] | None]
+    free_memory: Callable[[], Mapping[int, int]]
+    load: Callable[[], Live] = Live
+    device_node: Callable[[str, int, int], int | None] = lambda _kind, _major, _minor: None
+    rules: Rules = DEFAULT_RULES
+    limited: Limited = lambda _cgroups_path, _pod: None
+    pod_cgroup: PodCgroup = lambda _cgroups_path, _pod: False
+    doubts: tuple[str, ...] = ()

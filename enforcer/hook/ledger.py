@@ -1,0 +1,197 @@
+"""The node's state in the hook, and the steps by which it changes. The agent, its takeover of running containers and
+its moves all work on one ledger.
+
+All that it holds can be rebuilt from the runtime's Synchronize, the cgroups' own cpusets, and the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from enforcer.hook.decision_records import DecisionRecords, names
+from enforcer.hook.facts import pods
+from enforcer.hook.facts.demands import Demands
+from enforcer.hook.facts.devices import PodDevices
+from enforcer.hook.facts.local_containers import LocalContainers
+from enforcer.hook.facts.node_facts import NodeFacts
+from enforcer.hook.facts.nominations import Nominations
+from enforcer.hook.facts.sandboxes import Sandboxes
+from enforcer.hook.live import notable
+from enforcer.hook.newcomers import Newcomers
+from enforcer.hook.ownership.checkpoint import Past
+from enforcer.local.learned import Learned
+from placement.decide.decide import Decision, Kin, Reason, Request, decide, left_open
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.live_usage import NOTHING, Live
+from placement.state import pools
+from placement.state.occupancy import Allocation, Occupancy, Reservation
+from process.log import Log
+from proto import nri_pb2 as nri
+
+log = Log("hook.agent")
+
+NO_KIN = Kin()
+
+
+class Ledger:
+    """`occupancy`, the `residents`, `records` of what was decided, what was `learned` from traffic, and the `requests`
+    of members by container. past: what was given before, until the runtime has listed what runs. released: nothing is
+    pinned until an operator resumes. remark: reasons to add to a decision because of how it is carried out.
+    """
+
+    def __init__(self, node: NodeFacts, nominations: Nominations) -> None:
+        self.node, self.nominations = node, nominations
+        self.machine = node.machine
+        self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1).on(node.machine)
+        self.demands = Demands(nominations, node.limited)
+        self.residents = LocalContainers(self.demands.workload)
+        self.sandboxes = Sandboxes(node.pod_cgroup)
+        self.pod_devices = PodDevices()
+        self.learned = Learned()
+        self.records = DecisionRecords()
+        self.newcomers = Newcomers()
+        self.requests: dict[str, Request] = {}
+        self.past = Past()
+        self.released = False
+        self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
+        self._free: Mapping[int, int] = {}
+
+    # Live figures
+
+    def refresh_memory(self) -> None:
+        """Takes over free memory; the same reading as before is no work."""
+        free = self.node.free_memory()
+        if free is not self._free:
+            self._free = free
+            self.take_live(Live(free_memory=free))
+
+    def take_live(self, now: Live) -> None:
+        """Takes over what is notably new."""
+        news = notable(self.machine, self.occupancy.live, now)
+        if news != NOTHING:
+            self.occupancy = self.occupancy.with_live(self.occupancy.live.after(news))
+
+    # Members
+
+    def request(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
+        """What the container asks for now; None when it has not opted in."""
+        request = self.demands.request(pod, container)
+        if request is None:
+            return None
+        near = self.pod_devices.near(pod, request, pods.devices_of(container, self.node.device_node))
+        if near:
+            request = replace(request, devices=near)
+        self.requests[container.id] = request
+        return request
+
+    def renew(self, pod: str) -> bool:
+        """Takes over what the pod asks for now; whether that is another demand than before."""
+        self.residents.belongs(pod, self.nominations.workload(pod))
+        requests, reservations = self.demands.renewed(pod, self.requests, self.occupancy)
+        self.requests |= requests
+        if reservations:
+            self.occupancy = self.occupancy.changed(reservations=reservations)
+        return bool(requests or reservations)
+
+    def commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
+        """Decides and applies the decision. A fault of ours leaves the container open, with its demand counted."""
+        kin = NO_KIN
+        try:
+            kin = self.learned.kin(self.machine, self.occupancy, request, self.nominations.kin(pod.uid))
+            decision = decide(self.machine, self.occupancy, request, kin)
+            if self.remark is not None:
+                decision = replace(decision, reasons=(*decision.reasons, *self.remark(decision)))
+            after = decision.applied(self.occupancy, request)
+        except Exception as error:
+            log.exception("not decided: the container is left open", **names(pod, container))
+            self.records.counts["failed"] += 1
+            decision = self._undecided(request, error)
+            after = decision.applied(self.occupancy, request)
+        self.occupancy = after
+        self.newcomers.add(after.generation, request, kin)
+        self.records.decided(pod, container, decision, kin.expected, event=event, at=after.generation)
+        return decision
+
+    def _undecided(self, request: Request, error: Exception) -> Decision:
+        why = Reason("fault", "", f"left open: {type(error).__name__}: {error}")
+        reservation = self.occupancy.reservations.get(request.reservation_key)
+        return left_open(self.machine, request, (why,), reservation=reservation)
+
+    # Containers that are not ours
+
+    def note_unmanaged(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim | None = None) -> None:
+        """What has not opted in takes room by its requests; it is only ever moved off exclusive CPUs, by the
+        operator's rule. claim: another owner sets its CPUs, so that not even that happens.
+        """
+        machine, demand = self.machine, pods.demand_of(container.linux.resources)
+        cpus = claim.cpuset if claim is not None else pods.runtime_cpuset(container)[0]
+        homes = (machine.nodes_of(cpus) if cpus else NumaSet()) or machine.cpu_nodes
+        isolated = cpus - machine.cpus if not machine.cpus <= cpus else CpuSet()
+        # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are nobody else's.
+        cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated))
+        demand = replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
+        reservation = Reservation(container.id, pod.uid, "", homes, demand)
+        allocation = Allocation(
+            container.id,
+            container.name,
+            pod.uid,
+            container.id,
+            cpus - self.occupancy.exclusive,
+            externally_managed=claim is not None or bool(isolated),
+        )
+        self.occupancy = self.occupancy.changed(
+            reservations={reservation.key: reservation}, allocations={container.id: allocation}
+        )
+
+    def yield_to(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
+        """Another owner sets the container's cpuset from here on."""
+        self.let_go(pod, container, claim)
+        self.records.yielded(pod, container, claim)
+
+    def let_go(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
+        """The container's allocation goes, and the reservation too where no other container of the pod needs it."""
+        self.requests.pop(container.id, None)
+        self.occupancy = self.occupancy.without_allocation(container.id)
+        own = self.occupancy.without_reservation(f"{pod.uid}/{container.name}")
+        self.occupancy = own if own.directory.by_reservation.get(pod.uid) else own.without_reservation(pod.uid)
+        self.note_unmanaged(pod, container, claim)
+
+    # Shared pools
+
+    def settle(self) -> list[nri.ContainerUpdate]:
+        """Updates for containers whose CPUs are not their pool's any more, after exclusive ones came or went."""
+        return self.updates(pools.due(self.machine, self.occupancy))
+
+    def updates(self, changes: Iterable[tuple[str, CpuSet]]) -> list[nri.ContainerUpdate]:
+        """Applies new cpusets of running containers, and makes the runtime's updates for them."""
+        updates = []
+        for container, cpus in changes:
+            allocation = self.occupancy.allocations[container]
+            if allocation.cpus != cpus:
+                self.occupancy = self.occupancy.with_allocation(replace(allocation, cpus=cpus))
+            updates.append(pods.update(container, cpus, NumaSet()))
+        return updates
+
+    # Ends
+
+    def end_pod(self, pod: nri.PodSandbox) -> None:
+        """The pod is gone for good."""
+        if pod.uid in self.occupancy.directory.by_pod:
+            self.pod_devices.forget(pod)
+        self.occupancy = self.occupancy.without_pod(pod.uid)
+        self.nominations.forget(pod.uid)
+        self.demands.forget(pod.uid)
+        self.learned.forget(pod.uid)
+
+    def tidy(self) -> None:
+        """Frees the room of pods that are gone, though the runtime reported no end of their sandboxes."""
+        live = {allocation.pod for allocation in self.occupancy.allocations.values()}
+        idle = {
+            reservation.pod
+            for reservation in self.occupancy.reservations.values()
+            if reservation.opted_in and reservation.pod not in live
+        }
+        for pod in self.sandboxes.gone(idle):
+            log.info("the room of a pod that is gone is free", pod=f"{pod.namespace}/{pod.name}")
+            self.end_pod(pod)

@@ -1,0 +1,129 @@
+"""What arrives at the hook's own socket: the observer's messages, and what people ask."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from enforcer.hook.agent import Agent
+from enforcer.local.control import LocalConnection
+from enforcer.nri.calls import OnAnswer, UpdateAnswer
+from enforcer.nri.handlers import Updates
+from placement.state.occupancy import Occupancy
+from process import log
+from proto import local_pb2 as local
+
+logger = log.Log("hook")
+
+
+class Host(Protocol):
+    """What the process offers. push: gives the runtime, or the cgroups, changes that none of its events asked for,
+    after they are in the checkpoint; on_answer is called with no error where there is nothing to do, or nobody to do
+    it. at_any_time: whether that is safe whatever the runtime is doing.
+    """
+
+    at_any_time: bool
+    register_again: Callable[[str], None]
+
+    @property
+    def agent(self) -> Agent: ...
+    def push(self, updates: Updates, on_answer: OnAnswer) -> None: ...
+    def publish_soon(self) -> None: ...
+    def record(self) -> None: ...
+    def status(self) -> dict[str, object]: ...
+    def welcome(self, connection: LocalConnection) -> None: ...
+
+
+class LocalRequests:
+    """Hands each message to the agent, or answers it."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._health: tuple[float, str] | None = None
+
+    def received(self, connection: LocalConnection, message: local.ToHook) -> None:
+        host, kind = self._host, message.WhichOneof("message")
+        ledger = host.agent.ledger
+        if kind == "who":
+            self._greet(connection, message.who.role)
+        elif kind == "expect":
+            host.agent.expect(message.expect)
+            host.publish_soon()
+        elif kind == "gone":
+            host.agent.deleted(message.gone.pods)
+            host.publish_soon()
+        elif kind == "kin":
+            ledger.learned.weighed(message.kin)
+        elif kind == "plan":
+            ledger.learned.planned(message.plan)
+        elif kind == "devices":
+            ledger.pod_devices.learn(message.devices)
+        elif kind == "moves":
+            self._move(message.moves)
+        elif kind == "health":
+            self._health = time.monotonic(), message.health.degraded
+        elif kind == "untold":
+            containers = message.untold.containers
+            host.register_again(f"{len(containers)} containers run that the runtime never reported")
+
+    @property
+    def observer(self) -> dict[str, object]:
+        """seconds_ago: since the observer's last sign of life, None: there was none. degraded: in its own words."""
+        if self._health is None:
+            return {"seconds_ago": None, "degraded": ""}
+        at, degraded = self._health
+        return {"seconds_ago": time.monotonic() - at, "degraded": degraded}
+
+    def _greet(self, connection: LocalConnection, role: str) -> None:
+        if role == "release":
+            self._release(connection)
+        elif role == "resume":
+            self._resume(connection)
+        elif role == "observer":
+            self._host.welcome(connection)
+        else:
+            _answer(connection, self._host.status())
+
+    def _move(self, offer: local.Moves) -> None:
+        """At once where that is safe, else with the next answer about a member."""
+        host = self._host
+        if not host.at_any_time:
+            host.agent.moves.later(offer)
+            return
+        for step in offer.steps:
+            before = host.agent.occupancy
+            updates = host.agent.moves.make(step, offer)
+            host.push(updates, partial(self._moved, step, updates, before))
+        host.publish_soon()
+
+    def _moved(self, step: local.Moves.Step, updates: Updates, before: Occupancy, answer: UpdateAnswer) -> None:
+        failed = updates if answer.error else answer.failed
+        if failed:
+            logger.warning("the runtime did not move containers", error=answer.error)
+            self._host.agent.moves.take_back(step, [update.container_id for update in failed], before)
+        self._host.publish_soon()
+
+    def _release(self, connection: LocalConnection) -> None:
+        """Answered once the runtime has carried it out."""
+        updates = self._host.agent.release()
+        self._host.publish_soon()
+
+        def carried_out(answer: UpdateAnswer) -> None:
+            failed = [update.container_id for update in answer.failed]
+            _answer(connection, {"released": len(updates), "failed": failed, "error": answer.error})
+
+        self._host.push(updates, carried_out)
+
+    def _resume(self, connection: LocalConnection) -> None:
+        """What runs is pinned at the Synchronize that follows."""
+        self._host.agent.resume()
+        self._host.record()
+        _answer(connection, {"resumed": True})
+        self._host.register_again("resumed by an operator")
+
+
+def _answer(connection: LocalConnection, answer: dict[str, object]) -> None:
+    connection.send(local.FromHook(status=local.Status(json=json.dumps(answer))))
