@@ -1,0 +1,1 @@
+"""CreateContainer as a container runtime sees it, measured with NRI's own Go library."""

@@ -1,0 +1,218 @@
+// driver: the container runtime's side of NRI, by NRI's own library (the one that containerd links), for one or more
+// plugins that are measured in turn within one run.
+//
+// driver [options] NAME=SOCKET=KIND[,KIND] ...    KIND: opted or plain
+//
+// It prints a JSON line for each plugin that has registered, starts to measure when a line comes on its standard input,
+// prints one JSON line with every latency in microseconds for each plugin and kind, and leaves when its input ends.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/adaptation"
+	"github.com/containerd/nri/pkg/api"
+	"github.com/sirupsen/logrus"
+)
+
+var (
+	count    = flag.Int("count", 500, "creates to time, of each plugin and kind")
+	warm     = flag.Int("warm", 50, "creates of each before those")
+	block    = flag.Int("block", 25, "creates of one plugin before the next one's turn")
+	running  = flag.Int("running", 200, "containers that run already")
+	services = flag.Int("services", 20, "workloads")
+	alive    = flag.Int("alive", 8, "new containers of each plugin that are kept")
+	parallel = flag.Int("parallel", 1, "creates at once")
+	env      = flag.Int("env", 20, "environment variables of each container")
+	mounts   = flag.Int("mounts", 10, "mounts of each container")
+)
+
+type row struct {
+	Plugin string    `json:"plugin"`
+	Kind   string    `json:"kind"`
+	Micros []float64 `json:"micros"`
+	Pinned int       `json:"pinned"`
+}
+
+func pod(i int, opted bool) *api.PodSandbox {
+	uid := fmt.Sprintf("00000000-0000-0000-0000-%012d", i)
+	p := &api.PodSandbox{
+		Id: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("svc%d-5d4f8c7b9-%06d", i%*services, i), Uid: uid, Namespace: "bench",
+		Labels:      map[string]string{"app": fmt.Sprintf("svc%d", i%*services), "pod-template-hash": "5d4f8c7b9"},
+		Annotations: map[string]string{"kubernetes.io/config.source": "api"},
+		Linux: &api.LinuxPodSandbox{CgroupParent: "/kubepods/burstable/pod" + uid,
+			PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(300))}}},
+	}
+	if opted {
+		p.Annotations["group.numakin.io"] = "shop"
+	}
+	return p
+}
+
+func container(i int) *api.Container {
+	uid := fmt.Sprintf("00000000-0000-0000-0000-%012d", i)
+	id := fmt.Sprintf("%063dc", i)
+	c := &api.Container{
+		Id: id, PodSandboxId: fmt.Sprintf("%064d", i), Name: "app", State: api.ContainerState_CONTAINER_CREATED,
+		Args:        []string{"/bin/app", "--port=8080"},
+		Labels:      map[string]string{"io.kubernetes.container.name": "app"},
+		Annotations: map[string]string{"io.kubernetes.cri.container-type": "container"},
+		Linux: &api.LinuxContainer{CgroupsPath: "/kubepods/burstable/pod" + uid + "/" + id,
+			Resources: &api.LinuxResources{
+				Cpu:    &api.LinuxCPU{Shares: api.UInt64(uint64(300)), Quota: api.Int64(int64(200000)), Period: api.UInt64(uint64(100000))},
+				Memory: &api.LinuxMemory{Limit: api.Int64(int64(64 << 20))}}},
+	}
+	for k := 0; k < *env; k++ {
+		c.Env = append(c.Env, fmt.Sprintf("SERVICE_%02d_PORT=tcp://10.0.0.%d:8080", k, k))
+	}
+	for k := 0; k < *mounts; k++ {
+		c.Mounts = append(c.Mounts, &api.Mount{Destination: fmt.Sprintf("/mnt/%d", k), Type: "bind",
+			Source: fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/%d", uid, k), Options: []string{"rbind", "rprivate", "ro"}})
+	}
+	return c
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "driver:", err)
+		os.Exit(1)
+	}
+}
+
+// plugin is one that is measured, with a runtime of its own.
+type plugin struct {
+	name  string
+	kinds []string
+	nri   *adaptation.Adaptation
+	next  atomic.Int64
+	lock  sync.Mutex
+	rows  map[string]*row
+	kept  []int
+}
+
+func listen(argument, empty string, registered chan string) *plugin {
+	parts := strings.Split(argument, "=")
+	if len(parts) != 3 {
+		check(fmt.Errorf("%q is not NAME=SOCKET=KINDS", argument))
+	}
+	p := &plugin{name: parts[0], kinds: strings.Split(parts[2], ","), rows: map[string]*row{}}
+	opted := strings.Contains(parts[2], "opted")
+	for _, kind := range p.kinds {
+		p.rows[kind] = &row{Plugin: p.name, Kind: kind}
+	}
+	var started atomic.Bool
+	sync := func(ctx context.Context, synchronize adaptation.SyncCB) error {
+		pods, containers := []*api.PodSandbox{}, []*api.Container{}
+		for i := 0; i < *running; i++ {
+			c := container(900000 + i)
+			c.State = api.ContainerState_CONTAINER_RUNNING
+			pods, containers = append(pods, pod(900000+i, opted)), append(containers, c)
+		}
+		_, err := synchronize(ctx, pods, containers)
+		if err == nil && started.Load() {
+			registered <- p.name
+		}
+		return err
+	}
+	update := func(context.Context, []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) { return nil, nil }
+	var err error
+	p.nri, err = adaptation.New("driver", "0.1", sync, update, adaptation.WithSocketPath(parts[1]),
+		adaptation.WithPluginPath(empty), adaptation.WithPluginConfigPath(empty))
+	check(err)
+	check(p.nri.Start())
+	started.Store(true)
+	return p
+}
+
+func (p *plugin) cycle(ctx context.Context) {
+	i := int(p.next.Add(1)) - 1
+	kind := p.kinds[i%len(p.kinds)]
+	sandbox, c := pod(i, kind == "opted"), container(i)
+	check(runPod(ctx, p.nri, sandbox))
+	began := time.Now()
+	answer, err := p.nri.CreateContainer(ctx, &adaptation.CreateContainerRequest{Pod: sandbox, Container: c})
+	took := time.Since(began)
+	check(err)
+	gone := -1
+	p.lock.Lock()
+	if i >= *warm*len(p.kinds) {
+		r := p.rows[kind]
+		r.Micros = append(r.Micros, float64(took.Nanoseconds())/1e3)
+		if answer.GetAdjust().GetLinux().GetResources().GetCpu().GetCpus() != "" {
+			r.Pinned++
+		}
+	}
+	if p.kept = append(p.kept, i); len(p.kept) > *alive {
+		gone, p.kept = p.kept[0], p.kept[1:]
+	}
+	p.lock.Unlock()
+	if gone >= 0 {
+		check(endPod(ctx, p.nri, pod(gone, p.kinds[gone%len(p.kinds)] == "opted"), container(gone)))
+	}
+}
+
+func (p *plugin) creates(ctx context.Context, number int) {
+	var left atomic.Int64
+	left.Store(int64(number))
+	var all sync.WaitGroup
+	for w := 0; w < *parallel; w++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for left.Add(-1) >= 0 {
+				p.cycle(ctx)
+			}
+		}()
+	}
+	all.Wait()
+}
+
+func main() {
+	flag.Parse()
+	logrus.SetLevel(logrus.ErrorLevel)
+	adaptation.SetPluginRequestTimeout(2 * time.Second)
+	empty, err := os.MkdirTemp("", "numakin-driver")
+	check(err)
+	defer os.RemoveAll(empty)
+	registered := make(chan string, 16)
+	plugins := []*plugin{}
+	for _, argument := range flag.Args() {
+		plugins = append(plugins, listen(argument, empty, registered))
+	}
+	out, in := json.NewEncoder(os.Stdout), bufio.NewScanner(os.Stdin)
+	check(out.Encode(map[string]string{"listening": strings.Join(flag.Args(), " ")}))
+	for range plugins {
+		check(out.Encode(map[string]string{"registered": <-registered}))
+	}
+	if !in.Scan() {
+		return
+	}
+	ctx := context.Background()
+	for done := 0; done < *warm+*count; done += *block {
+		for _, p := range plugins {
+			p.creates(ctx, upTo(*block, *warm+*count-done)*len(p.kinds))
+		}
+	}
+	for _, p := range plugins {
+		for _, kind := range p.kinds {
+			check(out.Encode(p.rows[kind]))
+		}
+	}
+	in.Scan()
+}
+
+func upTo(most, number int) int {
+	if number < most {
+		return number
+	}
+	return most
+}

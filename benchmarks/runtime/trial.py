@@ -1,0 +1,163 @@
+"""One run: all plugins at once, measured in turn, a block of creates each, so that they meet the same machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.runtime import plugins
+from benchmarks.runtime.plugins import Numakin, Plugin
+from standins.machines import MACHINES, write_sysfs
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+MACHINE = "kunpeng-920-2s"
+"""Four NUMA nodes."""
+
+LEARNING_S = 60.0
+"""How long learning may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """sources: the folders whose numakin is measured, by name. settle_s: after the graph is learned, for plans."""
+
+    count: int = 500
+    block: int = 25
+    running: int = 200
+    parallel: int = 1
+    settle_s: float = 5.0
+    hog: bool = False
+    sources: Mapping[str, Path] = field(default_factory=lambda: {"numakin": ROOT})
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """micros: latencies by plugin and kind. registered_s: from the start of numakin's process to the end of
+    Synchronize. memory: MiB by process, before and after the creates; descriptors likewise.
+    """
+
+    micros: Mapping[tuple[str, str], Sequence[float]]
+    registered_s: Mapping[str, float]
+    memory: Mapping[str, Sequence[Mapping[str, float]]]
+    descriptors: Mapping[str, Sequence[int]]
+
+
+class Unavailable(Exception):
+    """What this machine lacks, by name."""
+
+
+def build(folder: Path) -> None:
+    """The Go programs into the folder. Unavailable where there is no Go or no NRI library, and they can't be had."""
+    made = subprocess.run([HERE / "build", folder], capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise Unavailable(made.stderr.strip() or "benchmarks/runtime/build failed")
+
+
+def run(settings: Settings, binaries: Path, folder: Path) -> Result:
+    write_sysfs(MACHINES[MACHINE], folder / "sys")
+    metrics = {name: plugins.free_address() for name in settings.sources}
+    subjects = [
+        Plugin("go", ("plain",), (str(binaries / "least_go"), "@"), folder / "go.sock"),
+        Plugin(
+            "python", ("plain",), (sys.executable, "-m", "benchmarks.runtime.least_python", "@"), folder / "py.sock"
+        ),
+    ]
+    for name, source in settings.sources.items():
+        (folder / name).mkdir()
+        numakin = Numakin(folder / name, folder / "sys", settings.running, source)
+        subjects.append(Plugin(name, ("opted", "plain"), numakin.command(metrics[name]), numakin.socket))
+    with ExitStack() as stack:
+        driver = stack.enter_context(_driver(binaries / "driver", settings, subjects))
+        assert driver.stdout is not None
+        driver.stdout.readline()  # it listens
+        started, registered_s = {}, {}
+        for subject in subjects:  # one after the other: each start is measured alone
+            began = time.monotonic()
+            started[subject.name] = stack.enter_context(_started(subject, settings, folder))
+            assert json.loads(driver.stdout.readline())["registered"] == subject.name
+            registered_s[subject.name] = time.monotonic() - began
+        _learned(metrics.values())
+        time.sleep(settings.settle_s)
+        pids = {name: plugins.processes(started[name]) for name in settings.sources}
+        memory = {name: [plugins.memory(pids[name])] for name in pids}
+        descriptors = {name: [plugins.descriptors(pids[name])] for name in pids}
+        with _hog() if settings.hog else ExitStack():
+            micros = _measured(driver, subjects)
+        for name in pids:
+            memory[name].append(plugins.memory(pids[name]))
+            descriptors[name].append(plugins.descriptors(pids[name]))
+        return Result(micros, registered_s, memory, descriptors)
+
+
+def _measured(driver: subprocess.Popen[str], subjects: Sequence[Plugin]) -> dict[tuple[str, str], Sequence[float]]:
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    driver.stdin.write("go\n")
+    driver.stdin.flush()
+    micros = {}
+    for subject in subjects:
+        for kind in subject.kinds:
+            row = json.loads(driver.stdout.readline())
+            if (subject.name, kind) != (row["plugin"], row["kind"]):
+                raise RuntimeError(f"the driver's rows are out of order: {row['plugin']} {row['kind']}")
+            if kind == "opted" and row["pinned"] != len(row["micros"]):
+                raise RuntimeError(f"{row['pinned']} of {len(row['micros'])} opted-in containers were pinned")
+            micros[subject.name, kind] = row["micros"]
+    return micros
+
+
+@contextmanager
+def _driver(program: Path, settings: Settings, subjects: Sequence[Plugin]) -> Iterator[subprocess.Popen[str]]:
+    options = [f"-{name}={getattr(settings, name)}" for name in ("count", "block", "running", "parallel")]
+    command = [
+        program,
+        *options,
+        f"-alive={max(8, 2 * settings.parallel)}",
+        *(subject.argument for subject in subjects),
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+        try:
+            yield driver
+        finally:
+            driver.kill()
+
+
+@contextmanager
+def _started(subject: Plugin, settings: Settings, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [word if word != "@" else str(subject.socket) for word in subject.command]
+    source = settings.sources.get(subject.name, ROOT)
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    with (folder / f"{subject.name}.log").open("w") as log:
+        with subprocess.Popen(command, cwd=source, env=environment, stderr=log) as process:
+            try:
+                yield process
+            finally:
+                process.terminate()
+                process.wait(30)
+
+
+@contextmanager
+def _hog() -> Iterator[None]:
+    """A process that computes without a pause, beside."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def _learned(addresses: Sequence[str]) -> None:
+    until = time.monotonic() + LEARNING_S
+    for address in addresses:
+        while not plugins.learned(address):
+            if time.monotonic() > until:
+                raise RuntimeError(f"no traffic was learned within {LEARNING_S:g} s")
+            time.sleep(0.1)
