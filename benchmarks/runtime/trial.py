@@ -91,9 +91,9 @@ def run(settings: Settings, binaries: Path, folder: Path) -> Result:
         descriptors = {name: [plugins.descriptors(pids[name])] for name in pids}
         with _hog() if settings.hog else ExitStack():
             micros = _measured(driver, subjects)
-        for name in pids:
-            memory[name].append(plugins.memory(pids[name]))
-            descriptors[name].append(plugins.descriptors(pids[name]))
+        for name, processes in pids.items():
+            memory[name].append(plugins.memory(processes))
+            descriptors[name].append(plugins.descriptors(processes))
         return Result(micros, registered_s, memory, descriptors)
 
 
@@ -135,13 +135,15 @@ def _started(subject: Plugin, settings: Settings, folder: Path) -> Iterator[subp
     command = [word if word != "@" else str(subject.socket) for word in subject.command]
     source = settings.sources.get(subject.name, ROOT)
     environment = {**os.environ, "PYTHONPATH": str(source)}
-    with (folder / f"{subject.name}.log").open("w") as log:
-        with subprocess.Popen(command, cwd=source, env=environment, stderr=log) as process:
-            try:
-                yield process
-            finally:
-                process.terminate()
-                process.wait(30)
+    with (
+        (folder / f"{subject.name}.log").open("w") as log,
+        subprocess.Popen(command, cwd=source, env=environment, stderr=log) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 @contextmanager
