@@ -1,13 +1,19 @@
-"""The enforcer's log: one line an event, with its fields, as text for people or as JSON for machines. Standard
+"""The log of either program: one line an event, with its fields, as text for people or as JSON for machines. Standard
 library only: the hook uses it.
+
+Both forms have the same keys in the same order: time (UTC), level, logger, event, then the event's own, and `traceback`
+last where there is one. In JSON numbers, booleans and lists stay what they are.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import time
+from collections.abc import Mapping
+from types import TracebackType
 
 from process.threads import Failure
 
@@ -35,7 +41,7 @@ class Log:
 
     def failure(self, failure: Failure, *known: type[Exception]) -> None:
         """A thread's round that raised. known: errors that say all themselves."""
-        fields = {"thread": failure.thread, "error": failure.error, "next_try_in_s": failure.wait_s}
+        fields = {"thread": failure.thread, "error": failure.error, "next_try_in_s": round(failure.wait_s, 2)}
         if isinstance(failure.error, known):
             self._write(logging.WARNING, "a thread's round failed", fields)
         else:
@@ -47,41 +53,67 @@ class Log:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-02T03:04:05.678 INFO hook container pinned pod=ns/name cpus=0-3`."""
+    """`2026-01-02T03:04:05.678Z INFO hook container pinned pod=ns/name cpus=0-3`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={_quoted(value)}" for key, value in getattr(record, "fields", {}).items())
-        trace = "\n" + self.formatException(record.exc_info) if record.exc_info else ""
-        return f"{_stamp(record)} {record.levelname} {record.name} {record.getMessage()}{fields}{trace}"
+        event = " ".join(record.getMessage().splitlines())
+        fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(self, record).items())
+        return f"{_stamp(record)} {record.levelname} {record.name} {event}{fields}"
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        head = {
             "time": _stamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
         }
-        line.update({key: str(value) for key, value in getattr(record, "fields", {}).items()})
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+        fields = {key: _json(value) for key, value in _fields(self, record).items()}
+        return json.dumps(head | {f"{key}_" if key in head else key: value for key, value in fields.items()})
 
 
 def set_up(level: str, log_format: str) -> None:
-    """To stderr, where a container's log is read."""
+    """To stderr, where a container's log is read. An exception that nobody catches is an event too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    sys.excepthook = _uncaught
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        logging.getLogger("main").critical("ended by an exception", exc_info=(kind, error, trace))
 
 
 def _stamp(record: logging.LogRecord) -> str:
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(record.created))}.{int(record.msecs):03}"
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03}Z"
+
+
+def _fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, object]:
+    fields = dict(getattr(record, "fields", {}))
+    if record.exc_info and record.exc_info[0] is not None:
+        fields["traceback"] = formatter.formatException(record.exc_info)
+    return fields
+
+
+def _json(value: object) -> object:
+    """As JSON has it; what it has no type for, as text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json(item) for item in value]
+    return str(value)
 
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return json.dumps(text) if not text or any(char in text for char in ' "=\n') else text
+    return json.dumps(text) if not text or any(char in ' "=' or not char.isprintable() for char in text) else text
