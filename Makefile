@@ -5,9 +5,9 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/ready
-SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin
+SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin reference
 
-.PHONY: help setup demo cluster test e2e kubernetes check format proto simulate clean
+.PHONY: help setup demo cluster test e2e kubernetes check format proto simulate reference clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,7 @@ check: $(READY)  ## lint, format, types, the layers' contracts, generated code
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
 	@setup/generate --check
+	@$(PYTHON) -m reference --check
 
 format: $(READY)  ## lint with fixes, and format
 	@$(VENV)/bin/ruff check --fix $(SOURCES)
@@ -49,6 +50,9 @@ format: $(READY)  ## lint with fixes, and format
 
 proto: $(READY)  ## generate the protocol code anew
 	@setup/generate
+
+reference: $(READY)  ## write the tables and pictures of docs/ that are made from the code
+	@$(PYTHON) -m reference
 
 clean:  ## remove what was made
 	rm -rf $(VENV) .cache build *.egg-info

@@ -40,7 +40,7 @@ class Counters:
     def certificate(self, ours: Renewed) -> None:
         """What we show to the extender; its end is a metric from now on."""
         name = "numakin_enforcer_certificate_expiration_timestamp_seconds"
-        text = "When the certificate in use ends, in seconds since 1970."
+        text = "When the certificate in use ends, in seconds since 1970; only with --extender-cert."
         Gauge(name, text, registry=self.registry).set_function(lambda: ours.expires)
 
     def received(self, report: pb.Report) -> None:
