@@ -1,0 +1,62 @@
+"""What documents name is there: files, folders, links and pictures."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+HISTORY = {"CHANGELOG.md"}
+"""Names what was, too."""
+
+FILE = re.compile(r"[\w.-]+(/[\w.-]+)*\.(py|proto|toml|md|yaml|svg|c|h|sh)")
+FOLDERS = ("placement", "process", "proto", "enforcer", "extender", "standins", "benchmarks", "tests", "demo", "reference",
+           "docs", "manifests", "setup", "scheduler-config", "cluster", "kubectl_numakin")  # fmt: skip
+
+
+@cache
+def files() -> frozenset[str]:
+    folders = [ROOT / name for name in FOLDERS]
+    inside = [path for folder in folders for path in folder.rglob("*") if "__pycache__" not in path.parts]
+    return frozenset(str(path.relative_to(ROOT)) for path in [*ROOT.iterdir(), *inside])
+
+
+def named(document: str) -> set[str]:
+    """What stands between backticks and can only be a file or a folder of this repository."""
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^( {4}|```).*$", "", document, flags=re.MULTILINE))
+    paths = {span.rstrip("/") for span in spans if re.fullmatch(r"[\w./-]+", span)}
+    return {
+        path
+        for path in paths
+        if FILE.fullmatch(path) or (path.partition("/")[0] in FOLDERS and "/" in path.rstrip("/"))
+    }
+
+
+def there(path: str) -> bool:
+    """By its whole path, or by the end of one where a paragraph has named the folder before."""
+    return path in files() or any(known.endswith(f"/{path}") for known in files())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_that_a_document_names_is_there(document: Path) -> None:
+    if document.name in HISTORY:
+        return
+    assert {path for path in named(document.read_text()) if not there(path)} == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_into_the_repository_leads_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", document.read_text())
+    inside = [link for link in links if "://" not in link and not link.startswith("mailto:")]
+    assert [link for link in inside if not (document.parent / link).exists()] == []
+
+
+def test_a_path_that_is_not_there_would_be_noticed() -> None:
+    text = "`enforcer/cri/looking.py`, `looking.py`, `placement/nothing/`, `placement/model/`, `cpuset.py`, `x.py y`"
+    assert {path for path in named(text) if not there(path)} == {
+        "enforcer/cri/looking.py", "looking.py", "placement/nothing",
+    }  # fmt: skip
