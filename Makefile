@@ -5,7 +5,7 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/ready
-SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin reference
+SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
 .PHONY: help setup demo cluster test e2e kubernetes check format proto simulate reference clean
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from comparison import options as comparing
 from enforcer.settings import options
 from enforcer.settings.config import Config, ConfigError
 from enforcer.settings.version import VERSION
@@ -30,6 +31,7 @@ EPILOG = """examples:
   numakin-enforcer top                          who talks to whom on this node, live
   numakin-enforcer release                      un-pin everything, before an uninstall
   numakin-enforcer resume                       pin again after a release
+  numakin-enforcer compare                      what it is worth on this machine, measured
 
 The container runtime can launch the program too: install it as /opt/nri/plugins/10-numakin and put options
 into /etc/nri/conf.d/10-numakin.conf (TOML, the flags' names without the leading dashes).
@@ -64,6 +66,13 @@ def parser() -> argparse.ArgumentParser:
     record = commands.add_parser("record", help="write what is seen into a file, for `run --replay`", parents=[port])
     record.add_argument("file", type=Path)
     record.add_argument("--seconds", type=_seconds, default=0.0, help="stop after so long (default: at Ctrl-C)")
+    compared = commands.add_parser(
+        "compare",
+        help="measure what it is worth on this machine that two ends share a NUMA node",
+        epilog=comparing.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    comparing.add_options(compared)
     doctor = commands.add_parser("doctor", help="check this node: what will work here and what will not")
     doctor.add_argument("--json", action="store_true", help="for machines")
     options.add_to(doctor)
@@ -131,6 +140,12 @@ def _record(given: argparse.Namespace) -> int:
     return top.record(given.metrics, given.file, given.seconds)
 
 
+def _compare(given: argparse.Namespace) -> int:
+    from comparison.command import compare  # noqa: PLC0415
+
+    return compare(given, "numakin-enforcer")
+
+
 # Each imports what it needs itself: the supervisor, which runs on every node, carries none of it.
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "status": _status,
@@ -139,6 +154,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "top": _top,
     "record": _record,
     "doctor": _doctor,
+    "compare": _compare,
 }
 
 

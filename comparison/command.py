@@ -1,0 +1,103 @@
+"""`compare` on one machine: what it does and prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from functools import partial
+
+from rich.console import Console
+
+from comparison import told
+from comparison.arms import NothingToCompare, arms
+from comparison.rounds import in_turn, result
+from comparison.running import Run, RunFailed, run
+from comparison.workloads import WORKLOADS, BadFigures, Workload, of_commands
+from enforcer.machine.errors import MachineError
+from enforcer.machine.sysfs import read_machine
+from placement.model.cpuset import CpuSet
+from placement.model.errors import PlacementError
+
+INCONCLUSIVE, WRONG_USE = 1, 2
+
+
+def compare(given: argparse.Namespace, program: str) -> int:
+    """Runs it all. program: whose name complaints begin with."""
+    try:
+        workload = _workload(given)
+        machine = read_machine(given.sysfs)
+        ways = arms(machine, CpuSet.of(os.sched_getaffinity(0)) & machine.cpus)
+    except NothingToCompare as nothing:
+        print(f"{program}: {nothing}", file=sys.stderr)
+        return INCONCLUSIVE
+    except (ValueError, MachineError, PlacementError, OSError) as bad:
+        print(f"{program}: {bad}", file=sys.stderr)
+        return WRONG_USE
+    out = Console(stderr=given.json, highlight=False)
+    out.print(f"{workload.name}: {given.rounds} rounds of {len(ways)} runs, {given.seconds} s each", soft_wrap=True)
+    for way in ways:
+        out.print(f"  {way.name}: server on CPUs {way.server}, client on CPUs {way.client}", soft_wrap=True)
+    try:
+        one = partial(run, machine, workload, seconds=given.seconds)
+        rounds = in_turn(one, ways, given.rounds, given.seed, partial(_progress, out, given.rounds))
+    except (RunFailed, BadFigures, OSError) as bad:
+        print(f"{program}: {bad}", file=sys.stderr)
+        return INCONCLUSIVE
+    found = result(rounds)
+    if given.json:
+        print(json.dumps(told.as_json(found, {"workload": workload.name, "seconds": given.seconds}), indent=2))
+    else:
+        out.print(told.table(found))
+        for line in told.conclusions(found):
+            out.print(line, soft_wrap=True)
+    return 0 if found.conclusive else INCONCLUSIVE
+
+
+def _progress(out: Console, rounds: int, number: int, run: Run) -> None:
+    if out.is_terminal:
+        out.print(f"round {number} of {rounds}: {run.arm}: {run.figures.throughput:,.0f}/s", style="dim")
+
+
+def _workload(given: argparse.Namespace) -> Workload:
+    """ValueError when it can't be run here."""
+    own = {name: getattr(given, name) for name in ("server", "client", "throughput")}
+    if any(own.values()):
+        missing = [f"--{name}" for name, value in own.items() if not value]
+        if missing:
+            raise ValueError(f"your own workload needs --server, --client and --throughput: {missing[0]} is missing")
+        commands = _words("server", own["server"]), _words("client", own["client"])
+        figures = _expression("throughput", own["throughput"]), _expression("latency", given.latency)
+        workload = of_commands(*commands, *figures)
+    elif given.latency:
+        raise ValueError("--latency belongs to your own workload: --server, --client and --throughput")
+    else:
+        workload = WORKLOADS[given.workload]
+    absent = [program for program in (*workload.needs, "taskset") if shutil.which(program) is None]
+    if absent:
+        raise ValueError(f"{absent[0]} is not installed: it is needed for {workload.name}")
+    return workload
+
+
+def _words(name: str, command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as bad:
+        raise ValueError(f"--{name}: {bad}: {command!r}") from bad
+    if not words:
+        raise ValueError(f"--{name} is empty")
+    return words
+
+
+def _expression(name: str, text: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except re.error as bad:
+        raise ValueError(f"--{name}: no regular expression: {bad}: {text!r}") from bad
+    if text and groups != 1:
+        raise ValueError(f"--{name} must have one group, around the number, not {groups}: {text!r}")
+    return text

@@ -1,0 +1,45 @@
+"""The options of `compare`, apart from what carries it out: the enforcer's supervisor reads them on every node."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  numakin-enforcer compare                                  wrk -> nginx, some 4 minutes
+  numakin-enforcer compare --workload redis --rounds 20
+  numakin-enforcer compare --server 'my-server --port {port}' --client 'my-load --port {port} --for {seconds}' \\
+      --throughput 'requests per second: ([0-9.]+)'
+
+The two ends run together on one NUMA node, spread over two, and wherever the kernel puts them (twice, as the control),
+in turn, in another order each round. Run it on a quiet machine. No container, no cgroup and no privilege is needed:
+CPUs are set by taskset, and memory follows by first touch.
+
+exit codes: 0 some difference can be told, 1 none can, or the machine has nothing to compare, 2 wrong use
+"""
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument("--workload", choices=("nginx", "redis"), default="nginx", help="(default: %(default)s)")
+    own.add_argument("--rounds", type=_whole(1, 1_000), default=12, help="runs of each way (default: %(default)s)")
+    own.add_argument("--seconds", type=_whole(1, 3_600), default=5, help="of one run (default: %(default)s)")
+    own.add_argument("--seed", type=_whole(0, 2**31), default=1, help="another order of runs (default: %(default)s)")
+    own.add_argument("--server", default="", metavar="COMMAND", help="your own server; {port}: where it is to listen")
+    own.add_argument("--client", default="", metavar="COMMAND", help="your own load; {port}, {cpus}, {seconds}")
+    own.add_argument("--throughput", default="", metavar="REGEX", help="its group is the client's rate, more is better")
+    own.add_argument("--latency", default="", metavar="REGEX", help="its group is the client's latency, in any unit")
+    own.add_argument(
+        "--sysfs", type=Path, default=Path("/sys"), metavar="DIR", help="the machine's sysfs (default: %(default)s)"
+    )
+    own.add_argument("--json", action="store_true", help="every run and every ratio, for machines")
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: a whole number, {low} to {high}")
+        return int(text)
+
+    return number

@@ -1,0 +1,97 @@
+"""All ways in turn: each round runs every one once, in an order of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import fmean, median
+
+from comparison.arms import AGAIN, SPREAD, TOGETHER, UNPINNED, Arm
+from comparison.running import Run
+from comparison.statistics import Ratio, ratio
+
+Round = dict[str, Run]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How many times as much `ours` has as `theirs`, of one figure; None: too few pairs, or it was not told."""
+
+    ours: str
+    theirs: str
+    figure: str
+    ratio: Ratio | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What all rounds say. control: the same way against itself."""
+
+    rounds: tuple[Round, ...]
+    compared: tuple[Comparison, ...]
+    control: Comparison
+
+    @property
+    def noisy(self) -> bool:
+        """The control differs from itself: the machine's own ups and downs look like an effect."""
+        return self.control.ratio is not None and self.control.ratio.differs
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether any difference may be told."""
+        return not self.noisy and any(one.ratio is not None and one.ratio.differs for one in self.compared)
+
+
+def in_turn(
+    run: Callable[[Arm], Run], arms: Sequence[Arm], rounds: int, seed: int, told: Callable[[int, Run], None]
+) -> tuple[Round, ...]:
+    """One run to warm up, which is left out; then the rounds. told: hears of each run, with its round's number."""
+    random = Random(seed)  # noqa: S311 - an order of runs is no secret
+    run(arms[0])
+    done = []
+    for number in range(1, rounds + 1):
+        found: Round = {}
+        for arm in random.sample(arms, len(arms)):
+            found[arm.name] = run(arm)
+            told(number, found[arm.name])
+        done.append(found)
+    return tuple(done)
+
+
+def result(rounds: Sequence[Round]) -> Result:
+    """What may be said of them."""
+    pairs = [(TOGETHER, SPREAD), (TOGETHER, UNPINNED)]
+    compared = [_compared(rounds, *pair, figure) for figure in ("throughput", "latency") for pair in pairs]
+    return Result(tuple(rounds), tuple(compared), _compared(rounds, AGAIN, UNPINNED, "throughput"))
+
+
+def _compared(rounds: Sequence[Round], ours: str, theirs: str, figure: str) -> Comparison:
+    mine, other = ([getattr(one[name].figures, figure) for one in rounds] for name in (ours, theirs))
+    told = all(value for value in (*mine, *other))
+    return Comparison(ours, theirs, figure, ratio(mine, other) if told else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of one way: medians over its runs, means of what was sampled; None where nothing was."""
+
+    arm: str
+    throughput: float
+    latency: float | None
+    local: float | None
+    remote_pages: float | None
+
+
+def summary(rounds: Sequence[Round], arm: str) -> Summary:
+    runs = [one[arm] for one in rounds]
+    latencies = [run.figures.latency for run in runs if run.figures.latency is not None]
+    local = [run.local for run in runs if run.local is not None]
+    remote = [run.remote_pages for run in runs if run.remote_pages is not None]
+    return Summary(
+        arm,
+        median(run.figures.throughput for run in runs),
+        median(latencies) if latencies else None,
+        fmean(local) if local else None,
+        fmean(remote) if remote else None,
+    )

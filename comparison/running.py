@@ -1,0 +1,177 @@
+"""One run: the server on its CPUs, the client on its own, and what was seen of both meanwhile."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from comparison.arms import Arm
+from comparison.workloads import Figures, Workload
+from placement.model.cpuset import CpuSet
+from placement.model.topology import Machine
+
+UP_WITHIN_S = 20.0
+END_WITHIN_S = 10.0
+SAMPLE_EVERY_S = 0.2
+
+_PAGES = re.compile(r" N(\d+)=(\d+)")
+
+
+class RunFailed(RuntimeError):
+    """The server did not come up, or the client failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One arm once. local: share of samples in which both ends ran on one NUMA node. remote_pages: share of the
+    server's pages that are not on the NUMA nodes of its CPUs; each None where it can't be told.
+    """
+
+    arm: str
+    figures: Figures
+    local: float | None
+    remote_pages: float | None
+
+
+@dataclass(slots=True)
+class _Sampler:
+    """Where the threads of two processes, with their children, run: by NUMA node, counted."""
+
+    machine: Machine
+    server: int
+    client: int
+    shares: list[float] = field(default_factory=list)
+
+    def sample(self) -> None:
+        ours, theirs = (self._running(pid) for pid in (self.server, self.client))
+        if ours and theirs:
+            both = ours.total() * theirs.total()
+            self.shares.append(sum(ours[one] * theirs[one] for one in ours) / both)
+
+    def _running(self, pid: int) -> Counter[int]:
+        """Threads that are on a CPU or were last, by its NUMA node: those that used the most of it lately."""
+        found: Counter[int] = Counter()
+        for stat in _threads(pid):
+            words = stat.rpartition(")")[2].split()
+            cpu, state = int(words[36]), words[0]
+            if state == "R":
+                found.update(self.machine.nodes_of(CpuSet.of((cpu,))))
+        return found
+
+
+def run(machine: Machine, workload: Workload, arm: Arm, seconds: float) -> Run:
+    """RunFailed with the last words of whoever failed."""
+    with tempfile.TemporaryDirectory(prefix="numakin-compare.") as folder:
+        port = _free_port()
+        server = workload.server(Path(folder), port, arm.server)
+        with _started(server, arm.server, Path(folder) / "server.log") as served:
+            _wait_for(port, served, Path(folder) / "server.log")
+            client = workload.client(port, arm.client, seconds)
+            sampler = _Sampler(machine, served.pid, 0)
+            output = _loaded(client, arm.client, sampler, seconds)
+            pages = _remote_pages(served.pid, machine, arm.server)
+    local = sum(sampler.shares) / len(sampler.shares) if sampler.shares else None
+    return Run(arm.name, workload.figures(output), local, pages)
+
+
+def _pinned(command: Sequence[str], cpus: CpuSet) -> list[str]:
+    return ["taskset", "--cpu-list", str(cpus), *command]
+
+
+@contextmanager
+def _started(command: Sequence[str], cpus: CpuSet, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    words = _pinned(command, cpus)
+    with log.open("wb") as out:
+        process = subprocess.Popen(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(END_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_for(port: int, served: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + UP_WITHIN_S
+    while True:
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if served.poll() is not None or time.monotonic() > deadline:
+            told = " ".join(log.read_text(errors="replace").split())[-300:]
+            raise RunFailed(f"the server does not listen at port {port}: {told or 'without a word'}")
+        time.sleep(0.02)
+
+
+def _loaded(command: Sequence[str], cpus: CpuSet, sampler: _Sampler, seconds: float) -> str:
+    words = _pinned(command, cpus)
+    client = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+    )
+    sampler.client = client.pid
+    deadline = time.monotonic() + 10 * seconds + UP_WITHIN_S
+    while True:
+        try:
+            output, _ = client.communicate(timeout=SAMPLE_EVERY_S)
+            break
+        except subprocess.TimeoutExpired:
+            sampler.sample()
+            if time.monotonic() > deadline:
+                client.kill()
+                client.communicate()
+                raise RunFailed("the client does not end: ten times its time is over") from None
+    if client.returncode:
+        raise RunFailed(f"the client failed ({client.returncode}): {' '.join(output.split())[-300:]}")
+    return output
+
+
+def _family(pid: int) -> Iterator[int]:
+    """A process and its children, theirs too."""
+    yield pid
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return
+    for child in children:
+        yield from _family(int(child))
+
+
+def _threads(pid: int) -> Iterator[str]:
+    for one in _family(pid):
+        for stat in Path(f"/proc/{one}/task").glob("*/stat"):
+            try:
+                yield stat.read_text()
+            except OSError:
+                continue
+
+
+def _remote_pages(pid: int, machine: Machine, cpus: CpuSet) -> float | None:
+    """Of the server's family, by numa_maps; None where it can't be read."""
+    home, pages = set(machine.nodes_of(cpus)), Counter[bool]()
+    for one in _family(pid):
+        try:
+            text = Path(f"/proc/{one}/numa_maps").read_text()
+        except OSError:
+            continue
+        for numa_node, count in _PAGES.findall(text):
+            pages[int(numa_node) in home] += int(count)
+    return pages[False] / pages.total() if pages else None
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port

@@ -1,0 +1,215 @@
+"""Real servers and real clients on cpusets of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+
+from comparison.arms import AGAIN, SPREAD, TOGETHER, UNPINNED, Arm
+from comparison.rounds import in_turn, result
+from comparison.running import Run, RunFailed, run
+from comparison.told import as_json, conclusions
+from comparison.workloads import WORKLOADS, BadFigures, Figures, Workload, of_commands, redis_figures, wrk_figures
+from enforcer.machine.sysfs import read_machine
+from placement.model.cpuset import CpuSet
+from tests.extender.running import machine
+
+CPUS = sorted(os.sched_getaffinity(0))
+TWO = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+ONE_OF = {
+    name: pytest.mark.skipif(not all(map(shutil.which, one.needs)), reason=f"{one.needs[0]} is not installed")
+    for name, one in WORKLOADS.items()
+}
+
+ECHO = """
+import socket, sys, time
+listening = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    ours, _ = listening.accept()
+    with ours:
+        while data := ours.recv(64): ours.sendall(data)
+"""
+PING = """
+import socket, sys, time
+end, count = time.monotonic() + float(sys.argv[2]), 0
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as ours:
+    while time.monotonic() < end:
+        ours.sendall(b"x" * 64)
+        ours.recv(64)
+        count += 1
+print(f"rate: {count / float(sys.argv[2])}; late: 1.5 ms")
+"""
+
+
+def pinging(server: Sequence[str] = (), client: Sequence[str] = ()) -> Workload:
+    server = server or [sys.executable, "-c", ECHO, "{port}"]
+    client = client or [sys.executable, "-c", PING, "{port}", "{seconds}"]
+    return of_commands(server, client, r"rate: ([\d.]+)", r"late: ([\d.]+)")
+
+
+BURN = "import threading; threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()"
+BUSY = pinging(
+    [sys.executable, "-c", f"{BURN}\n{ECHO}", "{port}"],
+    [sys.executable, "-c", f"{BURN}\n{PING}", "{port}", "{seconds}"],
+)
+SPLIT = machine(2, cpus=1)
+
+
+def one(server: int, client: int, name: str = TOGETHER) -> Arm:
+    return Arm(name, CpuSet.of((server,)), CpuSet.of((client,)))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=ONE_OF[name]) for name in WORKLOADS])
+def test_each_workload_runs_and_tells_its_figures(name):
+    done = run(read_machine(), WORKLOADS[name], one(CPUS[0], CPUS[-1]), 1)
+    assert done.figures.throughput > 0
+    assert done.figures.latency is not None
+
+
+def test_your_own_commands_run_too():
+    done = run(read_machine(), pinging(), one(CPUS[0], CPUS[-1]), 1)
+    assert (done.figures.throughput > 0, done.figures.latency) == (True, 1.5)
+
+
+@TWO
+def test_both_ends_run_where_they_are_put_and_it_is_seen():
+    """On CPUs that are really there, taken for two NUMA nodes."""
+    apart = run(SPLIT, BUSY, one(CPUS[0], CPUS[1]), 1)
+    together = run(SPLIT, BUSY, one(CPUS[0], CPUS[0]), 1)
+    assert (apart.local, together.local) == (0.0, 1.0)
+    assert together.remote_pages is not None
+
+
+@TWO
+def test_every_way_is_run_in_each_round_on_its_own_cpus():
+    """The client's figure is the CPU that it was put on."""
+    told = [sys.executable, "-c", "import os; print(f'rate: {1 + max(os.sched_getaffinity(0))}; late: 1')"]
+    ways = [one(CPUS[0], CPUS[0]), *(one(CPUS[0], CPUS[1], name) for name in (SPREAD, UNPINNED, AGAIN))]
+    rounds = in_turn(partial(run, SPLIT, pinging(client=told), seconds=1), ways, 6, 1, lambda *_: None)
+    found = result(rounds)
+    there = (1 + CPUS[0]) / (1 + CPUS[1])
+    assert (found.compared[0].ratio.value, found.control.ratio.value) == pytest.approx((there, 1))
+    assert found.conclusive
+    assert {tuple(each) for each in rounds} != {tuple(rounds[0])}, "each round in another order"
+
+
+@pytest.mark.parametrize(("changes", "why"), [
+    ({"server": ["false"]}, "the server does not listen at port"),
+    ({"server": ["sh", "-c", "echo no licence >&2; exit 1"]}, "no licence"),
+    ({"client": ["sh", "-c", "echo out of luck; exit 3"]}, r"the client failed \(3\): out of luck"),
+])  # fmt: skip
+def test_who_fails_is_told_with_his_last_words(changes, why):
+    with pytest.raises(RunFailed, match=why):
+        run(read_machine(), pinging(**changes), one(CPUS[0], CPUS[0]), 1)
+
+
+def test_a_client_without_figures_is_told_so():
+    with pytest.raises(BadFigures, match="holds nothing like"):
+        run(read_machine(), pinging(client=["echo", "done"]), one(CPUS[0], CPUS[0]), 1)
+
+
+@pytest.mark.parametrize(("text", "figures"), [
+    ("    99%    1.20ms\nRequests/sec:  12345.67\n", Figures(12345.67, 1.2)),
+    ("    99%  950.00us\nRequests/sec:  1.00\n", Figures(1.0, 0.95)),
+])  # fmt: skip
+def test_wrk_is_read_in_every_unit(text, figures):
+    told = wrk_figures(text)
+    assert (told.throughput, told.latency) == pytest.approx((figures.throughput, figures.latency))
+
+
+@pytest.mark.parametrize("text", ["", "Requests/sec: 0.00", "Requests/sec: 5.0\nNon-2xx or 3xx responses: 7"])
+def test_wrk_that_was_not_served_has_no_figures(text):
+    with pytest.raises(BadFigures):
+        wrk_figures(text)
+
+
+def test_redis_is_read_from_its_table():
+    text = '"test","rps","avg","min","p50","p95","p99","max"\n"GET","90000.5","0.2","0.1","0.2","0.3","0.45","1.0"\n'
+    assert redis_figures(text) == Figures(90000.5, 0.45)
+    with pytest.raises(BadFigures):
+        redis_figures("Could not connect")
+
+
+def compare(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "enforcer", "compare", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_machine_with_one_numa_node_is_told_that_there_is_nothing_to_compare(tmp_path):
+    tree = tmp_path / "devices/system"
+    for path, text in (
+        ("cpu/online", "0-1"),
+        ("node/online", "0"),
+        ("node/node0/cpulist", "0-1"),
+        ("node/node0/distance", "10"),
+    ):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text)
+    (tree / "node/node0/meminfo").write_text("Node 0 MemTotal: 1048576 kB\n")
+    done = compare("--sysfs", str(tmp_path), "--server", "true", "--client", "true", "--throughput", "(x)")
+    assert done.returncode == 1, done.stderr
+    assert "there is nothing to compare on this machine: CPUs 0-1 are all on one NUMA node" in done.stderr
+
+
+WRONG = {
+    "a workload that is none": (("--workload", "tea"), "invalid choice: 'tea'"),
+    "no rounds": (("--rounds", "0"), "'0' is not allowed; allowed: a whole number, 1 to 1000"),
+    "seconds that are no number": (("--seconds", "soon"), "'soon' is not allowed"),
+    "a server alone": (("--server", "x"), "--client is missing"),
+    "a latency alone": (("--latency", "(x)"), "--latency belongs to your own workload"),
+    "a quote that is not closed": (
+        ("--server", "'", "--client", "x", "--throughput", "(x)"),
+        "--server: No closing quotation",
+    ),
+    "no expression": (("--server", "true", "--client", "true", "--throughput", "("), "no regular expression"),
+    "an expression without a group": (
+        ("--server", "true", "--client", "true", "--throughput", "x"),
+        "must have one group",
+    ),
+    "a program that is not there": (
+        ("--server", "nope", "--client", "true", "--throughput", "(x)"),
+        "nope is not installed",
+    ),
+    "a machine that is not there": (
+        ("--server", "true", "--client", "true", "--throughput", "(x)", "--sysfs", "/no"),
+        "/no",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_each_wrong_use_costs_one_line(case):
+    words, why = WRONG[case]
+    done = compare(*words)
+    assert done.returncode == 2, done.stderr
+    assert why in done.stderr.splitlines()[-1]
+
+
+def made_up(again: float) -> list[dict[str, Run]]:
+    figures = {TOGETHER: 120.0, SPREAD: 100.0, UNPINNED: 110.0, AGAIN: again}
+    return [{name: Run(name, Figures(rate + at, 1.0), None, None) for name, rate in figures.items()} for at in range(8)]
+
+
+def test_programs_are_told_everything():
+    told = json.loads(json.dumps(as_json(result(made_up(110.0)), {"workload": "x"})))
+    assert told["conclusive"]
+    assert told["compared"][0]["ratio"]["value"] > 1.1
+    assert "together is better" in told["conclusions"][0]
+
+
+def test_noise_between_the_same_is_never_taken_for_an_effect():
+    (line,) = conclusions(result(made_up(130.0)))
+    assert line.startswith("nothing can be concluded: unpinned again differs from unpinned")
+    assert not result(made_up(130.0)).conclusive
+
+
+def test_too_few_rounds_conclude_nothing():
+    (line,) = conclusions(result(made_up(110.0)[:5]))
+    assert "too few" in line
