@@ -8,7 +8,10 @@ import signal
 import sys
 import tempfile
 import threading
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
+from random import Random
 
 from rich.console import Console
 
@@ -16,8 +19,11 @@ from demo import show, without
 from demo.cluster import Cluster, NotReadyError
 from demo.locality import Place, locality
 from demo.shop import SHOPS, Pod, arrivals
+from standins.runtime.records import Container
+from standins.scheduler.binding import Binder
+from standins.scheduler.cache import Room
 from standins.scheduler.extender_client import ExtenderClient
-from standins.scheduler.scheduler import Scheduler
+from standins.scheduler.scheduler import Choice, Scheduler
 
 MACHINES = {"xeon": "xeon-8380", "epyc": "epyc-7763-nps4", "kunpeng": "kunpeng-920-4s"}
 
@@ -39,12 +45,12 @@ def main() -> int:
 def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> int:
     show.machines(console, cluster, MACHINES)
     pods = arrivals(options.seed)
-    places = _rolled_out(console, cluster, pods)
+    places = _rolled_out(console, cluster, pods, options.seed)
     machines = {name: node.machine for name, node in cluster.nodes.items()}
     ways = {
         "numakin": places,
-        "lowest first": without.placed(machines, pods, without.lowest_first),
-        "spread": without.placed(machines, pods, without.spread),
+        "lowest first": without.placed(machines, pods, without.lowest_first, options.seed),
+        "spread": without.placed(machines, pods, without.spread, options.seed),
     }
     show.landed(console, places)
     show.nominated(console, [cluster.explain(pod) for pod in pods])
@@ -56,20 +62,29 @@ def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> 
     return 0
 
 
-def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod]) -> dict[Pod, Place]:
-    """Scheduled, bound, created, one after the other."""
-    client = ExtenderClient(cluster.extender)
-    scheduler = Scheduler({name: 1000 * len(node.machine.cpus) for name, node in cluster.nodes.items()}, client)
-    places = {}
-    for number, pod in enumerate(pods, start=1):
-        body = cluster.created(pod)
-        choice = scheduler.schedule(body, pod.workload, pod.service.cpu_milli)
-        cluster.api.bind(pod.name, choice.node, pod.shop)
-        container = cluster.run(pod, body["metadata"]["uid"], choice.node)
-        places[pod] = Place(choice.node, cluster.where(choice.node, container))
-        show.landing(console, number, pod, places[pod], {node: score for node, (_, score) in choice.scores.items()})
+def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod], seed: int) -> dict[Pod, Place]:
+    """One after the other is scheduled, while those before are still being bound and started."""
+    client, lots = ExtenderClient(cluster.extender), Random(seed)  # noqa: S311 - lots, no secret
+    machines = {name: node.machine for name, node in cluster.nodes.items()}
+    scheduler = Scheduler(without.rooms(machines), client, random=lots)
+    started: list[tuple[Pod, Choice, Future[Container]]] = []
+    with Binder(lots) as binder:
+        for pod in pods:
+            body = cluster.created(pod)
+            choice = scheduler.schedule(body, pod.workload, Room(pod.service.cpu_milli, pod.service.memory))
+            uid = body["metadata"]["uid"]
+            started.append((pod, choice, binder.bind(partial(_bound_and_run, cluster, pod, uid, choice.node))))
     client.close()
+    places = {}
+    for number, (pod, choice, container) in enumerate(started, start=1):
+        places[pod] = Place(choice.node, cluster.where(choice.node, container.result()))
+        show.landing(console, number, pod, places[pod], choice.extender)
     return places
+
+
+def _bound_and_run(cluster: Cluster, pod: Pod, uid: str, node: str) -> Container:
+    cluster.api.bind(pod.name, node, pod.shop)
+    return cluster.run(pod, uid, node)
 
 
 def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -16,7 +18,6 @@ from typing import Any, Self
 from benchmarks.cluster.control.control_plane import ControlPlane
 from benchmarks.cluster.control.extender import MeasuredExtender, TimedClient, until
 from benchmarks.cluster.control.kube import Kube
-from benchmarks.cluster.control.scheduling import Room, SamplingScheduler
 from benchmarks.cluster.load import Replica, locality, talks
 from benchmarks.cluster.nodes.fleet import Fleet, Terms
 from benchmarks.cluster.nodes.node import Landing, Order
@@ -25,8 +26,10 @@ from benchmarks.cluster.nodes.population import population
 from benchmarks.cluster.nodes.remote import Remote
 from placement.decide.kin_share import homes
 from placement.model.cpuset import NumaSet
+from standins.scheduler.binding import Binder
+from standins.scheduler.cache import Room
 from standins.scheduler.extender_client import ExtenderClient
-from standins.scheduler.scheduler import DoesNotFitError
+from standins.scheduler.scheduler import DoesNotFitError, Scheduler
 
 WATCH_WITHIN_S = 5.0
 """How long an extender that watches the API server may take to begin with it."""
@@ -66,6 +69,7 @@ class Pod:
 class Cluster:
     """A context manager. watched: whether the extender follows the API server; without, nothing is ever nominated.
 
+    chosen: the node of each pod that was scheduled, bound or not. offered: the nodes of the last pod's question.
     hidden: pods whose group was placed already, but on none of the nodes that kube-scheduler offered. pending: pods
     that fitted nowhere. missing: what could not be shown.
     """
@@ -76,6 +80,8 @@ class Cluster:
         self.specs = {one.name: one for one in population(plan.nodes, self.random)}
         self.pods: dict[Replica, Pod] = {}
         self.places: dict[Replica, tuple[str, str]] = {}
+        self.chosen: dict[Replica, str] = {}
+        self.offered: Sequence[str] = ()
         self.landings: list[Landing] = []
         self.missing: list[str] = []
         self.watched = False
@@ -115,7 +121,9 @@ class Cluster:
         self.client = TimedClient(ExtenderClient(self.extender.http, CLIENT_S))
         self._stack.callback(self.client.close)
         rooms = {name: Room(spec.allocatable_milli, spec.memory) for name, spec in self.specs.items()}
-        self.scheduler = SamplingScheduler(rooms, self.client, percentage=self.plan.percentage)
+        lots = Random(self.plan.seed)
+        self.scheduler = Scheduler(rooms, self.client, random=lots, percentage=self.plan.percentage)
+        self.binder = self._stack.enter_context(Binder(lots))
 
     def _remote(self, make: Callable[..., object], *arguments: object) -> Remote:
         found = Remote(make, *arguments)
@@ -134,25 +142,37 @@ class Cluster:
         return [landing for replica in replicas for landing in self.run(self.schedule([replica]))]
 
     def schedule(self, replicas: Iterable[Replica]) -> list[Pod]:
-        """All are created, then one after the other is scheduled and bound. One that fits nowhere stays pending."""
+        """All are created, then one after the other is scheduled, while bindings of those before are still on their
+        way; returns when all are bound. One that fits nowhere stays pending.
+        """
         bodies = [(replica, self.kube.create_pod(replica.namespace, replica.body())) for replica in replicas]
-        return [pod for one, body in bodies if (pod := self._scheduled(one, body)) is not None]
+        bindings = [binding for replica, body in bodies if (binding := self._scheduled(replica, body)) is not None]
+        return [self._bound(binding.result()) for binding in bindings]
 
-    def _scheduled(self, replica: Replica, body: dict[str, Any]) -> Pod | None:
+    def _scheduled(self, replica: Replica, body: dict[str, Any]) -> Future[Pod] | None:
         try:
-            node = self.scheduler.schedule(body, replica.workload, _room(replica))
+            choice = self.scheduler.schedule(body, replica.workload, _room(replica))
         except DoesNotFitError:
             self.pending += 1
             return None
-        kin = {pod.node for one, pod in self.pods.items() if one.namespace == replica.namespace}
-        self.hidden += bool(kin) and kin.isdisjoint(self.scheduler.offered)
+        kin = {node for other, node in self.chosen.items() if other.namespace == replica.namespace}
+        self.hidden += bool(kin) and kin.isdisjoint(choice.offered)
+        self.offered, self.chosen[replica] = choice.offered, choice.node
         self._addresses += 1
         address = f"10.{self._addresses >> 16}.{self._addresses >> 8 & 255}.{self._addresses & 255}"
-        self.kube.bind(replica.namespace, replica.name, node)
-        pod = Pod(replica, body["metadata"]["uid"], node, address, time.monotonic())
-        self.pods[replica] = pod
+        binding = self.binder.bind(partial(self._bind, replica, body["metadata"]["uid"], choice.node, address))
         if self.plan.lockstep:
+            pod = binding.result()
             self.fleet.call("nominated", pod.node, pod.uid, pod.bound_at)
+        return binding
+
+    def _bind(self, replica: Replica, uid: str, node: str, address: str) -> Pod:
+        """On one of the binder's threads."""
+        self.kube.bind(replica.namespace, replica.name, node)
+        return Pod(replica, uid, node, address, time.monotonic())
+
+    def _bound(self, pod: Pod) -> Pod:
+        self.pods[pod.replica] = pod
         return pod
 
     def run(self, pods: Sequence[Pod]) -> list[Landing]:
@@ -171,7 +191,7 @@ class Cluster:
         for pod in pods:
             self.kube.delete_pod(pod.replica.namespace, pod.replica.name)
             self.scheduler.forget(pod.node, pod.replica.workload, _room(pod.replica))
-            del self.places[pod.replica]
+            del self.places[pod.replica], self.chosen[pod.replica]
 
     def talk(self, replicas: Iterable[Replica], *, requests: float, seconds: float, windows: int) -> None:
         """In each window these pods serve so many hundreds of their users' requests, and observers tell of it."""

@@ -162,10 +162,27 @@ def arrivals(apps: Iterable[Instance], random: Random) -> list[Replica]:
     return replicas
 
 
+def in_turn(apps: Iterable[Instance]) -> list[Replica]:
+    """Every replica of these, one application after the other."""
+    return [replica for one in apps for replica in one.replicas()]
+
+
 def burst(members: int) -> Instance:
     """One group whose members arrive at once: a coordinator and its workers."""
     services = [("coordinator", 1000, 1), ("worker", 250, members - 1)]
     return Instance("burst", app("pool", services, [("coordinator", "worker", 100.0, 4000)]), size=members)
+
+
+def pairs(count: int) -> list[Instance]:
+    """A client and its server each."""
+    pair = app("pair", [("client", 250, 1), ("server", 250, 1)], [("client", "server", 100.0)])
+    return [Instance(f"pair-{number:03}", pair) for number in range(count)]
+
+
+def tens(count: int, prefix: str) -> list[Instance]:
+    """A front end and nine workers each."""
+    ten = app("ten", [("front", 250, 1), ("worker", 250, 9)], [("front", "worker", 100.0)])
+    return [Instance(f"{prefix}-{number:03}", ten) for number in range(count)]
 
 
 def crowd(members: int, random: Random) -> list[Replica]:

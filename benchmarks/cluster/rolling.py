@@ -65,7 +65,7 @@ def _replaced(cluster: Cluster, old: Replica, new: Replica, *, first: bool) -> R
     near = {place: cluster.nearness(new, place) for place in room}
     (landing,) = cluster.place([new])
     came = cluster.nearness(new, cluster.places[new])
-    offered = {*cluster.scheduler.offered}
+    offered = {*cluster.offered}
     best_offered = max((share for (node, _), share in near.items() if node in offered), default=0.0)
     cluster.end([old])
     return Replaced(landing, first, came, was, best_offered, max(near.values(), default=0.0), home not in room)

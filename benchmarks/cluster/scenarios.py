@@ -16,6 +16,7 @@ from benchmarks.cluster.load import Replica
 from benchmarks.cluster.nodes.node import Landing
 from benchmarks.cluster.result import Finding, nominations
 from benchmarks.cluster.rolling import figures, rolled, told
+from benchmarks.cluster.wholeness import split
 
 TALK_S = 60.0
 """Each told window of traffic covers so much time."""
@@ -42,6 +43,27 @@ def steady(cluster: Cluster) -> Finding:
     landings = cluster.place(replicas)
     seconds = time.monotonic() - begin
     return _finding(cluster, "steady arrivals", replicas, landings, seconds, hidden)
+
+
+def small_groups(cluster: Cluster) -> Finding:
+    """Pairs and groups of ten, one group after the other and mixed, as their controllers make them: nobody waits for
+    the binding of the pod before. They are deleted afterwards.
+    """
+    mixed = load.arrivals(load.tens(30, "mixed"), cluster.random)
+    waves = {"pairs": load.in_turn(load.pairs(40)), "groups of ten": load.in_turn(load.tens(30, "ten"))}
+    waves["groups of ten, mixed"] = mixed
+    begin, hidden = time.monotonic(), cluster.hidden
+    landings: list[Landing] = []
+    splits: dict[str, float] = {}
+    for wave, replicas in waves.items():
+        landings += cluster.run(cluster.schedule(replicas))
+        splits[f"{wave} split"] = float(len(split(cluster, replicas)))
+    seconds = time.monotonic() - begin
+    everybody = [replica for replicas in waves.values() for replica in replicas]
+    finding = _finding(cluster, "small groups", everybody, landings, seconds, hidden)
+    cluster.end(everybody)
+    remark = ", ".join(f"{count:.0f} {wave}" for wave, count in splits.items())
+    return replace(finding, remark=f"{remark} though a node had room", figures=splits)
 
 
 def burst(cluster: Cluster) -> Finding:
@@ -224,6 +246,7 @@ def _finding(
 
 
 SCENARIOS: Sequence[Callable[[Cluster], Finding]] = (
+    small_groups,
     steady,
     burst,
     rolling,

@@ -156,7 +156,7 @@ class GroupPlanner:
 def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMembers:
     found = PlacedMembers()
     for view in views:
-        if not view.seated:
+        if not view.index.member_pods:
             continue
         for key, reservation in view.occupancy.reservations.items():
             name = workloads.get(reservation.pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from extender.cluster import Nomination
+from extender.ledger import Nomination
 from extender.state.pods import ContainerRow
 from placement.optin.parsing import OptIn
 from proto import convert
@@ -18,7 +18,7 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             name=pod.name,
             numa_nodes=str(nomination.numa_nodes),
             generation=nomination.generation,
-            containers=[_container(container, nomination.said.get(container.name)) for container in pod.containers],
+            containers=[_container(container, nomination.opt_ins.get(container.name)) for container in pod.containers],
             workload=pod.workload,
             kin=[pb.KinWeight(pod=uid, weight=weight) for uid, weight in kin.weights.items()],
             kin_elsewhere=kin.elsewhere,

@@ -13,7 +13,8 @@ from typing import Any
 import grpc
 import structlog
 
-from extender.cluster import Cluster, Nomination
+from extender.cluster import Cluster
+from extender.ledger import Nomination
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.outgoing import expect
 from extender.reports.session import NotYours, ReportSession, SessionCallbacks

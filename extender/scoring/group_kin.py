@@ -17,8 +17,8 @@ class GroupMembers:
         self._totals: dict[str, int] = {}
 
     def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
-        old: Mapping[str, int] = before.group_reservations if before else {}
-        new: Mapping[str, int] = after.group_reservations if after else {}
+        old: Mapping[str, int] = before.index.group_reservations if before else {}
+        new: Mapping[str, int] = after.index.group_reservations if after else {}
         for group in old.keys() | new.keys():
             difference = new.get(group, 0) - old.get(group, 0)
             if difference:

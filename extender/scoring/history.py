@@ -7,11 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-import numpy as np
-
 from extender.scoring.predict import Wanted
 from extender.state.cells import Floats
-from extender.state.column_store import Bools
 from extender.state.node_view import Assumption, DecisionRow, NodeView
 from placement.decide.decide import Kin
 
@@ -57,10 +54,6 @@ class Offer:
     def rows(self) -> tuple[ExplainRow, ...]:
         """Made when somebody asks: there may be thousands, and hundreds of offers are kept."""
         return tuple(map(self.row, range(len(self.names))))
-
-    def foremost(self, live: Bools) -> ExplainRow | None:
-        """The first of the best live nodes; None when there is none."""
-        return self.row(int(np.where(live, self.scores, -1).argmax())) if live.any() else None
 
     def best(self, count: int) -> list[ExplainRow]:
         return [self.row(at) for at in nlargest(count, range(len(self.names)), key=self.scores.__getitem__)]

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from extender.planning.group_planner import Plans
 from extender.scoring.group_kin import GroupMembers
 from extender.scoring.kin import kins
-from extender.scoring.predict import Wanted
-from extender.scoring.steering import steered, vacant
-from extender.state.column_store import ColumnStore, Cut
+from extender.scoring.predict import Wanted, opt_ins, wanted
+from extender.scoring.steering import vacant
+from extender.state.column_store import Candidates, ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.node_view import Assumption, NodeView, Report, ReportRefused
 from extender.state.pods import PodRow
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
+from placement.model.cpuset import NumaSet
+from placement.optin.options import Defaults
+from placement.optin.parsing import OptIn, opted_in
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node's view with what passes with time. age: seconds since its enforcer was last heard."""
+    """A node's view with what passes with time. age: seconds since its enforcer last sent anything."""
 
     view: NodeView
     age: float
     connected: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateView:
-    """What a pod finds on the nodes that it may go to. kins: as each node's enforcer should weigh them.
-
-    near: by their place in the list the nodes that are not like most: with a reservation of the pod itself, of its
-    group or of its kin, or planned for it.
-    """
-
-    cut: Cut
-    kins: list[Kin]
-    near: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +87,21 @@ class NodeTable:
         table._connected, table._held = set(contents.connected), dict(contents.held)
         return table
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._views)
-
     def kins(self, nodes: Sequence[str], want: Wanted) -> list[Kin]:
-        """The pod's kin as each node's enforcer should weigh them."""
+        """The pod's kin as each node's enforcer should weigh them, the slot included that is planned for it."""
+        return self._planned(nodes, want)[0]
+
+    def _planned(self, nodes: Sequence[str], want: Wanted) -> tuple[list[Kin], int | None]:
+        """And the place in the list of the node with that slot."""
         spec = self.spec(want.pod, want.group)
         members = self._members(want.group) if spec.priorities else ()
-        found = kins(nodes, want, self.known, self.groups, self.locations, spec=spec, members=members)
+        on_nodes = kins(nodes, want, self.known, self.groups, self.locations, spec=spec, members=members)
         place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
-        return steered(found, nodes, place, self.groups.total(want.group)) if place else found
+        if place is None:
+            return on_nodes, None
+        slot = nodes.index(place.node)
+        on_nodes[slot] = replace(on_nodes[slot], planned=NumaSet.of((place.numa_node,)))
+        return on_nodes, slot
 
     def spec(self, pod: PodRow, group: str) -> GroupSpec:
         """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
@@ -120,23 +115,40 @@ class NodeTable:
             found += [occupancy.reservations[key].pod for key in occupancy.directory.by_group.get(group, ())]
         return found
 
+    def wanted(self, pod: PodRow) -> Wanted | None:
+        """None for a pod that has not opted in: nearly all are, and they are answered at once.
+
+        BadQuantity when a demand can't be read.
+        """
+        return wanted(pod, self._defaults(pod)) if opted_in(pod.annotations) else None
+
+    def from_group(self, pod: PodRow) -> dict[str, OptIn]:
+        """What containers, by name, ask for with what their group's object says, where that is not what they say."""
+        if not self.specs:
+            return {}
+        own = opt_ins(pod)
+        return {name: asked for name, asked in opt_ins(pod, self._defaults(pod)).items() if asked != own[name]}
+
+    def _defaults(self, pod: PodRow) -> Callable[[str], Defaults]:
+        return lambda group: self.spec(pod, group).defaults
+
     def view(self, node: str) -> NodeView | None:
         return self._views.get(node)
 
-    def node_state(self, node: str, now: float) -> NodeState | None:
-        view = self._views.get(node)
-        return None if view is None else NodeState(view, now - self._heard[node], node in self._connected)
+    def states(self, now: float) -> list[NodeState]:
+        """Of all nodes."""
+        return [NodeState(view, now - self._heard[node], node in self._connected) for node, view in self._views.items()]
 
-    def candidates(self, names: Sequence[str], want: Wanted, now: float) -> CandidateView:
-        kins = self.kins(names, want)
-        most = _commonest(kins)
+    def candidates(self, names: Sequence[str], want: Wanted, now: float) -> Candidates:
+        on_nodes, slot = self._planned(names, want)
+        most = _commonest(on_nodes)
         reservations = self.groups.nodes(want.group).keys() | {self.locations.node(want.pod.uid)}
         near = [
             at
-            for at, (name, kin) in enumerate(zip(names, kins, strict=True))
+            for at, (name, kin) in enumerate(zip(names, on_nodes, strict=True))
             if kin is not most or name in reservations
         ]
-        return CandidateView(self._columns.cut(names, now), kins, near)
+        return self._columns.candidates(names, now, on_nodes, near, slot)
 
     def connected(self, node: str, now: float) -> None:
         self._connected.add(node)
@@ -175,7 +187,7 @@ class NodeTable:
         """In place of any other for the same pod; nothing on a node that is not known or has reported the pod."""
         self.release(one.pod)
         view = self._views.get(one.node)
-        if view is None or one.pod in view.pods:
+        if view is None or one.pod in view.index.pods:
             return
         self._held[one.pod] = one
         self._swap(view.assuming(one))
@@ -184,6 +196,13 @@ class NodeTable:
         one = self._held.pop(pod, None)
         if one is not None:
             self._swap(self._views[one.node].without_assumed(pod))
+
+    def ended(self, pod: str, node: str) -> None:
+        """The API server does not have the pod any more: its room on the node is free."""
+        view = self._views.get(node)
+        after = view.without_ended(pod) if view is not None else None
+        if after is not None and after is not view:
+            self._swap(after)
 
     def expire(self, now: float) -> int:
         """How many assumptions had their time without the enforcer showing the pod."""

@@ -24,15 +24,19 @@ DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
-    """Of each node. score: as Decision has it; kin: the best NUMA node's share of the kin.
+class NodeScores:
+    """Decisions in numbers, node by node. score: 0 to 1, as Decision has it. kin: the kin's part of the score, 0 to 1.
 
-    sure: whether there is one that holds the whole pod. Elsewhere decide() knows, the other values mean nothing.
+    sure: whether these are known to be decide()'s; elsewhere it is to be asked, and the other values mean nothing.
     """
 
     score: Floats
     kin: Floats
     sure: Bools
+
+    @classmethod
+    def unknown(cls, count: int) -> NodeScores:
+        return cls(np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def covered(want: Wanted) -> bool:
     )
 
 
-def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> Best:
+def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> NodeScores:
     """cells, kin: nodes x NUMA nodes; kin: each one's share of the kin; rest: what each node is told that the group
     will still ask for. want: covered, and reported by none of the nodes.
     """
@@ -80,7 +84,7 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> Best:
             sure &= terms.fits
             score += terms.score(near)
         score /= len(want.requests)
-    return Best(score, near, sure)
+    return NodeScores(score, near, sure)
 
 
 def _terms(cells: Cells, request: Request, taken: Floats | np.float64, rest: Floats) -> _Terms:

@@ -1,10 +1,9 @@
-"""Draws a newcomer to the slot that its group's plan keeps for it."""
+"""The slot that a group's plan keeps for a newcomer."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection
 
 from extender.planning.group_plan import Place
 from extender.planning.group_planner import Plans
@@ -12,13 +11,6 @@ from extender.scoring.predict import Wanted
 from extender.state.cells import Cells
 from extender.state.node_view import NodeView
 from extender.state.workload_locations import WorkloadLocations
-from placement.decide.decide import Kin
-from placement.model.cpuset import NumaSet
-
-ELSEWHERE = 10.0
-"""What a slot that is kept on another node weighs against all peers together: so much that the node with the slot is
-ahead by more points than kube-scheduler's own plugins give for spreading.
-"""
 
 
 def vacant(
@@ -40,33 +32,15 @@ def vacant(
     return None
 
 
-def steered(kins: Sequence[Kin], nodes: Sequence[str], place: Place, members: int) -> list[Kin]:
-    """members: of the pod's group, wherever they are."""
-    at = nodes.index(place.node)
-    total = sum(kins[at].weights.values()) + kins[at].elsewhere
-    outweighed: dict[int, Kin] = {}
-
-    def other(kin: Kin) -> Kin:
-        if kin.weights:
-            return replace(kin, elsewhere=kin.elsewhere + ELSEWHERE * total)
-        # Nearly all nodes have no kin: they share one value.
-        elsewhere = kin.elsewhere + ELSEWHERE * max(total, members, 1.0)
-        return outweighed.setdefault(id(kin), replace(kin, elsewhere=elsewhere))
-
-    found = [other(kin) for kin in kins]
-    found[at] = replace(kins[at], planned=NumaSet.of((place.numa_node,)))
-    return found
-
-
 def _taken(want: Wanted, locations: WorkloadLocations, view: Callable[[str], NodeView | None]) -> Counter[Place]:
     """Where the other replicas of the pod's workload are."""
-    found: Counter[Place] = Counter()
+    taken: Counter[Place] = Counter()
     for uid, node in locations.of(want.pod.workload).items():
         there = view(node)
         reservation = there.occupancy.reservations.get(uid) if there is not None and uid != want.pod.uid else None
         if reservation is not None and len(reservation.numa_nodes) == 1:
-            found[Place(node, reservation.numa_nodes.lowest)] += 1
-    return found
+            taken[Place(node, reservation.numa_nodes.lowest)] += 1
+    return taken
 
 
 def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from extender.scoring.node_table import CandidateView
 from extender.scoring.predict import Wanted, predict
-from extender.scoring.single import Best, best, covered
+from extender.scoring.single import NodeScores, best, covered
 from extender.state.cells import Floats
-from extender.state.column_store import Bools
+from extender.state.column_store import Bools, Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
@@ -29,22 +28,12 @@ spread over NUMA nodes of; where they are more, the rest get no points this time
 """
 
 
-@dataclass(frozen=True, slots=True)
-class NodeScores:
-    """Decisions in numbers, node by node. score: 0 to 1, as Decision has it. kin: the kin's part of the score, 0 to
-    1.
-    """
-
-    score: Floats
-    kin: Floats
-
-
-def weigh(candidates: CandidateView, want: Wanted, live: Bools, faults: Faults) -> NodeScores:
-    """Each node's, in the candidates's order; 0 where it is not live, and where weighing it raises."""
-    views, kins = candidates.cut.views, candidates.kins
-    found = _found(candidates, want, faults)
-    settled = found.sure & live
-    score, kin = np.where(settled, found.score, 0.0), np.where(settled, found.kin, 0.0)
+def weigh(candidates: Candidates, want: Wanted, live: Bools, faults: Faults) -> NodeScores:
+    """Each node's, in the candidates' order; 0 where it is not live, and where weighing it raises."""
+    views, kins = candidates.views, candidates.kins
+    over_arrays = _over_arrays(candidates, want, faults)
+    settled = over_arrays.sure & live
+    score, near = np.where(settled, over_arrays.score, 0.0), np.where(settled, over_arrays.kin, 0.0)
     left = MOST_DECIDED
     for at in sorted(np.flatnonzero(live & ~settled).tolist(), key=lambda at: not kins[at].weights):
         view = views[at]
@@ -56,50 +45,49 @@ def weigh(candidates: CandidateView, want: Wanted, live: Bools, faults: Faults) 
                 left -= 1
                 decided = _decided(view, want, kins[at])
             if decided is not None:
-                score[at], kin[at] = decided
-    return NodeScores(score, kin)
+                score[at], near[at] = decided
+    return NodeScores(score, near, live)
 
 
-def holds(candidates: CandidateView, want: Wanted, faults: Faults) -> Bools:
+def holds(candidates: Candidates, want: Wanted, faults: Faults) -> Bools:
     """Where a single NUMA node holds the pod for certain; elsewhere it may still be so."""
-    return _found(candidates, want, faults).sure
+    return _over_arrays(candidates, want, faults).sure
 
 
-def _found(candidates: CandidateView, want: Wanted, faults: Faults) -> Best:
+def _over_arrays(candidates: Candidates, want: Wanted, faults: Faults) -> NodeScores:
     count = len(candidates.kins)
     if not covered(want):
-        return Best(np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.bool_))
+        return NodeScores.unknown(count)
     rest = np.fromiter((kin.room_milli for kin in candidates.kins), np.float64, count)
     plain = _plain(candidates, want, rest, faults)
-    share = _kin(candidates, want, plain, faults)
-    found = best(candidates.cut.cells, want, share, rest)
-    return replace(found, sure=found.sure & plain)
+    scores = best(candidates.cells, want, _kin(candidates, want, plain, faults), rest)
+    return replace(scores, sure=scores.sure & plain)
 
 
-def _plain(candidates: CandidateView, want: Wanted, rest: Floats, faults: Faults) -> Bools:
+def _plain(candidates: Candidates, want: Wanted, rest: Floats, faults: Faults) -> Bools:
     """Where the arrays hold all that decide() would look at."""
-    plain: Bools = candidates.cut.cells.keeps[:, 0] == 0
+    plain: Bools = candidates.cells.keeps[:, 0] == 0
     for at in candidates.near:
-        view, plain[at] = candidates.cut.views[at], False
+        view, plain[at] = candidates.views[at], False
         if view is not None:
             with faults.contained(view.name):
                 kept = view.occupancy.directory.sized and view.occupancy.kept(view.machine, but=want.group)
-                plain[at] = not kept and not candidates.kins[at].planned and want.pod.uid not in view.pods
+                plain[at] = not kept and not candidates.kins[at].planned and want.pod.uid not in view.index.pods
     return plain & (rest != 0) if want.opt_in.size else plain
 
 
-def _kin(candidates: CandidateView, want: Wanted, plain: Bools, faults: Faults) -> Floats:
+def _kin(candidates: Candidates, want: Wanted, plain: Bools, faults: Faults) -> Floats:
     """The kin share of each NUMA node of the plain nodes, as the cells have them. Nearly all nodes have no kin.
 
     Where it can't be told the node is plain no longer.
     """
-    share = np.zeros(candidates.cut.cells.numa_node.shape)
+    share = np.zeros(candidates.cells.numa_node.shape)
     for at in candidates.near:
-        view, kin = candidates.cut.views[at], candidates.kins[at]
+        view, kin = candidates.views[at], candidates.kins[at]
         if view is not None and plain[at]:
             plain[at] = False
             with faults.contained(view.name):
-                if kin.weights or want.group in view.group_reservations:
+                if kin.weights or want.group in view.index.group_reservations:
                     rows = _shares(view, want, kin)
                     share[at, : len(rows)] = rows
                 plain[at] = True
@@ -136,16 +124,16 @@ def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float] |
 def _decided(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
     """Score and kin by decide() itself."""
     found = _asked(view, want, kin)
-    if want.pod.uid not in view.pods:
+    if want.pod.uid not in view.index.pods:
         remember(view, likeness(view, want, kin), found)
     return found
 
 
 def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
     """Of pods that are decided alike there; a pod that the node has reported is like no other."""
-    if want.pod.uid in view.pods:
+    if want.pod.uid in view.index.pods:
         return want.pod.uid
-    alone = not kin.weights and want.group not in view.group_reservations
+    alone = not kin.weights and want.group not in view.index.group_reservations
     return (
         tuple((request.name, request.opt_in, request.demand, request.pod_demand) for request in want.requests),
         tuple(kin.weights.items()),

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from extender.state.cells import COLUMNS, NOBODY, Cells, Floats
 from extender.state.node_view import NodeView
+from placement.decide.decide import Kin
 
 UNKNOWN = 0
 """The slot of all nodes that are not known, in which nothing fits."""
@@ -28,16 +29,29 @@ def age_factor(age: Floats | float, timeout: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """Many nodes at once, in the order asked for. views: None, ages: infinite, for one that is not known.
+class Candidates:
+    """The nodes that a pod may go to, in the order asked for, and what it finds there.
 
-    registered: with its container runtime. cells: nodes x NUMA nodes, as wide as the widest machine.
+    views: None, ages: infinite, for one that is not known. registered: with its container runtime. cells: nodes x NUMA
+    nodes, as wide as the widest machine. kins: as each node's enforcer should weigh them. near: by their place in the
+    list the nodes that are not like most: with a reservation of the pod itself, of its group or of its kin, or planned
+    for it. slot: the place of the node on which the group's plan keeps a slot for the pod; None: on none.
     """
 
+    names: Sequence[str]
     views: list[NodeView | None]
     ages: Floats
     registered: Bools
     cells: Cells
+    kins: Sequence[Kin] = ()
+    near: Sequence[int] = ()
+    slot: int | None = None
+
+    @property
+    def free_share(self) -> Floats:
+        """Of each node's CPUs, all its NUMA nodes together, the share that nobody requests."""
+        share: Floats = np.maximum(self.cells.free, 0.0).sum(axis=1) / self.cells.whole.sum(axis=1)
+        return share
 
     def live(self, timeout: float) -> Bools:
         """Where pods that start now would be placed. timeout: seconds of silence."""
@@ -86,13 +100,22 @@ class ColumnStore:
             self._changed.add(slot)
             self._vacant.append(slot)
 
-    def cut(self, nodes: Sequence[str], now: float) -> Cut:
-        for slot in self._changed:
-            self._write(slot, self._views[slot])
+    def candidates(
+        self,
+        names: Sequence[str],
+        now: float,
+        kins: Sequence[Kin] = (),
+        near: Sequence[int] = (),
+        slot: int | None = None,
+    ) -> Candidates:
+        """kins, near, slot: as `Candidates` has them."""
+        for changed in self._changed:
+            self._write(changed, self._views[changed])
         self._changed.clear()
-        slots = np.fromiter(map(self._slots.get, nodes, repeat(UNKNOWN)), np.intp, len(nodes))
-        views = [self._views[slot] for slot in slots.tolist()]
-        return Cut(views, now - self._heard[slots], self._registered[slots], _columns(self._block.take(slots, axis=0)))
+        slots = np.fromiter(map(self._slots.get, names, repeat(UNKNOWN)), np.intp, len(names))
+        views = [self._views[at] for at in slots.tolist()]
+        ages, cells = now - self._heard[slots], _columns(self._block.take(slots, axis=0))
+        return Candidates(names, views, ages, self._registered[slots], cells, kins, near, slot)
 
     def _write(self, slot: int, view: NodeView | None) -> None:
         table = view.table if view is not None else None
@@ -116,10 +139,10 @@ class ColumnStore:
 
 
 def cells_of(tables: Iterable[Floats | None]) -> Cells:
-    """As the cut of just these nodes has them."""
-    found = list(tables)
-    block = _blank(len(found), max((one.shape[1] for one in found if one is not None), default=1))
-    for slot, table in enumerate(found):
+    """As the candidates of just these nodes have them."""
+    listed = list(tables)
+    block = _blank(len(listed), max((table.shape[1] for table in listed if table is not None), default=1))
+    for slot, table in enumerate(listed):
         if table is not None:
             block[slot, :, : table.shape[1]] = table
     return _columns(block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -19,6 +19,9 @@ from placement.model.topology import Machine
 from placement.state.occupancy import Allocation, Occupancy, Reservation
 
 _log = structlog.get_logger("cluster")
+
+UNMADE = Occupancy()
+"""In place of an occupancy that is to be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,41 @@ class ReportRefused(Enum):
     FINGERPRINT = "its fingerprint differs from what it gives here"
 
 
+@dataclass(frozen=True, slots=True)
+class NodeIndex:
+    """Who is on a node, as it is asked for again and again. Assumed pods count, but for those that have ended.
+
+    members: the reservations of opted-in pods; member_pods: their uids; group_reservations: how many each group has.
+    pods, reported_members: the uids of all pods, and of the opted-in ones, that the enforcer reported.
+    """
+
+    members: tuple[Reservation, ...]
+    member_pods: frozenset[str]
+    group_reservations: Mapping[str, int]
+    pods: frozenset[str]
+    reported_members: frozenset[str]
+
+    @classmethod
+    def of(cls, reported: Occupancy, expected: Occupancy) -> NodeIndex:
+        members = tuple(reservation for reservation in expected.reservations.values() if reservation.opted_in)
+        shown = reported.reservations.values()
+        return cls(
+            members,
+            frozenset(reservation.pod for reservation in members),
+            Counter(reservation.group for reservation in members if reservation.group),
+            frozenset(reservation.pod for reservation in shown),
+            frozenset(reservation.pod for reservation in shown if reservation.opted_in),
+        )
+
+
 @dataclass(frozen=True)
 class NodeView:
-    """Immutable: every change gives a new one, so that what was once scored can be explained from the same values."""
+    """Immutable: every change gives a new one, so that what was once scored can be explained from the same values.
+
+    ended: uids of reported pods that the API server does not have any more; their room is free already. occupancy: what
+    was reported, with the assumed pods in their expected places and without those that have ended; made of the others
+    where it is not given.
+    """
 
     name: str
     session: str
@@ -123,59 +158,25 @@ class NodeView:
     fingerprint: int = 0
     registered: bool = True
     assumed: Mapping[str, Assumption] = field(default_factory=dict)
+    ended: frozenset[str] = frozenset()
+    occupancy: Occupancy = UNMADE
+    index: NodeIndex = field(init=False, repr=False, compare=False)
+    memo: dict[Hashable, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What was computed on this view, by whatever it depends on beside the view."""
 
-    @cached_property
-    def occupancy(self) -> Occupancy:
-        """What was reported, with the assumed pods in their expected places."""
-        if not self.assumed:
-            return self.reported
-        reservations = {
-            reservation.key: reservation for one in self.assumed.values() for reservation in one.reservations
-        }
-        allocations = {
-            allocation.container: allocation for one in self.assumed.values() for allocation in one.allocations
-        }
-        # Unchecked: where the enforcer gave an assumed pod's CPUs to somebody else, the nomination will be declined.
-        return self.reported.changed(reservations=reservations, allocations=allocations, checked=False)
+    def __post_init__(self) -> None:
+        if self.occupancy is UNMADE:
+            object.__setattr__(self, "occupancy", _expected(self.reported, self.assumed.values(), self.ended))
+        object.__setattr__(self, "index", NodeIndex.of(self.reported, self.occupancy))
 
     @cached_property
     def table(self) -> Floats | None:
-        """As `table.table` has it; None where that raises, so that decide() is asked and its faults are contained."""
+        """As `cells.table` has it; None where that raises, so that decide() is asked and its faults are contained."""
         try:
             return table(self.machine, self.occupancy)
         except Exception:  # noqa: BLE001 - decide() is asked about it, and other nodes are answered for
             _log.exception("a node's numbers can't be told", node=self.name)
             return None
-
-    @cached_property
-    def memo(self) -> dict[Hashable, Any]:
-        """What was computed on this view, by whatever it depends on beside the view."""
-        return {}
-
-    @cached_property
-    def group_reservations(self) -> Mapping[str, int]:
-        """How many reservations each group has here, the assumed ones too."""
-        return Counter(reservation.group for reservation in self.members if reservation.group)
-
-    @cached_property
-    def seated(self) -> frozenset[str]:
-        """The uids of the opted-in pods that have a reservation here, the assumed ones too."""
-        return frozenset(reservation.pod for reservation in self.members)
-
-    @cached_property
-    def members(self) -> tuple[Reservation, ...]:
-        """The reservations of opted-in pods, the assumed ones too."""
-        return tuple(reservation for reservation in self.occupancy.reservations.values() if reservation.opted_in)
-
-    @cached_property
-    def reported_members(self) -> frozenset[str]:
-        """The uids of the opted-in pods that the enforcer reported."""
-        return frozenset(reservation.pod for reservation in self.reported.reservations.values() if reservation.opted_in)
-
-    @cached_property
-    def pods(self) -> frozenset[str]:
-        """The uids of the pods that the enforcer reported."""
-        return frozenset(reservation.pod for reservation in self.reported.reservations.values())
 
     def applied(self, report: Report) -> NodeView | ReportRefused:
         """With the report in; pods that it shows are assumed no longer."""
@@ -191,6 +192,8 @@ class NodeView:
             fingerprint=report.fingerprint,
             registered=self.registered if report.registered is None else report.registered,
             assumed={pod: left for pod, one in self.assumed.items() if (left := one.unreported(reported))},
+            ended=frozenset(pod for pod in self.ended if pod in reported.directory.by_pod),
+            occupancy=UNMADE,
         )
 
     @property
@@ -198,46 +201,63 @@ class NodeView:
         return self.reported.emptied()
 
     def heir_of(self, held: NodeView | None) -> NodeView:
-        """With what was assumed on the node before its enforcer began anew."""
-        return self if held is None else replace(self, assumed=held.assumed)
+        """With what was assumed on the node, and known to have ended, before its enforcer began anew."""
+        return self if held is None else replace(self, assumed=held.assumed, ended=held.ended, occupancy=UNMADE)
+
+    def without_ended(self, pod: str) -> NodeView:
+        """The pod has ended, though the enforcer may show it for a while."""
+        if pod not in self.index.pods or pod in self.ended:
+            return self
+        return replace(self, ended=self.ended | {pod}, occupancy=_less(self.occupancy, (pod,)))
 
     def assuming(self, one: Assumption) -> NodeView:
-        """With this too; in place of what was assumed of the same pod."""
+        """With this too; in place of what was assumed of the same pod.
+
+        The occupancy is carried on, not made anew: in a burst one node has hundreds of assumptions.
+        """
         before = self.without_assumed(one.pod)
-        reservations = {reservation.key: reservation for reservation in one.reservations}
-        allocations = {allocation.container: allocation for allocation in one.allocations}
-        return _assuming(before, {**before.assumed, one.pod: one}, reservations, allocations)
+        return replace(
+            before, assumed={**before.assumed, one.pod: one}, occupancy=_with_assumed(before.occupancy, (one,))
+        )
 
     def without_assumed(self, pod: str) -> NodeView:
         """As if the pod had not been assumed here."""
         gone = self.assumed.get(pod)
         if gone is None:
             return self
-        reservations = {
-            reservation.key: self.reported.reservations.get(reservation.key) for reservation in gone.reservations
-        }
-        allocations = {
-            allocation.container: self.reported.allocations.get(allocation.container) for allocation in gone.allocations
-        }
-        return _assuming(self, {key: one for key, one in self.assumed.items() if key != pod}, reservations, allocations)
-
-
-def _assuming(
-    before: NodeView,
-    assumed: Mapping[str, Assumption],
-    reservations: Mapping[str, Reservation | None],
-    allocations: Mapping[str, Allocation | None],
-) -> NodeView:
-    """With these assumptions; reservations, allocations: what they change, None for what goes.
-
-    The occupancy is carried on, not made anew: in a burst one node has hundreds of assumptions.
-    """
-    after = replace(before, assumed=assumed)
-    if assumed:
-        after.__dict__["occupancy"] = before.occupancy.changed(
-            reservations=reservations, allocations=allocations, checked=False
+        left = {key: one for key, one in self.assumed.items() if key != pod}
+        if not left and not self.ended:
+            return replace(self, assumed=left, occupancy=self.reported)
+        shown = self.reported
+        after = self.occupancy.changed(
+            reservations={one.key: shown.reservations.get(one.key) for one in gone.reservations},
+            allocations={one.container: shown.allocations.get(one.container) for one in gone.allocations},
+            checked=False,
         )
-    return after
+        return replace(self, assumed=left, occupancy=after)
+
+
+def _expected(reported: Occupancy, assumed: Collection[Assumption], ended: Collection[str]) -> Occupancy:
+    return _with_assumed(_less(reported, ended), assumed)
+
+
+def _less(occupancy: Occupancy, ended: Collection[str]) -> Occupancy:
+    if not ended:
+        return occupancy
+    reservations = [key for pod in ended for key in occupancy.directory.by_pod.get(pod, ())]
+    allocations = [key for key, allocation in occupancy.allocations.items() if allocation.pod in ended]
+    return occupancy.changed(dict.fromkeys(reservations), dict.fromkeys(allocations), checked=False)
+
+
+def _with_assumed(occupancy: Occupancy, assumed: Collection[Assumption]) -> Occupancy:
+    """Unchecked: where the enforcer gave an assumed pod's CPUs to another, the nomination will be declined."""
+    if not assumed:
+        return occupancy
+    return occupancy.changed(
+        reservations={reservation.key: reservation for one in assumed for reservation in one.reservations},
+        allocations={allocation.container: allocation for one in assumed for allocation in one.allocations},
+        checked=False,
+    )
 
 
 def _after(before: Occupancy, report: Report) -> Occupancy:

@@ -53,8 +53,8 @@ class WorkloadLocations:
             self._drop(workload, uid)
 
     def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
-        old = before.seated if before else frozenset()
-        new = after.seated if after else frozenset()
+        old = before.index.member_pods if before else frozenset()
+        new = after.index.member_pods if after else frozenset()
         for uid in old - new:
             if self._nodes.get(uid) == node:
                 del self._nodes[uid]

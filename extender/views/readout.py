@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from extender.cluster import Picture
+from extender.picture import Picture
 from extender.planning.group_planner import Plans
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Member, group_row
@@ -47,7 +47,7 @@ def members(picture: Picture) -> dict[str, list[Member]]:
     found: dict[str, list[Member]] = defaultdict(list)
     for node_state in picture.nodes:
         reported = node_state.view.reported.reservations
-        for reservation in node_state.view.members:
+        for reservation in node_state.view.index.members:
             workload = picture.workloads.get(reservation.pod, "")
             if group := reservation.group or picture.groups.get(workload):
                 found[group].append(Member(node_state.view.name, reservation, reservation.key not in reported))
@@ -82,6 +82,18 @@ def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
         {"": picture.expired},
     )
     yield (
+        "numakin_extender_bindings_total",
+        "Pods that were scored here, by whether they were bound to the node that they were assumed on.",
+        "went",
+        picture.bindings,
+    )
+    yield (
+        "numakin_extender_group_splits_total",
+        "Pods bound to a node without members of their group, though an offered node with members had room.",
+        "",
+        {"": picture.splits},
+    )
+    yield (
         "numakin_extender_weighing_faults_total",
         "How often a node could not be weighed, for a fault of numakin's; it then scores 0.",
         "node",
@@ -104,7 +116,7 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
         "session": view.session,
         "generation": view.generation,
         "fingerprint": f"{view.fingerprint:016x}",
-        "pods": len(view.pods),
+        "pods": len(view.index.pods),
         "containers": len(view.reported.allocations),
         "assumed": sorted(view.assumed),
         "numa_nodes": [

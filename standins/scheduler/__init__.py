@@ -1,1 +1,5 @@
-"""A small kube-scheduler: two of its in-tree scores, and its real HTTP conversation with an extender."""
+"""A small kube-scheduler: what of the real one decides where a pod goes, and when others see it.
+
+It samples nodes, adds whole-numbered in-tree scores and an extender's, draws lots among the best, counts the pod in its
+own cache at once, and binds on another thread while the next pod is scored already.
+"""

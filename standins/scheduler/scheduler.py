@@ -1,15 +1,17 @@
-"""Where kube-scheduler would put a pod: its resource and spreading scores, and an extender's.
-
-Only what matters for the choice is played: NodeResourcesFit (LeastAllocated, weight 1), PodTopologySpread by host
-(weight 2), each 0 to 100, plus the extender's score x weight x 10, as kube-scheduler adds them.
-"""
+"""The scheduling cycle: one pod after the other, without waiting for any binding."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
 from typing import Any, Protocol
+
+import numpy as np
+
+from standins.scheduler.cache import Floats, NodeCache, Room
+from standins.scheduler.in_tree import in_tree
+from standins.scheduler.sampling import Sampler
 
 
 class Extender(Protocol):
@@ -25,40 +27,57 @@ class DoesNotFitError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A node, and what was added up for each: (in-tree, the extender's 0..10)."""
+    """A node. offered: those that the extender was asked about; extender: its scores, 0 to 10 by node."""
 
     node: str
-    scores: Mapping[str, tuple[float, int]]
+    offered: Sequence[str]
+    extender: Mapping[str, int]
 
 
-@dataclass(slots=True)
 class Scheduler:
-    """allocatable: millicores by node. extender: None plays a cluster without one."""
+    """extender: None plays a cluster without one. weight, percentage: as in a KubeSchedulerConfiguration.
 
-    allocatable: Mapping[str, int]
-    extender: Extender | None = None
-    weight: int = 5
-    _requested: Counter[str] = field(default_factory=Counter)
-    _replicas: Counter[tuple[str, str]] = field(default_factory=Counter)
+    random: draws lots among the best nodes.
+    """
 
-    def schedule(self, pod: Mapping[str, Any], workload: str, cpu_milli: int) -> Choice:
-        """Chooses, and counts the pod there at once, as the scheduler's cache does."""
-        feasible = [one for one, room in self.allocatable.items() if self._requested[one] + cpu_milli <= room]
-        extra: dict[str, int] = {}
-        if self.extender is not None and feasible:
-            feasible = self.extender.filter(pod, feasible)
-            # With one feasible node kube-scheduler does not ask for scores.
-            extra = self.extender.prioritize(pod, feasible) if len(feasible) > 1 else {}
+    def __init__(
+        self,
+        rooms: Mapping[str, Room],
+        extender: Extender | None = None,
+        *,
+        random: Random,
+        weight: int = 5,
+        percentage: int = 0,
+    ) -> None:
+        self._cache = NodeCache(rooms)
+        self._sampler = Sampler(percentage)
+        self._extender, self._weight, self._random = extender, weight, random
+
+    def schedule(self, pod: Mapping[str, Any], workload: str, want: Room) -> Choice:
+        """Chooses, and counts the pod there at once. Nobody else knows of it before it is bound (`binding`)."""
+        names = self._cache.names
+        offered = [names[at] for at in self._sampler.feasible(self._cache.fits(want)).tolist()]
+        feasible = self._extender.filter(pod, offered) if self._extender is not None and offered else offered
         if not feasible:
-            raise DoesNotFitError(f"no node has {cpu_milli / 1000:g} CPUs left")
-        scores = {one: (self._in_tree(one, workload, cpu_milli), extra.get(one, 0)) for one in feasible}
-        node = max(feasible, key=lambda one: (scores[one][0] + scores[one][1] * self.weight * 10, one))
-        self._requested[node] += cpu_milli
-        self._replicas[node, workload] += 1
-        return Choice(node, scores)
+            raise DoesNotFitError(f"no node has {want.cpu_milli / 1000:g} CPUs and {want.memory >> 20} MiB left")
+        extra: dict[str, int] = {}
+        if self._extender is not None and len(feasible) > 1:
+            # With one feasible node kube-scheduler does not ask for scores.
+            extra = self._extender.prioritize(pod, feasible)
+        points = self._in_tree(feasible, workload, want)
+        points += self._weight * 10 * np.array([extra.get(name, 0) for name in feasible])
+        node = feasible[self._random.choice(np.flatnonzero(points == points.max()).tolist())]
+        self._cache.assume(node, workload, want)
+        return Choice(node, offered, extra)
 
-    def _in_tree(self, node: str, workload: str, cpu_milli: int) -> float:
-        least_allocated = 100 * (1 - (self._requested[node] + cpu_milli) / self.allocatable[node])
-        most = max(self._replicas[one, workload] for one in self.allocatable)
-        spread = 100.0 if most == 0 else 100 * (1 - self._replicas[node, workload] / most)
-        return least_allocated + 2 * spread
+    def forget(self, node: str, workload: str, want: Room) -> None:
+        """A pod of this size is gone."""
+        self._cache.forget(node, workload, want)
+
+    def remove(self, nodes: Iterable[str]) -> None:
+        self._cache.remove(nodes)
+        self._sampler.restart()
+
+    def _in_tree(self, names: Sequence[str], workload: str, want: Room) -> Floats:
+        at = self._cache.positions(names)
+        return in_tree(self._cache.shares(at, want), self._cache.replicas(at, workload))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.cluster import scenarios
-from benchmarks.cluster.control.scheduling import Room, SamplingScheduler, enough
 from benchmarks.cluster.driver import Plan
 from benchmarks.cluster.load import Instance, Replica, locality, talks
 from benchmarks.cluster.nodes.audit import Confined, overcommitments
@@ -15,40 +14,7 @@ from benchmarks.cluster.simulation import simulated
 from benchmarks.graphs.app import app
 from standins.machines import MACHINES
 
-GIB = 1 << 30
 SMALL = Plan(nodes=6, seed=7, burst=30, lockstep=True)
-
-
-class Everywhere:
-    """An extender to which every node is alike; it keeps what it was offered."""
-
-    def __init__(self):
-        self.offers = []
-
-    def filter(self, _pod, nodes):
-        self.offers.append(list(nodes))
-        return list(nodes)
-
-    def prioritize(self, _pod, nodes):
-        return dict.fromkeys(nodes, 0)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "percentage", "wanted"),
-    [(10, 0, 10), (100, 0, 100), (150, 0, 100), (1000, 0, 420), (5000, 0, 500), (20000, 0, 1000), (5000, 100, 5000)],
-)
-def test_kube_scheduler_looks_for_as_many_feasible_nodes_as_the_real_one(nodes, percentage, wanted):
-    assert enough(nodes, percentage) == wanted
-
-
-def test_sampling_goes_on_where_the_last_pod_left_off():
-    extender = Everywhere()
-    names = [f"n{one:03}" for one in range(250)]
-    scheduler = SamplingScheduler(dict.fromkeys(names, Room(8000, GIB)), extender)
-    for _ in range(3):
-        scheduler.schedule({}, "web", Room(100, 1))
-    assert [offer[0] for offer in extender.offers] == ["n000", "n120", "n240"]
-    assert [len(offer) for offer in extender.offers] == [120, 120, 120]
 
 
 XEON = MACHINES["xeon-e5-2680v4-in-turn"].machine

@@ -1,9 +1,10 @@
-"""What controllers, kube-scheduler and kubelets do at the API server, over one kept HTTP connection."""
+"""What controllers, kube-scheduler and kubelets do at the API server; each thread has a connection of its own."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,9 @@ class Kube:
     """Everything raises Refused."""
 
     def __init__(self, url: str) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)
+        self._address = urlsplit(url).netloc
+        self._local = threading.local()
+        self._connections: list[http.client.HTTPConnection] = []
         self._namespaces = {"default"}
 
     def create_pod(self, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,13 +58,22 @@ class Kube:
         return sum(len(json.loads(text)["edges"]) for text in texts if text)
 
     def close(self) -> None:
-        self._connection.close()
+        for connection in self._connections:
+            connection.close()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if not hasattr(self._local, "connection"):
+            self._local.connection = http.client.HTTPConnection(self._address, timeout=TIMEOUT_S)
+            self._connections.append(self._local.connection)
+        connection: http.client.HTTPConnection = self._local.connection
+        return connection
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Content-Type": kind, "Authorization": f"Bearer {ADMIN_TOKEN}"}
-        self._connection.request(method, path, json.dumps(body), headers)
-        answer = self._connection.getresponse()
+        connection = self._connected()
+        connection.request(method, path, json.dumps(body), headers)
+        answer = connection.getresponse()
         text = answer.read()
         if answer.status >= 300:
             raise Refused(f"{method} {path}: {answer.status} {text[:300]!r}")

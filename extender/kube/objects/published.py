@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from extender.cluster import Picture
 from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.objects.grouprows import GroupRow
 from extender.kube.objects.nrt import topology
 from extender.kube.objects.saved_learning import Text
 from extender.kube.publish import Desired
+from extender.picture import Picture
 from extender.state.groups import Member, locality
 from extender.state.node_view import NodeView
 from extender.traffic.learned import LearnedGroup

@@ -216,14 +216,14 @@ def test_newcomers_follow_the_plan_in_any_order(cluster: Cluster):
 
 
 def test_a_planned_slot_without_room_is_passed_over(cluster: Cluster):
-    cluster._node_table.plans = {A: (Vacancy(Place("n2", 1), 1),)}
+    cluster._nodes.plans = {A: (Vacancy(Place("n2", 1), 1),)}
     assert arrive(cluster, "a") == ("n2", "1")
     assert [str(row.kin.planned) for row in cluster.score(cluster.wanted(newcomer("a", 1)), ["n1", "n2"]).rows] == [
         "",
         "",
     ]
     full = reservation("x", "1", milli=5000)
-    cluster._node_table.plans = {B: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n1", 0), 1))}
+    cluster._nodes.plans = {B: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n1", 0), 1))}
     tell(cluster, "n1", full, generation=2)
     assert arrive(cluster, "b") == ("n1", "0")
 
@@ -231,12 +231,12 @@ def test_a_planned_slot_without_room_is_passed_over(cluster: Cluster):
 def test_a_planned_slot_is_passed_over_for_want_of_memory_too(cluster: Cluster):
     hungry = replace(newcomer("a"), containers=pod("p", cpu="1", memory="3Gi").containers)
     tell(cluster, "n1", replace(reservation("x", "1"), demand=Demand(cpu_milli=0, memory=14 * GIB)), generation=2)
-    cluster._node_table.plans = {A: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n2", 0), 1))}
+    cluster._nodes.plans = {A: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n2", 0), 1))}
     rows = cluster.score(cluster.wanted(hungry), ["n1", "n2"]).rows
     assert {row.node: str(row.kin.planned) for row in rows} == {"n1": "", "n2": "0"}
 
 
 def test_a_nomination_on_another_node_knows_nothing_of_the_slot(cluster: Cluster):
-    cluster._node_table.plans = {A: (Vacancy(Place("n2", 1), 1),)}
+    cluster._nodes.plans = {A: (Vacancy(Place("n2", 1), 1),)}
     (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(newcomer("a"), node="n1"),)))
     assert (nomination.kin.planned, nomination.kin.elsewhere) == (NumaSet(), 0.0)

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.scoring.node_table import CandidateView
 from extender.scoring.predict import predict
 from extender.scoring.strict import refusal
 from extender.scoring.weighing import MOST_DECIDED, holds, weigh
-from extender.state.column_store import Cut, cells_of
+from extender.state.column_store import Candidates, cells_of
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from extender.state.pods import ContainerRow
@@ -59,19 +58,21 @@ KINS = st.builds(
 )
 
 
-def candidate_view(nodes, kins):
+def candidates_of(nodes, kins):
     """All are known, live, and unlike each other."""
     count = len(nodes)
-    cut = Cut(list(nodes), np.zeros(count), np.ones(count, dtype=bool), cells_of(view.table for view in nodes))
-    return CandidateView(cut, list(kins), list(range(count)))
+    cells, names = cells_of(view.table for view in nodes), [view.name for view in nodes]
+    return Candidates(
+        names, list(nodes), np.zeros(count), np.ones(count, dtype=bool), cells, list(kins), list(range(count))
+    )
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED), st.tuples(KINS, KINS, KINS))
 def test_every_score_is_the_score_of_the_decision(nodes, asked, kins):
     pod = want(**asked)
-    candidates = candidate_view(nodes, kins)
-    found = weigh(candidates, pod, candidates.cut.registered, Faults())
+    candidates = candidates_of(nodes, kins)
+    found = weigh(candidates, pod, candidates.registered, Faults())
     for view, kin, score, near in zip(nodes, kins, found.score, found.kin, strict=True):
         decision = predict(view.machine, view.occupancy, pod, kin)
         assert score == pytest.approx(decision.score, abs=1e-9)
@@ -82,7 +83,7 @@ def test_every_score_is_the_score_of_the_decision(nodes, asked, kins):
 @given(views("n"), st.sampled_from(ASKED), KINS)
 def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked, kin):
     pod = want(**asked)
-    if holds(candidate_view([node], [kin]), pod, Faults())[0]:
+    if holds(candidates_of([node], [kin]), pod, Faults())[0]:
         assert refusal(node, pod, kin) is None
 
 
@@ -98,7 +99,7 @@ def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked,
 )
 def test_the_common_pods_are_weighed_over_arrays_alone(asked):
     empty = NodeView("n", "s", "1", XEON)
-    assert holds(candidate_view([empty], [Kin(elsewhere=3.0)]), want(**asked), Faults()).all()
+    assert holds(candidates_of([empty], [Kin(elsewhere=3.0)]), want(**asked), Faults()).all()
 
 
 def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
@@ -106,9 +107,7 @@ def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
     count = MOST_DECIDED + 20
     nodes = [NodeView(f"n{at}", "s", "1", XEON) for at in range(count)]
     wide = str(len(XEON.numa_nodes[0].cpus) + 1)
-    candidates = candidate_view(nodes, [Kin()] * count)
-    first, second = (
-        weigh(candidates, want(uid, cpu=wide), candidates.cut.registered, Faults()) for uid in ("one", "two")
-    )
+    candidates = candidates_of(nodes, [Kin()] * count)
+    first, second = (weigh(candidates, want(uid, cpu=wide), candidates.registered, Faults()) for uid in ("one", "two"))
     assert np.count_nonzero(first.score) == MOST_DECIDED
     assert np.count_nonzero(second.score) == count

@@ -36,12 +36,12 @@ def numbers(cells, at: int) -> list[list[float]]:
 
 @settings(max_examples=100, deadline=None)
 @given(STEPS)
-def test_a_cut_tells_of_each_node_what_it_was_told_last(steps):
+def test_candidates_tell_of_each_node_what_it_was_told_last(steps):
     column_store, told, heard = ColumnStore(), {}, {}
     for now, step in enumerate(steps):
         match step:
             case "look":
-                column_store.cut(NAMES, now)
+                column_store.candidates(NAMES, now)
             case ("drop", name):
                 column_store.drop(name)
                 told.pop(name, None)
@@ -52,12 +52,12 @@ def test_a_cut_tells_of_each_node_what_it_was_told_last(steps):
             case view:
                 column_store.put(view)
                 told[view.name] = view
-    cut = column_store.cut([*NAMES, "unknown"], 100.0)
-    assert cut.views == [told.get(name) for name in NAMES] + [None]
-    assert cut.ages.tolist() == [100.0 - heard.get(name, -np.inf) for name in [*NAMES, "unknown"]]
+    candidates = column_store.candidates([*NAMES, "unknown"], 100.0)
+    assert candidates.views == [told.get(name) for name in NAMES] + [None]
+    assert candidates.ages.tolist() == [100.0 - heard.get(name, -np.inf) for name in [*NAMES, "unknown"]]
     for at, name in enumerate(NAMES):
         expected = cells_of([told[name].table]) if name in told else cells_of([None])
-        assert numbers(cut.cells, at) == numbers(expected, 0)
+        assert numbers(candidates.cells, at) == numbers(expected, 0)
 
 
 def test_a_node_that_takes_over_a_slot_is_not_as_old_as_the_one_before():
@@ -66,7 +66,7 @@ def test_a_node_that_takes_over_a_slot_is_not_as_old_as_the_one_before():
     column_store.heard("gone", 1.0)
     column_store.drop("gone")
     column_store.put(NodeView("new", "s", "1", XEON))
-    assert np.isinf(column_store.cut(["new"], 2.0).ages).all()
+    assert np.isinf(column_store.candidates(["new"], 2.0).ages).all()
 
 
 @pytest.mark.parametrize("count", [1, 70, 300])
@@ -76,6 +76,6 @@ def test_there_is_room_for_any_number_of_nodes(count):
     for at, name in enumerate(names):
         column_store.put(NodeView(name, "s", "1", XEON))
         column_store.heard(name, float(at))
-    cut = column_store.cut(names, 1000.0)
-    assert cut.ages.tolist() == [1000.0 - at for at in range(count)]
-    assert (cut.cells.whole == 1000 * len(XEON.numa_nodes[0].cpus)).all()
+    candidates = column_store.candidates(names, 1000.0)
+    assert candidates.ages.tolist() == [1000.0 - at for at in range(count)]
+    assert (candidates.cells.whole == 1000 * len(XEON.numa_nodes[0].cpus)).all()

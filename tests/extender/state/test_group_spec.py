@@ -143,21 +143,21 @@ class TestNominations:
     def test_only_what_the_pod_does_not_say(self, cluster: Cluster):
         cluster.asked_for({SHOP: STRICT})
         (nomination,) = self.nominated(cluster, size="3")
-        assert {name: (one.policy, one.size) for name, one in nomination.said.items()} == {
+        assert {name: (one.policy, one.size) for name, one in nomination.opt_ins.items()} == {
             "main": (Policy.RESTRICTED, 3)
         }
 
     def test_nothing_where_the_object_says_nothing_else(self, cluster: Cluster):
         cluster.asked_for({SHOP: STRICT})
         (nomination,) = self.nominated(cluster, policy="restricted", size="9")
-        assert nomination.said == {}
+        assert nomination.opt_ins == {}
 
     def test_that_its_cpus_are_left_open(self, cluster: Cluster):
         """There is no place to nomination then; the enforcer is told all the same."""
         cluster.asked_for({SHOP: GroupSpec(Defaults(Policy.NONE))})
         (nomination,) = self.nominated(cluster)
         assert not nomination.numa_nodes
-        assert nomination.said["main"].policy is Policy.NONE
+        assert nomination.opt_ins["main"].policy is Policy.NONE
 
     def test_a_pod_that_leaves_them_open_itself_needs_no_nomination(self, cluster: Cluster):
         cluster.asked_for({SHOP: GroupSpec(Defaults(Policy.NONE))})

@@ -1,0 +1,243 @@
+"""Which pods the API server has, where each is expected to run, and what their nodes' enforcers are sent for it.
+
+A pod that was scored is assumed on the node that leads (`scoring.points`); the binding that is then seen settles it.
+What the two differ in is counted: it shows whether scores lead kube-scheduler at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import structlog
+
+from extender.scoring.history import History
+from extender.scoring.node_table import NodeTable
+from extender.scoring.predict import Prediction, Wanted, predict
+from extender.scoring.refused_pods import RefusedPods
+from extender.state.departed import Departed
+from extender.state.faults import Faults
+from extender.state.member_facts import tellable, unknown
+from extender.state.node_view import Assumption, NodeView
+from extender.state.pods import PodChanges, PodRow
+from placement.decide.decide import Kin
+from placement.model.cpuset import NumaSet
+from placement.model.errors import PlacementError
+from placement.optin.parsing import OptIn, opted_in
+
+AS_ASSUMED, ELSEWHERE, NOT_ASSUMED = "as assumed", "elsewhere", "not assumed"
+
+MOST_PEERS_ASKED = 8
+"""Nodes with members that are asked whether they had room for a pod that went elsewhere."""
+
+NO_KIN = Kin()
+
+_log = structlog.get_logger("cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """What a node's enforcer is sent of a pod that was bound to it. numa_nodes empty: only the facts.
+
+    opt_ins: what containers, by name, ask for with what their group's object says, where that is not what they say.
+    """
+
+    node: str
+    pod: PodRow
+    opt_ins: Mapping[str, OptIn]
+    kin: Kin = NO_KIN
+    numa_nodes: NumaSet = NumaSet()
+    generation: int = 0
+
+
+class BindingLedger:
+    """Under the cluster's lock. hold_s: how long an assumption lasts.
+
+    listed: whether the API server has sent every pod. bindings: of pods that were scored here, by whether they went
+    where they were assumed. splits: pods bound to a node without members of their group, though one with members was
+    offered and has room for them.
+    """
+
+    def __init__(
+        self,
+        nodes: NodeTable,
+        history: History,
+        refused: RefusedPods,
+        faults: Faults,
+        *,
+        clock: Callable[[], float],
+        hold_s: float,
+    ) -> None:
+        self._nodes, self._history, self._refused, self._faults = nodes, history, refused, faults
+        self._clock, self._hold_s = clock, hold_s
+        self._departed = Departed()
+        self.rows: dict[str, PodRow] = {}
+        self.listed = False
+        self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
+        self.splits = 0
+
+    def apply(self, changes: PodChanges) -> list[Nomination]:
+        """Nominations are for the pods that were seen bound by this change, in its order."""
+        if changes.whole:
+            self.listed = True
+            self._gone(self.rows.keys() - {row.uid for row in changes.rows})
+        self._gone(changes.gone)
+        return [nomination for row in changes.rows if (nomination := self._seen(row)) is not None]
+
+    def pending(self, node: str) -> list[Nomination]:
+        """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""
+        rows = [row for row in self.rows.values() if row.node == node and row.phase == "Pending"]
+        return [nomination for row in rows if (nomination := self._nomination(row)) is not None]
+
+    def facts(self, node: str, pods: Iterable[str] | None) -> list[Nomination]:
+        """What the node's enforcer does not know of its members, or has forgotten. pods: uids of those to check; None:
+        all that it has, and also what groups' objects say of them, as for an enforcer that begins anew.
+        """
+        view = self._nodes.view(node)
+        if view is None:
+            return []
+        known = (self.rows.get(uid) for uid in (view.index.pods if pods is None else pods))
+        rows = [*tellable(node, (row for row in known if row is not None))]
+        due = {row.uid for row in unknown(view, rows)}
+        asked = [(row, self._nodes.from_group(row) if pods is None or row.uid in due else {}) for row in rows]
+        return [Nomination(node, row, opt_ins) for row, opt_ins in asked if opt_ins or row.uid in due]
+
+    def departed(self, node: str) -> list[str]:
+        """Members that the node's enforcer still shows and that are no more: it is to be sent their uids now."""
+        view = self._nodes.view(node)
+        if view is None or not self.listed:
+            return []
+        return self._departed.due(node, view.index.reported_members, self.rows, self._clock())
+
+    def names(self) -> dict[str, str]:
+        """NAMESPACE/NAME by uid."""
+        return {uid: f"{row.namespace}/{row.name}" for uid, row in self.rows.items()}
+
+    def reported(self, view: NodeView) -> None:
+        """The room of pods that have ended is free, though the enforcer still shows them."""
+        for uid in self._departed.among(view.index.pods):
+            self._nodes.ended(uid, view.name)
+
+    def forget(self, nodes: Iterable[str]) -> None:
+        """Nodes that are no more in the cluster."""
+        self._departed.forget(nodes)
+
+    def hold(self, prediction: Prediction, uid: str, node: str, *, bound: bool) -> None:
+        until = self._clock() + self._hold_s
+        self._nodes.hold(
+            Assumption(uid, node, prediction.numa_nodes, prediction.reservations, prediction.allocations, until, bound)
+        )
+
+    def predicted(self, view: NodeView, want: Wanted, kin: Kin) -> Prediction | None:
+        """None where it can't be told."""
+        with self._faults.contained(view.name):
+            return predict(view.machine, view.occupancy, want, kin)
+        return None
+
+    def _seen(self, row: PodRow) -> Nomination | None:
+        before = self.rows.get(row.uid)
+        if row.ended:
+            self._gone((row.uid,))
+            return None
+        self.rows[row.uid] = row
+        if opted_in(row.annotations):
+            self._nodes.locations.named(row.uid, row.workload)
+        if row.node and row.phase == "Pending" and (before is None or not before.node):
+            assumed = self._nodes.held(row.uid)
+            nomination = self._nomination(row)
+            self._judge(row, assumed, nomination)
+            return nomination
+        return self._changed_facts(row, before) if row.node and (before is None or not before.asks_as(row)) else None
+
+    def _changed_facts(self, row: PodRow, before: PodRow | None) -> Nomination | None:
+        """The facts of a member that runs, or is about to, where its enforcer knows others."""
+        view = self._nodes.view(row.node)
+        if view is None:
+            return None
+        rows = tellable(row.node, [row]) if before and row.uid not in view.index.pods else unknown(view, [row])
+        return next((Nomination(row.node, member, self._nodes.from_group(member)) for member in rows), None)
+
+    def _nomination(self, row: PodRow) -> Nomination | None:
+        """Holds the pod's place on its node: the one it was scored for, if that was the node, else decided now."""
+        try:
+            want = self._nodes.wanted(row)
+        except PlacementError:
+            return None
+        view = self._nodes.view(row.node)
+        if view is not None and row.uid in view.index.pods:
+            return None
+        opt_ins = self._nodes.from_group(row)
+        if want is None:
+            return Nomination(row.node, row, opt_ins) if opt_ins else None
+        held = self._nodes.held(row.uid)
+        self._nodes.release(row.uid)
+        (kin,) = self._nodes.kins((row.node,), want)
+        view = self._nodes.view(row.node)
+        facts = Nomination(row.node, row, opt_ins, kin, generation=view.generation if view else 0)
+        if view is None:
+            return facts
+        if held is not None and held.node == row.node:
+            self._nodes.hold(replace(held, bound=True, until=self._clock() + self._hold_s))
+            return replace(facts, numa_nodes=held.numa_nodes)
+        prediction = self.predicted(view, want, kin)
+        if prediction is None or not prediction.fits:
+            return facts
+        self.hold(prediction, row.uid, row.node, bound=True)
+        return replace(facts, numa_nodes=prediction.numa_nodes)
+
+    def _judge(self, row: PodRow, assumed: Assumption | None, nomination: Nomination | None) -> None:
+        """Counts how the binding of a pod that was scored here compares with what was assumed."""
+        offer = self._history.offer(row.uid)
+        if offer is None or nomination is None:
+            return
+        pod = f"{row.namespace}/{row.name}"
+        if assumed is None:
+            self.bindings[NOT_ASSUMED] += 1
+        elif assumed.node == row.node:
+            self.bindings[AS_ASSUMED] += 1
+        else:
+            self.bindings[ELSEWHERE] += 1
+            _log.info("bound elsewhere than assumed", pod=pod, node=row.node, assumed=assumed.node)
+        if node := self._had_room(row, offer.want, offer.names, nomination.kin):
+            self.splits += 1
+            _log.warning(
+                "group split though a node had room", pod=pod, group=offer.want.group, node=row.node, room=node
+            )
+
+    def _had_room(self, row: PodRow, want: Wanted, offered: Iterable[str], kin: Kin) -> str:
+        """An offered node with members of the pod's group and room for the pod; empty where it went to members, or to
+        the slot that is planned for it, or there is none.
+        """
+        members = self._nodes.groups.nodes(want.group) if want.group else {}
+        if kin.weights or kin.planned or (row.node in members and self._settled(row.node, want)):
+            return ""
+        peers = (node for node in offered if node in members and node != row.node)
+        for node in islice(peers, MOST_PEERS_ASKED):
+            view = self._nodes.view(node)
+            if view is not None and view.registered and self._settled(node, want):
+                prediction = self.predicted(view, want, NO_KIN)
+                if prediction is not None and prediction.fits and prediction.admitted:
+                    return node
+        return ""
+
+    def _settled(self, node: str, want: Wanted) -> bool:
+        """Whether a member of the pod's group is there for certain: reported, or bound."""
+        view = self._nodes.view(node)
+        if view is None:
+            return False
+        keys = view.occupancy.directory.by_group.get(want.group, ())
+        pods = {view.occupancy.reservations[key].pod for key in keys} - {want.pod.uid}
+        return any(pod not in view.assumed or view.assumed[pod].bound for pod in pods)
+
+    def _gone(self, uids: Iterable[str]) -> None:
+        uids = list(uids)
+        self._departed.ended(uids)
+        self._refused.forget(uids)
+        for uid in uids:
+            row = self.rows.pop(uid, None)
+            self._nodes.release(uid)
+            self._nodes.locations.forget(uid)
+            if row is not None and row.node:
+                self._nodes.ended(uid, row.node)

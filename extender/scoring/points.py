@@ -1,0 +1,83 @@
+"""From decisions' scores, 0 to 1, to kube-scheduler's integers from 0 to 10, of which one leads.
+
+kube-scheduler draws lots among the nodes with the best total, and scores the next pod before anybody sees where this
+one went. So the scores themselves say where the pod will be: one node, the leader, is ahead of all others by so much
+that kube-scheduler's own plugins hardly change it, and its room is held.
+
+A group spread over three nodes gives none of them a kin share over a half, and a first member has no kin at all:
+written out as they are, such scores would leave the upper end unused. So the kin's part is taken relative to the best
+of the offered nodes, and where none has kin, the rest has the whole range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from extender.scoring.single import DIGITS, NodeScores
+from extender.state.cells import Floats
+from extender.state.column_store import Candidates
+from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
+
+Positions = npt.NDArray[np.intp]
+
+BEST = 10
+"""kube-scheduler's MaxExtenderPriority."""
+
+LEAD = 4
+"""Points by which the leader is ahead at least. With weight 5 they are 200 of kube-scheduler's: more than its plugins
+for resources and images set an emptier node back by.
+"""
+
+SLOT = 1.0
+"""What a slot that the group's plan keeps on a node adds to its score: as much as all other terms together, so that the
+node leads by more than kube-scheduler's own plugins give for spreading.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """scores: integers, node by node. leader: the place of the node that is ahead; None where no node would take the
+    pod.
+    """
+
+    scores: list[int]
+    leader: int | None
+
+
+def points(candidates: Candidates, scores: NodeScores, factors: Floats, group: str) -> Points:
+    """scores, factors (by age): in the candidates' order. group: by its name one of equal nodes is chosen."""
+    exact = np.round(_stretched(scores, candidates.slot) * factors, DIGITS)
+    best = float(exact.max(initial=0.0))
+    if not best:
+        return Points([0] * len(exact), None)
+    leader = _chosen(candidates, np.flatnonzero(exact == best), group)
+    most = max(LEAD, round(BEST * min(1.0, best)))
+    whole = np.rint((most - LEAD) * exact / best)
+    whole[leader] = most
+    return Points([*map(int, whole.tolist())], leader)
+
+
+def _stretched(scores: NodeScores, slot: int | None) -> Floats:
+    most = float(scores.kin.max(initial=0.0))
+    stretched: Floats = scores.score / (ROOM_SHARE + EMPTY_SHARE)
+    if most:
+        stretched = scores.score + KIN_SHARE * (scores.kin / most - scores.kin)
+    if slot is not None and scores.score[slot] > 0:
+        stretched[slot] += SLOT
+    return stretched
+
+
+def _chosen(candidates: Candidates, equal: Positions, group: str) -> int:
+    """The emptiest node as a whole, so that groups spread; of those alike always the same one for the same group, in
+    whatever order they are offered.
+    """
+    if len(equal) > 1:
+        free = np.round(candidates.free_share[equal], DIGITS)
+        equal = equal[free == free.max()]
+    names, seed = candidates.names, crc32(group.encode())
+    chosen: int = min(equal.tolist(), key=lambda at: (crc32(names[at].encode(), seed), names[at]))
+    return chosen

@@ -1,0 +1,102 @@
+"""What kube-scheduler gets: integers that use their range, and of which one leads."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.scoring.points import BEST, LEAD
+from extender.scoring.points import points as ranked
+from extender.scoring.single import NodeScores
+from extender.state.cells import COLUMNS
+from extender.state.column_store import Candidates, age_factor, cells_of
+
+RATED = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda one: (0.7 * one[0] + 0.3 * one[1], one[0]))
+"""A node's score, and its kin."""
+
+
+def names(count):
+    return [f"node-{at}" for at in range(count)]
+
+
+def candidates(listed, slot=None, free=1.0):
+    """Nodes of 8 CPUs. free: the share of them that nobody requests."""
+    count = len(listed)
+    cells = cells_of([np.array([[0, 8000, 8000] + [0] * (len(COLUMNS) - 3)], dtype=float).T] * count)
+    cells.free[:, 0] = 8000 * np.broadcast_to(free, count)
+    return Candidates(listed, [None] * count, np.zeros(count), np.ones(count, dtype=bool), cells, slot=slot)
+
+
+def points(rows, factors=1.0, slot=None, group="shop", free=1.0):
+    """rows: (score, kin) of each node."""
+    scores, kins = np.array([*rows], dtype=float).reshape(-1, 2).T
+    count = len(scores)
+    weighed = NodeScores(scores, kins, np.ones(count, dtype=bool))
+    return ranked(candidates(names(count), slot, free), weighed, np.broadcast_to(factors, count), group)
+
+
+def test_a_share_of_the_kin_counts_in_full_where_nobody_has_more():
+    """A group over three nodes: the one with the largest part gets all the points."""
+    assert points((0.7 * kin + 0.3, kin) for kin in (0.5, 0.3, 0.2, 0.0)).scores == [10, 4, 3, 2]
+
+
+def test_without_kin_room_and_emptiness_have_the_whole_range():
+    assert points([(0.3, 0), (0.25, 0), (0.1, 0)]).scores == [10, 5, 2]
+
+
+def test_of_equal_nodes_one_leads():
+    found = points([(0.5, 0.3)] * 5)
+    assert sorted(found.scores) == [BEST - LEAD] * 4 + [BEST]
+    assert found.scores[found.leader] == BEST
+
+
+def test_of_equal_nodes_a_group_always_gets_the_same_in_whatever_order_they_are_offered():
+    count, rows = 40, [(0.3, 0.0)] * 40
+    scores = NodeScores(np.full(count, 0.3), np.zeros(count), np.ones(count, dtype=bool))
+    leader = names(count)[points(rows).leader]
+    shuffled = random.Random(1).sample(names(count), count)
+    found = ranked(candidates(shuffled), scores, np.ones(count), "shop")
+    assert shuffled[found.leader] == leader
+
+
+def test_groups_spread_over_equal_nodes():
+    leaders = Counter(points([(0.3, 0.0)] * 10, group=f"default/pair-{at}").leader for at in range(200))
+    assert len(leaders) == 10
+    assert max(leaders.values()) < 45
+
+
+def test_of_equal_nodes_the_emptiest_as_a_whole_leads():
+    """Their best NUMA nodes are alike."""
+    assert all(points([(0.3, 0.0)] * 3, free=[0.5, 1.0, 0.5], group=f"g{at}").leader == 1 for at in range(9))
+
+
+def test_a_planned_slot_leads_by_more_than_spreading_weighs():
+    """Whoever has all the kin there are."""
+    found = points([(1.0, 1.0), (0.3, 0.0), (0.2, 0.0)], slot=1)
+    assert found.leader == 1
+    assert found.scores[1] - max(found.scores[0], found.scores[2]) >= LEAD
+
+
+def test_a_slot_on_a_node_that_does_not_take_the_pod_counts_for_nothing():
+    assert points([(0.3, 0.0), (0.0, 0.0)], slot=1).scores == [10, 0]
+
+
+@given(st.lists(st.tuples(RATED, st.floats(0, 1)), max_size=8), st.integers(0, 9))
+def test_scores_are_integers_from_0_to_10_and_one_leads_where_any_node_would_take_the_pod(rows, slot):
+    found = points([one for one, _ in rows], [factor for _, factor in rows], slot=slot if slot < len(rows) else None)
+    assert all(type(score) is int and 0 <= score <= BEST for score in found.scores)
+    others = [score for at, score in enumerate(found.scores) if at != found.leader]
+    if found.leader is None:
+        assert not any(found.scores)
+    else:
+        assert found.scores[found.leader] >= LEAD + max(others, default=0)
+
+
+@pytest.mark.parametrize(("age", "factor"), [(0, 1), (15, 1), (37.5, 0.5), (60, 0), (100, 0)])
+def test_a_report_counts_in_full_while_fresh_and_then_less_with_its_age(age, factor):
+    assert age_factor(age, 60) == pytest.approx(factor)

@@ -1,0 +1,147 @@
+"""What was assumed and what was seen bound, and what is counted of the difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from extender.cluster import Cluster, Settings
+from extender.state.pods import PodChanges
+from placement.model.cpuset import NumaSet
+from tests.extender.machines import pod, want
+from tests.extender.running import reservation
+from tests.extender.test_cluster import Clock, reservations_of, tell
+
+NODES = ["a", "b", "c"]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cluster(clock: Clock) -> Cluster:
+    cluster = Cluster(Settings(report_timeout=60, hold=30), clock)
+    for node in NODES:
+        tell(cluster, node)
+    return cluster
+
+
+def scored(cluster: Cluster, uid: str, *nodes: str, **keys: str) -> str:
+    """The node that leads."""
+    rows = cluster.score(want(uid, **keys), nodes or NODES).rows
+    best = max(rows, key=lambda row: row.score)
+    assert all(row is best or row.score <= best.score - 2 for row in rows), "kube-scheduler would draw lots"
+    return best.node
+
+
+def bound(cluster: Cluster, uid: str, node: str, **keys: str) -> None:
+    cluster.apply_pods(PodChanges(rows=(pod(uid, **keys),)))
+    cluster.apply_pods(PodChanges(rows=(replace(pod(uid, **keys), node=node),)))
+
+
+def counted(cluster: Cluster) -> tuple[dict[str, int], int]:
+    picture = cluster.picture()
+    return {outcome: count for outcome, count in picture.bindings.items() if count}, picture.splits
+
+
+def test_a_first_member_is_led_to_one_node_and_the_next_follows_before_any_binding_is_seen(cluster: Cluster):
+    first = scored(cluster, "p0")
+    assert [scored(cluster, f"p{at}") for at in range(1, 10)] == [first] * 9
+
+
+def test_groups_that_begin_one_after_the_other_spread_over_the_nodes(cluster: Cluster):
+    assert {scored(cluster, f"p-{group}", group=group) for group in ("x", "y", "z")} == set(NODES)
+
+
+def test_a_binding_where_it_was_assumed_is_counted_as_that(cluster: Cluster):
+    bound(cluster, "p", scored(cluster, "p"))
+    assert counted(cluster) == ({"as assumed": 1}, 0)
+
+
+def test_a_pod_that_went_elsewhere_is_counted_and_the_next_member_follows_it(cluster: Cluster):
+    assumed = scored(cluster, "p")
+    elsewhere = next(node for node in NODES if node != assumed)
+    bound(cluster, "p", elsewhere)
+    assert counted(cluster) == ({"elsewhere": 1}, 0)
+    assert reservations_of(cluster, assumed) == {}
+    assert scored(cluster, "q") == elsewhere
+
+
+def test_a_binding_after_the_assumption_ran_out_is_counted_as_not_assumed(cluster: Cluster, clock: Clock):
+    node = scored(cluster, "p")
+    clock.now += 31
+    bound(cluster, "p", node)
+    assert counted(cluster) == ({"not assumed": 1}, 0)
+
+
+def test_a_binding_of_a_pod_that_was_scored_elsewhere_is_not_counted(cluster: Cluster):
+    """As by another replica of the extender, or before this one's time."""
+    bound(cluster, "p", "a")
+    assert counted(cluster) == ({}, 0)
+
+
+class TestSplits:
+    def test_a_member_away_from_its_group_counts_where_an_offered_node_had_room_beside_it(self, cluster: Cluster):
+        bound(cluster, "p", scored(cluster, "p"))
+        home = next(node for node in NODES if reservations_of(cluster, node))
+        away = next(node for node in NODES if node != home)
+        scored(cluster, "q")
+        bound(cluster, "q", away)
+        assert counted(cluster) == ({"as assumed": 1, "elsewhere": 1}, 1)
+
+    def test_one_that_followed_a_wrong_assumption_counts_once_the_truth_is_seen(self, cluster: Cluster):
+        assumed = scored(cluster, "p")
+        assert scored(cluster, "q") == assumed
+        bound(cluster, "p", next(node for node in NODES if node != assumed))
+        bound(cluster, "q", assumed)
+        assert counted(cluster) == ({"as assumed": 1, "elsewhere": 1}, 1)
+
+    def test_a_full_node_splits_nothing(self, cluster: Cluster):
+        tell(cluster, "a", *(reservation(f"kin{numa}", numa, milli=7800) for numa in "01"), generation=2)
+        bound(cluster, "p", scored(cluster, "p", cpu="2"), cpu="2")
+        assert counted(cluster)[1] == 0
+
+    def test_nor_does_a_node_that_was_not_offered(self, cluster: Cluster):
+        tell(cluster, "a", reservation("kin", "0"), generation=2)
+        bound(cluster, "p", scored(cluster, "p", "b", "c"))
+        assert counted(cluster)[1] == 0
+
+    def test_the_group_is_one_of_a_whole_namespace_and_name(self, cluster: Cluster):
+        tell(cluster, "a", reservation("kin", "0", group="other/shop"), generation=2)
+        bound(cluster, "p", scored(cluster, "p", "b", "c"))
+        assert counted(cluster)[1] == 0
+
+
+STRICT = {"policy": "single-numa-node", "cpu": "6"}
+
+
+class TestEnded:
+    """The API server does not have a pod any more, and its node's enforcer still shows it."""
+
+    @pytest.fixture(autouse=True)
+    def full(self, cluster: Cluster) -> None:
+        tell(cluster, "a", *(reservation(f"low{numa}", numa, milli=7000) for numa in "01"), generation=2)
+        cluster.apply_pods(PodChanges(rows=tuple(pod(f"low{numa}", node="a") for numa in "01"), whole=True))
+        assert cluster.refusals(want("p", **STRICT), ["a"])
+
+    def test_its_room_is_free_at_once(self, cluster: Cluster):
+        cluster.apply_pods(PodChanges(gone=("low1",)))
+        assert cluster.refusals(want("p", **STRICT), ["a"]) == {}
+        cluster.score(want("p", **STRICT), ["a"])
+        (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a", **STRICT),)))
+        assert nomination.numa_nodes == NumaSet.parse("1")
+
+    def test_also_where_a_later_report_still_shows_it(self, cluster: Cluster):
+        cluster.apply_pods(PodChanges(gone=("low1",)))
+        tell(cluster, "a", *(reservation(f"low{numa}", numa, milli=7000) for numa in "01"), generation=3)
+        assert cluster.refusals(want("p", **STRICT), ["a"]) == {}
+
+    def test_once_its_enforcer_shows_it_no_more_all_is_as_reported(self, cluster: Cluster):
+        cluster.apply_pods(PodChanges(gone=("low1",)))
+        tell(cluster, "a", reservation("low0", "0", milli=7000), generation=3)
+        view = cluster.view("a")
+        assert view.ended == frozenset()
+        assert view.occupancy is view.reported
