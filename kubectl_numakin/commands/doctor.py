@@ -1,0 +1,156 @@
+"""`doctor`: every node's doctor in one table, and whether kube-scheduler asks the extender at all.
+
+Each enforcer's own `numakin-enforcer doctor` is run in its pod, with the options that it runs with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.text import Text
+
+from kubectl_numakin.errors import BAD_NEWS, CommandError
+from kubectl_numakin.metrics import counted
+from kubectl_numakin.output import FORMATS, show, table
+from kubectl_numakin.pods import ENFORCER, EXTENDER, OwnPod, Ran, each, of_nodes, own_pods, run_in
+from kubectl_numakin.reach import get
+from kubectl_numakin.session import Session
+
+NAME = "doctor"
+EXAMPLES = """\
+examples:
+  kubectl numakin doctor
+  kubectl numakin doctor --node worker-1 -o wide
+
+It takes the right to list pods and nodes, and to get and create pods/exec in numakin's namespace.
+
+exit code 1: some finding is bad
+"""
+
+GOOD, NOTE, BAD = "good", "note", "bad"
+STYLES = {GOOD: "green", NOTE: "yellow", BAD: "bold red"}
+SCHEDULER = "component=kube-scheduler"
+"""How kubeadm labels kube-scheduler's static pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """where: a node, or the part of the cluster that it is about. grade: good, note (works, but read this), bad."""
+
+    where: str
+    topic: str
+    grade: str
+    text: str
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument("--node", action="append", default=[], metavar="NAME", help="this node alone; may be repeated")
+    own.add_argument(
+        "-o", "--output", choices=FORMATS, default="table", help="(default: table; wide: what is good too)"
+    )
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    _ = session.api
+    findings = [*_of_the_cluster(session), *_of_the_nodes(session, given.node)]
+    answer = {"findings": [asdict(finding) for finding in findings]}
+    show(answer, given.output, lambda: _told(findings, wide=given.output == "wide"))
+    return BAD_NEWS if any(finding.grade == BAD for finding in findings) else 0
+
+
+def _of_the_cluster(session: Session) -> Iterator[Finding]:
+    for look in (_extender, _scheduler):
+        try:
+            yield from look(session)
+        except CommandError as bad:
+            yield Finding("cluster", look.__name__.strip("_"), BAD, str(bad))
+
+
+def _extender(session: Session) -> Iterator[Finding]:
+    replicas = own_pods(session.api, session.installed_in, EXTENDER)
+    running = [pod for pod in replicas if pod.running]
+    grade = GOOD if len(running) > 1 else NOTE if running else BAD
+    yield Finding("cluster", "extender", grade, f"{len(running)} of {len(replicas)} replicas run")
+    if not running:
+        return
+    known = {node["node"]: node for node in get(session.extender, "/api/v1/nodes")["nodes"]}
+    nodes = session.api.object("/api/v1/nodes")["items"]
+    unknown = sorted(node["metadata"]["name"] for node in nodes if node["metadata"]["name"] not in known)
+    if unknown:
+        yield Finding("cluster", "extender", NOTE, f"no enforcer has reported from {_some(unknown)}: they score 0")
+    for name, node in sorted(known.items()):
+        if not node["live"]:
+            yield Finding(
+                name, "report", BAD, f"its enforcer was last heard {node['age_seconds']:.0f} s ago: it scores 0"
+            )
+
+
+def _scheduler(session: Session) -> Iterator[Finding]:
+    """Whether kube-scheduler was told of the extender, and whether its calls arrive."""
+    pods = [pod for pod in own_pods(session.api, session.installed_in, EXTENDER) if pod.running]
+    asked = counted(session.api, session.installed_in, pods, "numakin_extender_requests_total", verb="prioritize")
+    if asked is None:
+        yield Finding(
+            "cluster", "scheduler", NOTE, "whether kube-scheduler asks can't be told: no replica shows its metrics"
+        )
+    elif asked:
+        yield Finding(
+            "cluster", "scheduler", GOOD, f"kube-scheduler has asked {asked:.0f} times since the replicas began"
+        )
+    else:
+        text = (
+            "kube-scheduler has never asked for scores: give it scheduler-config/kube-scheduler-config.yaml by --config"
+        )
+        yield Finding("cluster", "scheduler", BAD, text + "; see docs/scheduler.md, Reaching the extender")
+    where = "/api/v1/namespaces/kube-system/pods"
+    for pod in session.api.object(where, {"labelSelector": SCHEDULER})["items"]:
+        container = pod["spec"]["containers"][0]
+        words = [*(container.get("command") or ()), *(container.get("args") or ())]
+        if not any(word.startswith("--config") for word in words):
+            text = "it runs without --config, so that it can't know of the extender"
+            yield Finding("cluster", "scheduler", BAD, f"{pod['metadata']['name']}: {text}")
+
+
+def _of_the_nodes(session: Session, wanted: Iterable[str]) -> Iterator[Finding]:
+    pods = of_nodes(own_pods(session.api, session.installed_in, ENFORCER), wanted)
+    if not pods:
+        yield Finding("cluster", "enforcer", BAD, f"no enforcer's pod is in namespace {session.installed_in}")
+    down = [pod for pod in pods if not pod.running]
+    yield from (Finding(pod.node or "-", "enforcer", BAD, f"{pod.name} does not run") for pod in down)
+    for pod, answer in each([pod for pod in pods if pod.running], lambda pod: _examined(session, pod)):
+        yield from [Finding(pod.node, "doctor", BAD, str(answer))] if isinstance(answer, CommandError) else answer
+
+
+def _examined(session: Session, pod: OwnPod) -> list[Finding]:
+    ran = run_in(session.api, session.installed_in, pod, ["numakin-enforcer", "doctor", "--json", *pod.arguments[1:]])
+    return _findings(pod.node, ran)
+
+
+def _findings(node: str, ran: Ran) -> list[Finding]:
+    """CommandError when the answer is none."""
+    try:
+        rows: list[dict[str, Any]] = json.loads(ran.out)
+        return [Finding(node, row["topic"], row["grade"], row["text"]) for row in rows]
+    except (ValueError, KeyError, TypeError) as bad:
+        said = (ran.err or ran.out).strip().splitlines()
+        raise CommandError(f"its doctor failed ({ran.code}): {said[-1] if said else 'it said nothing'}") from bad
+
+
+def _told(findings: list[Finding], *, wide: bool) -> Iterator[Any]:
+    rows = table("where", "topic", "grade", "finding")
+    for finding in findings:
+        if wide or finding.grade != GOOD:
+            rows.add_row(finding.where, finding.topic, Text(finding.grade, STYLES[finding.grade]), finding.text)
+    if rows.row_count:
+        yield rows
+    counts = {grade: sum(finding.grade == grade for finding in findings) for grade in STYLES}
+    hidden = "" if wide or not counts[GOOD] else " (-o wide shows the good ones too)"
+    yield f"{counts[GOOD]} good, {counts[NOTE]} to read, {counts[BAD]} bad{hidden}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,38 @@
+"""Figures of the extender's replicas, each asked by itself through the API server's pod proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubectl_numakin.apiserver import ApiServer
+from kubectl_numakin.pods import OwnPod
+
+PORTS = ("metrics", "http")
+"""The names that the port of /metrics may have, the likeliest first."""
+
+
+def counted(api: ApiServer, namespace: str, pods: Iterable[OwnPod], name: str, **labels: str) -> float | None:
+    """A counter's sum over these pods and over all labels but the given; None where no pod shows its metrics."""
+    texts = [text for pod in pods if (text := _metrics(api, namespace, pod)) is not None]
+    if not texts:
+        return None
+    return sum(
+        sample.value
+        for text in texts
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+def _metrics(api: ApiServer, namespace: str, pod: OwnPod) -> str | None:
+    port = next((pod.ports[each] for each in PORTS if each in pod.ports), None)
+    if port is None:
+        return None
+    for scheme in ("https:", "http:"):
+        answer = api.get(f"/api/v1/namespaces/{namespace}/pods/{scheme}{pod.name}:{port}/proxy/metrics")
+        if answer.status == 200:
+            return answer.body.decode(errors="replace")
+    return None

@@ -1,0 +1,156 @@
+"""`doctor` and `release` run the enforcers' own programs in their pods."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from demo.cluster import OPT_IN
+from tests.extender.running import until
+from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, installed
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    with installed(tmp_path_factory.mktemp("installed")) as one:
+        yield one
+
+
+def findings(told) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in told.json["findings"]:
+        found.setdefault((row["where"], row["topic"]), []).append((row["grade"], row["text"]))
+    return found
+
+
+def test_the_doctor_of_every_node_is_asked_with_its_enforcers_options(there):
+    told = there.ask("doctor", "-o", "json")
+    found = findings(told)
+    assert ("good", "2 NUMA nodes with 80 CPUs each") in found[NODE, "NUMA"]
+    assert found[NODE, "NRI"][0][0] == "good"
+    assert there.started[-1][:3] == ["numakin-enforcer", "doctor", "--json"]
+    assert f"--node-name={NODE}" in there.started[-1]
+
+
+def test_an_extender_that_is_never_asked_is_bad_news(there):
+    told = there.ask("doctor")
+    assert told.code == 1
+    assert "kube-scheduler has never asked for scores" in told.out
+
+
+def test_an_extender_that_is_asked_is_well(there):
+    from standins.scheduler.extender_client import ExtenderClient  # noqa: PLC0415
+
+    client = ExtenderClient(there.cluster.extender)
+    client.prioritize(there.api.create_pod("asked", annotations=OPT_IN), [NODE])
+    client.close()
+    grade, text = findings(there.ask("doctor", "-o", "json"))["cluster", "scheduler"][0]
+    assert grade == "good"
+    assert text.startswith("kube-scheduler has asked 1 times")
+
+
+def test_a_kube_scheduler_without_a_configuration_is_found(there):
+    command = ["kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf"]
+    container = {"name": "kube-scheduler", "image": "kube-scheduler:1", "command": command}
+    there.api.create_pod(
+        "kube-scheduler-a", "kube-system", labels={"component": "kube-scheduler"}, containers=[container]
+    )
+    try:
+        assert "kube-scheduler-a: it runs without --config" in there.ask("doctor").out
+    finally:
+        there.api.delete("v1", "pods", "kube-scheduler-a", "kube-system", grace_s=0)
+
+
+def test_a_node_without_an_enforcer_is_named(there):
+    there.api.create_node("bare")
+    try:
+        assert "no enforcer has reported from bare" in there.ask("doctor").out
+    finally:
+        there.api.delete("v1", "nodes", "bare")
+
+
+def test_what_one_node_fails_by_costs_no_other(there):
+    program = there.api.behind.programs.pop((NAMESPACE, "numakin-enforcer-0"))
+    try:
+        told = there.ask("doctor", "-o", "json")
+        ((grade, text),) = findings(told)[NODE, "doctor"]
+        assert (told.code, grade) == (1, "bad")
+        assert "numakin-enforcer-0 on node-1: no program can be started there" in text
+    finally:
+        there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
+
+
+def test_a_doctor_that_breaks_is_told_with_its_last_word(there):
+    program = there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"]
+    there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = lambda words: subprocess.CompletedProcess(
+        words, 127, b"", b"exec: numakin-enforcer: not found\n"
+    )
+    try:
+        ((_, text),) = findings(there.ask("doctor", "-o", "json"))[NODE, "doctor"]
+        assert text == "its doctor failed (127): exec: numakin-enforcer: not found"
+    finally:
+        there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
+
+
+def test_without_the_right_to_exec_that_is_said_node_by_node(there):
+    rules = [
+        {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["services/proxy", "pods/proxy"], "verbs": ["get"]},
+    ]
+    told = there.ask("doctor", token=there.api.grant("viewer", rules))
+    assert told.code == 1
+    assert 'User "viewer" cannot get resource "pods/exec"' in " ".join(told.out.split())
+
+
+def test_a_node_that_is_none_costs_one_line(there):
+    told = there.ask("doctor", "--node", "nowhere")
+    assert (told.code, told.err) == (1, "kubectl numakin: no enforcer's pod is on node nowhere; they are on: node-1\n")
+
+
+def test_release_un_pins_every_container_and_resume_pins_again(there):
+    runtime = there.cluster.nodes[NODE].runtime
+    sandbox = runtime.run_pod("cart-0", "shop", "uid-1", OPT_IN, {})
+    container = runtime.run_container(sandbox, "cart", cpu_request=1.0, memory_limit=1 << 30)
+    until("it is pinned", lambda: runtime.containers[container.id].resources.cpu.cpus)
+    pinned = runtime.containers[container.id].resources.cpu.cpus
+
+    told = there.ask("release", "--all", "--yes")
+    assert told.code == 0, told.err
+    assert "released 1 containers" in told.out
+    assert runtime.containers[container.id].resources.cpu.cpus != pinned
+
+    told = there.ask("release", "--node", NODE, "--resume")
+    assert "containers are pinned again" in told.out
+    until("it is pinned again", lambda: runtime.containers[container.id].resources.cpu.cpus == pinned)
+
+
+@pytest.mark.parametrize(("words", "why"), [
+    ((), "name the nodes by --node, or take --all"),
+    (("--all", "--node", NODE), "one of the two"),
+    (("--all",), "nobody is there to be asked: give --yes"),
+])  # fmt: skip
+def test_nothing_is_released_by_mistake(there, words, why):
+    told = there.ask("release", *words, stdin="")
+    assert told.code == 2
+    assert why in told.err
+
+
+def test_a_node_whose_enforcer_does_not_answer_is_bad_news(there):
+    program = there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"]
+    there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = lambda words: program([*words[:2], "--run-dir=/no"])
+    try:
+        told = there.ask("release", "--all", "--yes", "-o", "json")
+        (row,) = told.json["nodes"]
+        assert (told.code, row["done"]) == (1, False)
+        assert "no enforcer answers at /no/hook.sock" in row["text"]
+    finally:
+        there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("release", "--all", "--yes")])
+def test_what_needs_the_api_server_says_so_to_who_goes_past_it(there, command):
+    told = there.ask(*command, "--extender", f"http://{there.cluster.extender}")
+    assert told.code == 2
+    assert "asks the API server: leave --extender out" in told.err
