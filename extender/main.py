@@ -36,6 +36,7 @@ from extender.state.pods import NodeChanges, PodChanges
 from extender.thread_gauges import thread_gauges
 from extender.traffic.learner import Learner
 from extender.views import traffic_view
+from extender.views.group_metrics import group_gauges
 from extender.views.readout import Gauge, gauges, members
 from placement.traffic.graph import Flow
 from process.threads import Threads, worded
@@ -70,6 +71,7 @@ class Program(SessionCallbacks):
         self.http_tls = self._renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
         grpc_files = Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca)
         self._grpc_tls = self._renewed("grpc", grpc_files)
+        self.metrics.gauges(lambda: group_gauges(self.cluster.picture()))
         self.metrics.gauges(self._expiries)
         self.metrics.gauges(lambda: thread_gauges(self.threads.standings()))
         self.metrics.gauges(self._configured)
@@ -156,6 +158,8 @@ class Program(SessionCallbacks):
     def _configured(self) -> Iterator[Gauge]:
         name, text = "numakin_extender_api_server_configured", "Whether it is known where the API server is."
         yield name, text, "", {"": float(self._kube is not None)}
+        text = "Since the latest traffic that was learned from; NaN before the first."
+        yield "numakin_extender_learning_age_seconds", text, "", {"": self.learner.age_s}
 
     def end(self) -> None:
         """What was learned is complete before it is written for the last time."""

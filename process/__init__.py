@@ -2,5 +2,5 @@
 
 `supervisor` starts processes again, `signals` and `pulse` are how it and they reach each other, `lock` keeps a second
 one away; `loop` is an event loop, `threads` are threads that outlive exceptions; `log` writes events, `files` reads
-only regular files.
+only regular files, `durations` are counted for histograms, `version` is that of both programs.
 """

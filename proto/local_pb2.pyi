@@ -82,7 +82,7 @@ class Attachment(_message.Message):
     def __init__(self, confirmed_seconds_ago: _Optional[float] = ...) -> None: ...
 
 class Counts(_message.Message):
-    __slots__ = ("outcomes", "events", "handler_faults", "late_answers", "connections", "losses")
+    __slots__ = ("outcomes", "events", "handler_faults", "late_answers", "connections", "losses", "handlers", "answers", "decisions")
     class OutcomesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -104,19 +104,47 @@ class Counts(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class HandlersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Durations
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Durations, _Mapping]] = ...) -> None: ...
+    class AnswersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Durations
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Durations, _Mapping]] = ...) -> None: ...
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     EVENTS_FIELD_NUMBER: _ClassVar[int]
     HANDLER_FAULTS_FIELD_NUMBER: _ClassVar[int]
     LATE_ANSWERS_FIELD_NUMBER: _ClassVar[int]
     CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
     LOSSES_FIELD_NUMBER: _ClassVar[int]
+    HANDLERS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
     outcomes: _containers.ScalarMap[str, int]
     events: _containers.ScalarMap[str, int]
     handler_faults: _containers.ScalarMap[str, int]
     late_answers: int
     connections: int
     losses: int
-    def __init__(self, outcomes: _Optional[_Mapping[str, int]] = ..., events: _Optional[_Mapping[str, int]] = ..., handler_faults: _Optional[_Mapping[str, int]] = ..., late_answers: _Optional[int] = ..., connections: _Optional[int] = ..., losses: _Optional[int] = ...) -> None: ...
+    handlers: _containers.MessageMap[str, Durations]
+    answers: _containers.MessageMap[str, Durations]
+    decisions: Durations
+    def __init__(self, outcomes: _Optional[_Mapping[str, int]] = ..., events: _Optional[_Mapping[str, int]] = ..., handler_faults: _Optional[_Mapping[str, int]] = ..., late_answers: _Optional[int] = ..., connections: _Optional[int] = ..., losses: _Optional[int] = ..., handlers: _Optional[_Mapping[str, Durations]] = ..., answers: _Optional[_Mapping[str, Durations]] = ..., decisions: _Optional[_Union[Durations, _Mapping]] = ...) -> None: ...
+
+class Durations(_message.Message):
+    __slots__ = ("counts", "seconds")
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    seconds: float
+    def __init__(self, counts: _Optional[_Iterable[int]] = ..., seconds: _Optional[float] = ...) -> None: ...
 
 class Untold(_message.Message):
     __slots__ = ("containers",)

@@ -12,9 +12,9 @@ from pathlib import Path
 from comparison import options as comparing
 from enforcer.settings import options
 from enforcer.settings.config import Config, ConfigError
-from enforcer.settings.version import VERSION
 from process import lock, log, supervisor
 from process.files import worded
+from process.version import VERSION
 
 LAUNCHED = "NRI_PLUGIN_SOCKET"
 """The environment variable by which a runtime tells a plugin that it launched where its socket is."""

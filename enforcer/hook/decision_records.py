@@ -10,6 +10,7 @@ from enforcer.hook.facts.pods import Claim
 from placement.decide.decide import Decision, Reason
 from placement.model.cpuset import NumaSet
 from placement.optin.parsing import Problems, bad_values, problems
+from process.durations import Durations
 from process.log import Log
 from proto import convert
 from proto import local_pb2 as local
@@ -27,6 +28,8 @@ class DecisionRecords:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.durations = Durations()
+        """Of the decisions themselves."""
         self._unsaid: list[Callable[[], object]] = []
         self._records: list[pb.DecisionRecord] = []
         self._latest: dict[str, pb.DecisionRecord] = {}

@@ -6,6 +6,7 @@ All that it holds can be rebuilt from the runtime's Synchronize, the cgroups' ow
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -98,8 +99,10 @@ class Ledger:
         """Decides and applies the decision. A fault of ours leaves the container open, with its demand counted."""
         kin = NO_KIN
         try:
+            began = time.perf_counter()
             kin = self.learned.kin(self.machine, self.occupancy, request, self.nominations.kin(pod.uid))
             decision = decide(self.machine, self.occupancy, request, kin)
+            self.records.durations.add(time.perf_counter() - began)
             if self.remark is not None:
                 decision = replace(decision, reasons=(*decision.reasons, *self.remark(decision)))
             after = decision.applied(self.occupancy, request)

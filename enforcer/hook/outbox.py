@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from enforcer.hook.agent import Agent
 from enforcer.local.report_differences import NodeState, report
 from enforcer.nri.stats import Stats
+from process.durations import Durations
 from proto import local_pb2 as local
 
 
@@ -69,9 +70,16 @@ class Outbox:
             late_answers=stats.late_answers,
             connections=stats.connections,
             losses=stats.losses,
+            handlers={event: _durations(seconds) for event, seconds in stats.handlers.items()},
+            answers={event: _durations(seconds) for event, seconds in stats.answers.items()},
+            decisions=_durations(self._agent.records.durations),
         )
 
     def _declined(self) -> list[local.FromHook]:
         """After the report of the occupancy that they did not hold in."""
         declined = self._agent.moves.declined()
         return [local.FromHook(declined=declined)] if declined.steps else []
+
+
+def _durations(durations: Durations) -> local.Durations:
+    return local.Durations(counts=durations.counts, seconds=durations.seconds)

@@ -24,12 +24,12 @@ from enforcer.nri.errors import UsageError
 from enforcer.nri.handlers import Updates
 from enforcer.nri.stats import Stats
 from enforcer.settings.config import Config, ConfigError
-from enforcer.settings.version import VERSION
 from placement.model.errors import PlacementError
 from placement.model.topology import Machine
 from placement.optin.parsing import opted_in
 from process import log
 from process.loop import Loop
+from process.version import VERSION
 from proto import convert
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri

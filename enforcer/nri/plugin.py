@@ -145,6 +145,7 @@ class Plugin:
                     return
                 late = self._lateness(session)
                 sock.sendall(answer)
+                self._answered(session, began)
                 if late:
                     self._lost(late)
                     return
@@ -157,6 +158,11 @@ class Plugin:
         else:
             self._tell()
             self._flush()
+
+    def _answered(self, session: Session, began: float) -> None:
+        if session.event:
+            self.stats.answers[session.event].add(time.monotonic() - began)
+            session.event = ""
 
     def _flush(self) -> None:
         if self._session is None or self._socket is None:

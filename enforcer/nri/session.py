@@ -1,10 +1,12 @@
-"""One plugin session with one runtime: the socket's bytes in, the bytes to write out. No I/O, no clock.
+"""One plugin session with one runtime: the socket's bytes in, the bytes to write out. No I/O; of clocks only the
+duration of our handlers.
 
 The runtime calls us on one logical connection (Configure, Synchronize in one part or more, then events) and we call it
 on the other (`calls`).
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, TypeVar
@@ -59,6 +61,8 @@ class Session:
         self.runtime: Runtime | None = None
         self.answering = ""
         """The method of the request that was answered last."""
+        self.event = ""
+        """The event of the latest request that a handler of ours answered."""
         self.patience_s = Runtime("", "").request_timeout_s
         """How long the runtime waits for that answer."""
         self._handlers = handlers
@@ -234,12 +238,16 @@ class Session:
 
     def _guarded(self, method: str, request: Any, run: Callable[[], bytes]) -> bytes:
         """The handler's answer, or an empty success: a mistake of ours must not fail a user's container."""
+        self.event = method
+        began = time.perf_counter()
         try:
             return run()
         except Exception:
             self._stats.handler_errors[method] += 1
             log.exception("%s%s failed; answered with no change", method, _subject(request))
             return b""
+        finally:
+            self._stats.handlers[method].add(time.perf_counter() - began)
 
 
 def _sized(answer: Message) -> bytes:

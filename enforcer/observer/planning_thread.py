@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import nan
 
 from placement.model.topology import Machine
 from placement.plan.plan import Plan
@@ -52,6 +53,25 @@ def planned(machine: Machine, situation: PlanningInput, previous: Plan | None, e
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """Shares of the known traffic between members of this node that stay inside one NUMA node. planned: by the plan,
+    over what is expected. NaN: not known yet.
+    """
+
+    now: float = nan
+    planned: float = nan
+
+
+def local_share(occupancy: Occupancy, talk: Weights) -> float:
+    """Of the weight between members that are here; NaN without any."""
+    homes = {reservation.pod: reservation.numa_nodes for reservation in occupancy.reservations.values()}
+    pairs = {pair: weight for pair, weight in talk.items() if homes.keys() >= {*pair}}
+    local = sum(weight for (a, b), weight in pairs.items() if homes[a] == homes[b] and len(homes[a]) == 1)
+    total = sum(pairs.values())
+    return local / total if total > 0 else nan
+
+
 class PlanningThread:
     """A thread of its own. Of the situations told meanwhile only the latest is planned for; `told` hears of each
     plan, and `then` of what it was made for, from that thread.
@@ -70,6 +90,7 @@ class PlanningThread:
         self._waiting: PlanningInput | None = None
         self._thread = threads.thread("planner", self._round)
         self._plan: Plan | None = None
+        self.locality = Locality()
         self._rests_until = float("-inf")
 
     def consider(self, situation: PlanningInput) -> None:
@@ -94,7 +115,9 @@ class PlanningThread:
         situation = self._next()
         if situation is None:
             return IDLE
-        self._told(self._planned(situation))
+        plan = self._planned(situation)
+        self.locality = Locality(local_share(situation.occupancy, situation.talk), plan.locality)
+        self._told(plan)
         self._then(situation)
         return None
 

@@ -29,11 +29,11 @@ from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import Config
-from enforcer.settings.version import VERSION
 from process import log, supervisor
 from process.log import Log
 from process.pulse import BEAT_S, beat
 from process.threads import Backoff, Failure, Threads, worded
+from process.version import VERSION
 from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb

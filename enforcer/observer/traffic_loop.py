@@ -19,7 +19,7 @@ from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observer import kinship, windows
 from enforcer.observer.declined_moves import Declined
 from enforcer.observer.move_candidates import Rested, move_options, moves
-from enforcer.observer.planning_thread import PlanningInput, PlanningThread
+from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread
 from enforcer.observer.windows import LiveWindows, Window
 from enforcer.settings.config import Config
 from placement.model.topology import Machine
@@ -46,7 +46,8 @@ HALF_LIVES = 6
 @dataclass(frozen=True, slots=True)
 class TrafficView:
     """What is known now, for whoever asks. windows: the latest, numbered. unseen: containers whose traffic can't be
-    told from others', by the reason. session: of the observer whose windows these are, which count from 1.
+    told from others', by the reason. session: of the observer whose windows these are, which count from 1. learned_at:
+    when the latest window was added to the graph, by the monotonic clock; None before the first.
     """
 
     collector: str = "none"
@@ -58,6 +59,7 @@ class TrafficView:
     lost_bytes: int = 0
     unseen: tuple[tuple[str, int], ...] = ()
     session: str = ""
+    learned_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -120,6 +122,11 @@ class TrafficLoop:
     def declined(self, message: local.Moves) -> None:
         """Moves that the hook was offered and that did not hold."""
         self._declined.hear(message, self._outlets.occupancy())
+
+    @property
+    def locality(self) -> Locality:
+        """As of the latest plan."""
+        return self._planner.locality
 
     def start(self) -> None:
         self._planner.start()
@@ -208,6 +215,7 @@ class TrafficLoop:
             self.view.lost_bytes + window.lost_bytes,
             self.view.unseen,
             self.view.session,
+            now,
         )
 
     def _plan(self, talk: Weights, between: Weights, kin: Mapping[str, Mapping[str, float]]) -> None:

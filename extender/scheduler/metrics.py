@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from extender.views.readout import Gauge
+from extender.views.readout import Gauge as Row
+from process.version import VERSION
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Seconds. kube-scheduler's cycle is serial and takes 4 to 8 ms, so what matters happens below 20 ms."""
@@ -19,6 +29,13 @@ class Metrics:
     def __init__(self) -> None:
         disable_created_metrics()
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        Gauge(
+            "numakin_extender_build_info",
+            "1, with the program's version and Python's.",
+            ["version", "python"],
+            registry=self.registry,
+        ).labels(VERSION, platform.python_version()).set(1)
         self.requests = Counter(
             "numakin_extender_requests", "Requests of kube-scheduler.", ["verb", "code"], registry=self.registry
         )
@@ -55,12 +72,12 @@ class Metrics:
             "numakin_extender_refusals", "Nodes refused to pods, by reason.", ["reason"], registry=self.registry
         )
 
-    def gauges(self, read: Callable[[], Iterable[Gauge]]) -> None:
+    def gauges(self, read: Callable[[], Iterable[Row]]) -> None:
         self.registry.register(_Gauges(read))
 
 
 class _Gauges:
-    def __init__(self, read: Callable[[], Iterable[Gauge]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Row]]) -> None:
         self._read = read
 
     def collect(self) -> Iterable[Metric]:

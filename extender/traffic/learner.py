@@ -7,6 +7,7 @@ anew no oftener than its making is worth, so that kube-scheduler's questions hav
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -44,6 +45,7 @@ class Learner:
         threads: Threads,
     ) -> None:
         self.dropped_flows = 0
+        self._learned_at: float | None = None
         self._publish = publish
         self._clock = clock
         self._learning = TrafficLearning()
@@ -52,6 +54,11 @@ class Learner:
         self._flows = 0
         self._due, self._news = 0.0, False
         self._thread = threads.thread("learning", self._round, last=self._finish, backoff=BACKOFF)
+
+    @property
+    def age_s(self) -> float:
+        """Since traffic that is taken in was received; NaN before the first."""
+        return math.nan if self._learned_at is None else self._clock() - self._learned_at
 
     def start(self) -> None:
         self._thread.start()
@@ -90,6 +97,7 @@ class Learner:
         with self._lock:
             self._flows -= len(flows)
         self._learning.told(node, flows, now)
+        self._learned_at = now
 
     def _round(self) -> object:
         """One step, or making what is known where that is due. Only the latter makes up for a round that failed."""

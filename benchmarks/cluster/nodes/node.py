@@ -13,8 +13,8 @@ from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.outbox import Outbox
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
-from enforcer.settings.version import VERSION
 from placement.model.cpuset import CpuSet, NumaSet
+from process.version import VERSION
 from proto import convert
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri

@@ -13,7 +13,7 @@ import grpc
 
 from benchmarks.cluster.nodes.node import SimulatedNode
 from enforcer.report.stream import FIRST_WAIT_S, LONGEST_WAIT_S
-from enforcer.settings.version import VERSION
+from process.version import VERSION
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, disable_created_metrics
 
 from enforcer.observer.endpoint.hook_metrics import HookCounts
 from proto import report_pb2 as pb
@@ -16,6 +16,7 @@ class Counters:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         self._decisions = Counter(
             "numakin_enforcer_decisions_total", "Decisions, by what led to them.", ["event"], registry=self.registry
         )

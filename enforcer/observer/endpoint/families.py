@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from process.durations import BOUNDS_S
+from proto import local_pb2 as local
 
 
 def family(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
@@ -23,6 +28,17 @@ def family(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, f
 def single(name: str, text: str, value: float) -> Metric:
     """A family of one series, without labels."""
     return family(name, text, (), {(): value})
+
+
+def histogram(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, local.Durations]) -> Metric:
+    """In seconds, with the bounds of `process.durations`. values: as `family` has them."""
+    made = HistogramMetricFamily(f"numakin_{name}", text, labels=labels)
+    bounds = [*map(floatToGoString, BOUNDS_S), "+Inf"]
+    for key, durations in values.items():
+        counts = durations.counts or [0] * len(bounds)
+        buckets = list(zip(bounds, accumulate(counts), strict=True))
+        made.add_metric(list(key) if isinstance(key, tuple) else [key], buckets, durations.seconds)
+    return made
 
 
 class Families(Collector):

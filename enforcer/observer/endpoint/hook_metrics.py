@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from enforcer.observer.endpoint.families import family, single
+from enforcer.observer.endpoint.families import family, histogram, single
 from proto import local_pb2 as local
 
 
@@ -90,3 +90,17 @@ class HookCounts(Collector):
             ("runtime_losses", "Connections to the runtime that were lost.", counts.losses),
         ):
             yield single(f"enforcer_{name}_total", text, count)
+        yield from _durations(counts)
+
+
+def _durations(counts: local.Counts) -> Iterable[Metric]:
+    yield histogram(
+        "enforcer_handler_seconds", "How long our handler of an event of the runtime took.", ("event",), counts.handlers
+    )
+    yield histogram(
+        "enforcer_answer_seconds",
+        "How long the runtime waited for our answer, from reading its request to having written the answer.",
+        ("event",),
+        counts.answers,
+    )
+    yield histogram("enforcer_decision_seconds", "How long deciding on a container took.", (), {(): counts.decisions})

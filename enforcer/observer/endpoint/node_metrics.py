@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import time
 from collections.abc import Iterator
 from math import nan
 
@@ -9,22 +11,52 @@ from prometheus_client.core import Metric
 
 from enforcer.observer.endpoint.families import family, single
 from enforcer.observer.endpoint.health import Health
-from enforcer.observer.traffic_loop import TrafficView
+from enforcer.observer.planning_thread import Locality
+from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
 from placement.model.live_usage import Live
 from placement.state.occupancy import Allocation, Occupancy
 from process import threads
+from process.version import VERSION
 
 COLLECTORS = ("cgroup_skb", "socket_tracepoints", "fexit", "kprobes", "inet_diag", "none", "replay", "off")
 
 
 def families(health: Health) -> Iterator[Metric]:
     """All of them."""
+    yield from _build()
     yield from _runtime(health)
     yield from _containers(health.mirror.occupancy)
     yield from _live(health.mirror.occupancy.live)
-    yield from _traffic(health.watching.view if health.watching is not None else TrafficView("off"))
+    watching = health.watching
+    yield from _traffic(watching.view if watching is not None else TrafficView("off"))
+    yield from _learning(watching)
     for name, text, by_thread in threads.rows(health.threads.standings()):
         yield family(f"enforcer_{name}", text, ("thread",), by_thread)
+
+
+def _learning(watching: TrafficLoop | None) -> Iterator[Metric]:
+    learned_at = watching.view.learned_at if watching is not None else None
+    locality = watching.locality if watching is not None else Locality()
+    yield single(
+        "enforcer_learning_age_seconds",
+        "Since traffic was last learned from; NaN before the first window, or where none is observed.",
+        nan if learned_at is None else time.monotonic() - learned_at,
+    )
+    yield single(
+        "enforcer_traffic_local_ratio",
+        "Share of the known traffic between members here that stays inside one NUMA node; NaN without any.",
+        locality.now,
+    )
+    yield single(
+        "enforcer_traffic_local_planned_ratio",
+        "Share of the expected traffic between members here that the latest plan would keep inside one NUMA node.",
+        locality.planned,
+    )
+
+
+def _build() -> Iterator[Metric]:
+    versions = {(VERSION, platform.python_version()): 1.0}
+    yield family("enforcer_build_info", "1, with the program's version and Python's.", ("version", "python"), versions)
 
 
 def _runtime(health: Health) -> Iterator[Metric]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
+from math import isnan
 from queue import Queue
 
-from enforcer.observer.planning_thread import PlanningInput, PlanningThread
+from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread, local_share
 from placement.plan.plan import Plan
 from placement.plan.problem import Workload
 from placement.state.occupancy import Occupancy, Reservation
@@ -80,3 +82,32 @@ def test_a_situation_that_can_not_be_planned_for_is_not_the_last() -> None:
         assert failures.get(timeout=PATIENCE_S).thread == "planner"
         planner.consider(situation("ads", "web"))
         assert set(plans.get(timeout=PATIENCE_S).slots) == {"ads", "web"}
+
+
+def seated(**homes: str) -> Occupancy:
+    occupancy = Occupancy()
+    for pod, numa_nodes in homes.items():
+        occupancy = occupancy.with_reservation(Reservation(pod, pod, "", nodes(numa_nodes), demand(1)))
+    return occupancy
+
+
+def test_the_local_share_is_of_the_weight_between_members_that_are_here() -> None:
+    talk = {("a", "b"): 3.0, ("a", "c"): 1.0, ("a", "elsewhere"): 96.0}
+    assert local_share(seated(a="0", b="0", c="1"), talk) == 0.75
+
+
+def test_a_member_over_several_numa_nodes_is_local_to_nobody() -> None:
+    assert local_share(seated(a="0-1", b="0-1"), {("a", "b"): 1.0}) == 0.0
+
+
+def test_without_traffic_between_members_no_share_is_known() -> None:
+    assert isnan(local_share(seated(a="0"), {("a", "elsewhere"): 1.0}))
+
+
+def test_each_plan_says_how_local_it_is_now_and_would_be() -> None:
+    plans: Queue[Plan] = Queue()
+    planner = made(plans.put)
+    with running(planner):
+        planner.consider(replace(situation("cart", "db"), occupancy=seated(a="0", b="1"), talk={("a", "b"): 1.0}))
+        plan = plans.get(timeout=PATIENCE_S)
+    assert planner.locality == Locality(0.0, plan.locality)

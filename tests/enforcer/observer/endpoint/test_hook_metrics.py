@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from enforcer.local import control
 from enforcer.observer.endpoint.hook_metrics import FAMILIES, HookCounts
 from enforcer.observer.endpoint.pages import application
+from enforcer.observer.planning_thread import Locality
 from enforcer.observer.process import Observer
 from enforcer.observer.traffic_loop import TrafficView
 from proto import local_pb2 as local
@@ -57,6 +58,20 @@ def test_what_happened_so_far_is_told_by_event() -> None:
     assert value(page, "numakin_enforcer_runtime_losses_total") == 2
 
 
+def test_durations_are_histograms_in_seconds() -> None:
+    took = local.Durations(counts=[1, 0, 2] + [0] * 9 + [1], seconds=3.5)
+    page = page_of(local.Counts(handlers={"CreateContainer": took}, answers={"StopContainer": took}, decisions=took))
+    for name, labels in (
+        ("handler", {"event": "CreateContainer"}),
+        ("answer", {"event": "StopContainer"}),
+        ("decision", {}),
+    ):
+        family = f"numakin_enforcer_{name}_seconds"
+        for bound, count in (("0.0001", 1), ("0.0005", 3), ("2.0", 3), ("+Inf", 4)):
+            assert value(page, f"{family}_bucket", le=bound, **labels) == count
+        assert (value(page, f"{family}_count", **labels), value(page, f"{family}_sum", **labels)) == (4, 3.5)
+
+
 class Metrics:
     """Of a running enforcer."""
 
@@ -86,6 +101,14 @@ def test_members_alone_are_members(metrics: Metrics, runtime: Runtime) -> None:
     runtime.update_container(bystander, nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7")))
     metrics.reach(1, "numakin_enforcer_placements_total", result="pinned")
     metrics.reach(1, "numakin_enforcer_members")
+
+
+def test_each_event_and_decision_is_timed(metrics: Metrics, runtime: Runtime) -> None:
+    runtime.run_container(runtime.run_pod("web", annotations=GROUP), "app", cpu_request=2)
+    metrics.reach(1, "numakin_enforcer_decision_seconds_count")
+    metrics.reach(1, "numakin_enforcer_handler_seconds_count", event="CreateContainer")
+    metrics.reach(1, "numakin_enforcer_answer_seconds_count", event="CreateContainer")
+    metrics.reach(1, "numakin_enforcer_answer_seconds_count", event="Synchronize")
 
 
 def test_a_bad_annotation_is_counted(metrics: Metrics, runtime: Runtime) -> None:
@@ -203,10 +226,13 @@ def test_whether_the_kernel_keeps_pressure_is_shown(observer: Observer) -> None:
 def test_what_the_observer_saw_of_traffic_is_shown(observer: Observer) -> None:
     observer.watching = Seen()
     assert shown(observer, "numakin_enforcer_traffic_unattributed_bytes_total") == 5
+    assert shown(observer, "numakin_enforcer_traffic_local_ratio") == 0.5
+    assert shown(observer, "numakin_enforcer_traffic_local_planned_ratio") == 0.75
     assert shown(observer, "numakin_enforcer_traffic_lost_bytes_total") == 6
 
 
 class Seen:
     """As `Watching` shows what it sees."""
 
+    locality = Locality(0.5, 0.75)
     view = TrafficView(unattributed_bytes=5, lost_bytes=6)
