@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from extender.cluster import Picture
+from extender.picture import Picture
 from extender.state.groups import Member, locality
 from extender.views.readout import Gauge, members
 from placement.model.topology import Machine
