@@ -21,15 +21,15 @@ from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.points import points
 from extender.scoring.predict import Wanted
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
-from extender.scoring.strict import NodeRefusal, refusal
-from extender.scoring.weighing import holds, weigh
+from extender.scoring.strict import NodeRefusal, refusals
+from extender.scoring.victims import Terms, victims
+from extender.scoring.weighing import weigh
 from extender.state.column_store import Candidates, age_factor
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
 from extender.state.node_view import NodeView, Report, ReportRefused
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from extender.traffic.known import ClusterTraffic
-from placement.decide.decide import Kin
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,50 +172,34 @@ class Cluster:
         return offer
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
-        """The offered nodes that can't align the pod, by fresh data; a node that is not known well is never refused."""
+        """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
         with self._lock:
             candidates = self._candidates(want.pod.uid, want, names)
-        views, held = candidates.fresh(self.settings.report_timeout), holds(candidates, want, self.faults).tolist()
-        refused = {
-            name: why
-            for name, view, near, fits in zip(names, views, candidates.kins, held, strict=True)
-            if view is not None and not fits and (why := self._refusal(view, want, near)) is not None
-        }
+        refused = refusals(candidates, want, self.settings.report_timeout, self.faults)
         with self._lock:
             self._refused.answered(want, everywhere=len(refused) == len(names))
         return refused
 
-    def helpful(self, want: Wanted, victims: Mapping[str, Sequence[str]]) -> list[str]:
-        """The nodes on which evicting these pods (by uid) lets the pod in, or too little is known to say no."""
-        names = list(victims)
+    def victims(self, want: Wanted, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+        """As `victims.victims`. named: uids by node."""
         with self._lock:
-            candidates = self._candidates(want.pod.uid, want, names)
-        views = candidates.fresh(self.settings.report_timeout)
-        return [
-            name
-            for name, view, near in zip(names, views, candidates.kins, strict=True)
-            if view is None or not self._refusal(view, want, near, victims[name])
-        ]
+            candidates, rows = self._candidates(want.pod.uid, want, list(named)), dict(self._ledger.rows)
+        return victims(candidates, want, named, rows, Terms(self.settings.report_timeout, self.faults))
 
     def welcome(self, nodes: Collection[str]) -> Welcome:
-        """The pods that were refused before and that one of these nodes would take now: they wait to be woken."""
+        """The pods that were refused before and that one of these nodes would take now: they are to be woken."""
         names, now = list(nodes), self.clock()
         with self._lock:
-            waiting = self._refused.in_turn()
+            waiting, woken = self._refused.in_turn(), self._refused.woken(now)
 
         def candidates(want: Wanted) -> Candidates:
             with self._lock:
                 return self._nodes.candidates(names, want, now)
 
-        welcome = WelcomeRound(candidates, self.settings.report_timeout, self.faults).among(waiting)
+        checks = WelcomeRound(candidates, woken, self.settings.report_timeout, self.faults)
+        welcome = checks.among(waiting)
         with self._lock:
-            return replace(welcome, pods=self._refused.take(welcome.pods))
-
-    def _refusal(self, view: NodeView, want: Wanted, kin: Kin, without: Sequence[str] = ()) -> NodeRefusal | None:
-        """None too where it can't be told."""
-        with self.faults.contained(view.name):
-            return refusal(view, want, kin, without)
-        return None
+            return replace(welcome, pods=self._refused.wake(checks.places, now))
 
     def _candidates(self, uid: str, want: Wanted, names: Sequence[str]) -> Candidates:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""

@@ -64,6 +64,7 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
     service_account_name: str = ""
     host_network: bool | None = None
+    priority: int | None = None
     containers: list[_ContainerSpec] | None = None
     init_containers: list[_ContainerSpec] | None = None
     resources: _ContainerResources | None = None
@@ -130,6 +131,7 @@ class PodRows:
             phase=intern(status.phase),
             ip=status.pod_ip or "",
             host_network=bool(spec.host_network),
+            priority=spec.priority or 0,
             account=intern(spec.service_account_name),
             requests=_amounts(own.requests) if own.requests else _NOTHING,
             limits=_amounts(own.limits) if own.limits else _NOTHING,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -99,9 +99,13 @@ class Verbs:
         want = self._cluster.wanted(asked.pod)
         if want is None or not (self._refuse and want.strict):
             return wire.preempt_answer(asked.victims)
-        kept = self._cluster.helpful(want, {node: victim.pods for node, victim in asked.victims.items()})
-        _log.info("preempted", pod=_named(asked.pod), nodes=len(asked.victims), helpful=len(kept))
-        return wire.preempt_answer({node: asked.victims[node] for node in kept})
+        chosen = self._cluster.victims(want, {node: victims.pods for node, victims in asked.victims.items()})
+        changed = [node for node, pods in chosen.items() if set(pods) != set(asked.victims[node].pods)]
+        _log.info(
+            "preempted", pod=_named(asked.pod), nodes=len(asked.victims), helpful=len(chosen),
+            other_victims_on=sorted(changed)[:LOGGED_NODES],
+        )  # fmt: skip
+        return wire.preempt_answer({node: _replaced(asked.victims[node], pods) for node, pods in chosen.items()})
 
     def prioritize(self, body: bytes) -> bytes:
         asked = wire.arguments(body)
@@ -119,6 +123,13 @@ class Verbs:
             best={row.node: row.score for row in offer.best(LOGGED_BEST)},
         )  # fmt: skip
         return wire.prioritize_answer(asked.names, offer.scores)
+
+
+def _replaced(named: wire.Victims, pods: Sequence[str]) -> wire.Victims:
+    """Each pod that kube-scheduler had not named counts as a broken disruption budget: budgets are not known here, and
+    so a node with kube-scheduler's own victims is preferred.
+    """
+    return wire.Victims(tuple(pods), named.budgets_broken + len(set(pods) - set(named.pods)))
 
 
 def _named(pod: PodRow) -> str:

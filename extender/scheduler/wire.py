@@ -104,6 +104,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     init_containers: list[_WireContainer] | None = None
     node_name: str | None = None
     host_network: bool | None = None
+    priority: int | None = None
     resources: _WireResources | None = None
 
 
@@ -263,6 +264,7 @@ def _row(pod: _Pod) -> PodRow:
         ),
         owner=OwnerRow(owner.kind, owner.name, owner.uid) if owner else None,
         host_network=bool(spec.host_network),
+        priority=spec.priority or 0,
         template_hash=(meta.labels or {}).get("pod-template-hash", ""),
         requests=_amounts(spec.resources.requests if spec.resources else None),
         limits=_amounts(spec.resources.limits if spec.resources else None),

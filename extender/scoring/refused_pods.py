@@ -6,17 +6,16 @@ is remembered there, so that a round that had to end early goes on where it was.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
-import numpy as np
-
-from extender.scoring.predict import Wanted
-from extender.scoring.strict import admits
+from extender.scoring.predict import Wanted, predict
 from extender.scoring.weighing import holds, likeness, remember
 from extender.state.column_store import Candidates
 from extender.state.faults import Faults
-from extender.state.node_view import NodeView
+from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
 from placement.decide.decide import Kin
 
@@ -25,6 +24,9 @@ MOST_DECIDED = 25
 
 MOST_REFUSED = 200
 """Pods that are remembered to be woken; kube-scheduler tries any other again after some minutes."""
+
+WOKEN_S = 15.0
+"""How long the place of a pod that was woken counts as taken: kube-scheduler's backoff is at most 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,12 @@ class RefusedPods:
 
     def __init__(self) -> None:
         self._waiting: dict[str, Wanted] = {}
+        self._woken: dict[str, Assumption] = {}
         self._turn = 0
 
     def answered(self, want: Wanted, *, everywhere: bool) -> None:
         """What the filter said of the pod just now."""
-        self._waiting.pop(want.pod.uid, None)
+        self.forget((want.pod.uid,))
         if everywhere:
             self._waiting[want.pod.uid] = want
         if len(self._waiting) > MOST_REFUSED:
@@ -59,6 +62,21 @@ class RefusedPods:
         self._turn = (self._turn + 1) % max(1, len(waiting))
         return waiting[self._turn :] + waiting[: self._turn]
 
+    def woken(self, now: float) -> list[Assumption]:
+        """The places of pods that were woken lately and that kube-scheduler has not asked about since."""
+        self._woken = {uid: place for uid, place in self._woken.items() if place.until > now}
+        return list(self._woken.values())
+
+    def wake(self, places: Iterable[Assumption], now: float) -> tuple[PodRow, ...]:
+        """Those of the pods of these places that still wait; they are given some time to take their place."""
+        woken = []
+        for place in places:
+            want = self._waiting.pop(place.pod, None)
+            if want is not None:
+                woken.append(want.pod)
+                self._woken[place.pod] = replace(place, until=now + WOKEN_S)
+        return tuple(woken)
+
     def take(self, pods: Iterable[PodRow]) -> tuple[PodRow, ...]:
         """Those of these that still wait; from now on they do not."""
         return tuple(pod for pod in pods if self._waiting.pop(pod.uid, None) is not None)
@@ -66,13 +84,24 @@ class RefusedPods:
     def forget(self, uids: Iterable[str]) -> None:
         for uid in uids:
             self._waiting.pop(uid, None)
+            self._woken.pop(uid, None)
 
 
 class WelcomeRound:
-    """candidates: the changed nodes, as a pod finds them. timeout: seconds of silence; then a node is not asked."""
+    """Each pod that is welcome takes its place for the rest of the round, so that only as many are woken as fit.
 
-    def __init__(self, candidates: Callable[[Wanted], Candidates], timeout: float, faults: Faults) -> None:
+    candidates: the changed nodes, as a pod finds them. woken: places of pods of earlier rounds. timeout: seconds of
+    silence after which a node is not asked. places: of the pods that are welcome.
+    """
+
+    def __init__(
+        self, candidates: Callable[[Wanted], Candidates], woken: Iterable[Assumption], timeout: float, faults: Faults
+    ) -> None:
         self._candidates, self._timeout, self._faults = candidates, timeout, faults
+        self._taken: dict[str, list[Assumption]] = defaultdict(list)
+        for place in woken:
+            self._taken[place.node].append(place)
+        self.places: list[Assumption] = []
         self._left = MOST_DECIDED
         self._complete = True
 
@@ -82,23 +111,35 @@ class WelcomeRound:
     def _welcome(self, want: Wanted) -> bool:
         candidates = self._candidates(want)
         views = candidates.fresh(self._timeout)
-        fresh = np.fromiter((view is not None for view in views), np.bool_, len(views))
-        if (holds(candidates, want, self._faults) & fresh).any():
-            return True
+        fits = holds(candidates, want, self._faults).tolist()
+        certain_first = sorted(range(len(views)), key=lambda at: not fits[at])
         return any(
-            self._admits(view, want, kin) for view, kin in zip(views, candidates.kins, strict=True) if view is not None
+            self._takes(view, want, candidates.kins[at]) for at in certain_first if (view := views[at]) is not None
         )
 
-    def _admits(self, view: NodeView, want: Wanted, kin: Kin) -> bool:
+    def _takes(self, view: NodeView, want: Wanted, kin: Kin) -> bool:
+        """What was decided is remembered on the view where nobody has taken a place."""
+        taken = self._taken.get(view.name, ())
         key = ("admits", likeness(view, want, kin))
-        admitted: bool | None = view.memo.get(key)
-        if admitted is None and self._left <= 0:
+        if not taken and view.memo.get(key) is False:
+            return False
+        if self._left <= 0:
             self._complete = False
             return False
-        if admitted is None:
-            self._left -= 1
-            admitted = False
-            with self._faults.contained(view.name):
-                admitted = admits(view, want, kin)
-            remember(view, key, admitted)
-        return admitted
+        self._left -= 1
+        place = None
+        with self._faults.contained(view.name):
+            place = self._place(reduce(NodeView.assuming, taken, view), want, kin)
+        if place is None:
+            if not taken:
+                remember(view, key, found=False)
+            return False
+        self._taken[view.name].append(place)
+        self.places.append(place)
+        return True
+
+    def _place(self, view: NodeView, want: Wanted, kin: Kin) -> Assumption | None:
+        found = predict(view.machine, view.occupancy, want, kin)
+        if not (found.fits and found.admitted):
+            return None
+        return Assumption(want.pod.uid, view.name, found.numa_nodes, found.reservations, found.allocations, until=0.0)

@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from extender.scoring.predict import Prediction, Wanted, predict
+from extender.scoring.weighing import holds
+from extender.state.column_store import Candidates
+from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
 
@@ -25,24 +28,38 @@ class NodeRefusal:
     hopeless: bool
 
 
-def refusal(view: NodeView, want: Wanted, kin: Kin, without: Iterable[str] = ()) -> NodeRefusal | None:
-    """None where the pod may go. without: uids of pods that would be evicted from the node first."""
-    occupancy = view.occupancy
-    for uid in without:
-        occupancy = occupancy.without_pod(uid)
-    now = predict(view.machine, occupancy, want, kin)
+def refusals(candidates: Candidates, want: Wanted, timeout: float, faults: Faults) -> dict[str, NodeRefusal]:
+    """The candidates that can't align the pod, by fresh data; a node that is not known well is never refused.
+
+    timeout: seconds of silence after which a node is not live.
+    """
+    rows = zip(candidates.fresh(timeout), candidates.kins, holds(candidates, want, faults).tolist(), strict=True)
+    refused = {}
+    for view, kin, fits in rows:
+        if view is not None and not fits:
+            with faults.contained(view.name):
+                if (why := refusal(view, want, kin)) is not None:
+                    refused[view.name] = why
+    return refused
+
+
+def refusal(view: NodeView, want: Wanted, kin: Kin) -> NodeRefusal | None:
+    """None where the pod may go."""
+    now = predict(view.machine, view.occupancy, want, kin)
     if _welcome(now):
         return None
-    empty = occupancy.emptied()
-    if not _welcome(predict(view.machine, empty, want, kin)):
+    if not _welcome(predict(view.machine, view.occupancy.emptied(), want, kin)):
         return NodeRefusal(TOO_SMALL, hopeless=True)
     return NodeRefusal(NOT_ALIGNED if now.fits else NO_ROOM, hopeless=False)
 
 
-def admits(view: NodeView, want: Wanted, kin: Kin) -> bool:
-    """Whether the pod may go there as it is."""
-    return _welcome(predict(view.machine, view.occupancy, want, kin))
+def admits(view: NodeView, want: Wanted, kin: Kin, without: Iterable[str] = ()) -> bool:
+    """Whether the pod may go there. without: uids of pods that would be evicted from the node first."""
+    occupancy = view.occupancy
+    for uid in without:
+        occupancy = occupancy.without_pod(uid)
+    return _welcome(predict(view.machine, occupancy, want, kin))
 
 
-def _welcome(found: Prediction) -> bool:
-    return found.fits and found.admitted
+def _welcome(prediction: Prediction) -> bool:
+    return prediction.fits and prediction.admitted

@@ -52,6 +52,7 @@ class PodRow:
 
     requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
+    priority: as its PriorityClass has it.
     """
 
     uid: str
@@ -64,6 +65,7 @@ class PodRow:
     phase: str = "Pending"
     ip: str = ""
     host_network: bool = False
+    priority: int = 0
     template_hash: str = ""
     account: str = ""
     requests: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -302,9 +302,9 @@ def test_evictions_count_only_where_they_free_a_numa_node(cluster: Cluster):
     halves = [reservation(f"half{at}", str(at % 2), milli=3500) for at in range(4)]
     tell(cluster, "a", *halves)
     asked = want("p", policy="single-numa-node", cpu="6")
-    assert cluster.helpful(asked, {"a": ["half0", "half1"]}) == []
-    assert cluster.helpful(asked, {"a": ["half0", "half2"]}) == ["a"]
-    assert cluster.helpful(asked, {"unknown": ["x"]}) == ["unknown"]
+    assert cluster.victims(asked, {"a": ["half0", "half1"]}) == {}
+    assert cluster.victims(asked, {"a": ["half0", "half2"]}) == {"a": ("half0", "half2")}
+    assert cluster.victims(asked, {"unknown": ["x"]}) == {"unknown": ("x",)}
 
 
 def test_a_container_that_sits_on_the_cpus_and_stays_there_fails_no_prediction(cluster: Cluster):

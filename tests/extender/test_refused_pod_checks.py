@@ -63,6 +63,28 @@ class TestALook:
         assert cluster.welcome(["n1"]) == Welcome((asked.pod,), complete=True)
         assert cluster.welcome(["n1"]) == Welcome((), complete=True)
 
+    def test_of_many_that_wait_only_as_many_are_woken_as_fit(self) -> None:
+        """One NUMA node of 8 CPUs has become free; each wants 3."""
+        cluster = Cluster()
+        full(cluster)
+        waiting = [want(f"p{number}", policy="single-numa-node", cpu="3") for number in range(20)]
+        reported(cluster, "n1", reservation("a", "0", milli=7000), reservation("b", "1", milli=7000), generation=2)
+        assert all(cluster.refusals(asked, ["n1"]) for asked in waiting)
+        reported(cluster, "n1", reservation("a", "0", milli=7000), generation=3)
+        woken = cluster.welcome(["n1"]).pods
+        assert len(woken) == 2
+        assert cluster.welcome(["n1"]).pods == (), "their places are kept for them for a while"
+
+    def test_a_woken_pod_that_was_refused_again_leaves_its_place_to_others(self) -> None:
+        cluster = Cluster()
+        full(cluster)
+        waiting = [want(f"p{number}", policy="single-numa-node", cpu="6") for number in range(2)]
+        assert all(cluster.refusals(asked, ["n1"]) for asked in waiting)
+        reported(cluster, "n1", reservation("a", "0", milli=4000), generation=2)
+        (woken,) = cluster.welcome(["n1"]).pods
+        cluster.apply_pods(PodChanges(gone=(woken.uid,)))
+        assert len(cluster.welcome(["n1"]).pods) == 1
+
     def test_a_pod_that_has_gone_is_not_woken(self) -> None:
         cluster = Cluster()
         full(cluster)

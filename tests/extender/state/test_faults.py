@@ -49,7 +49,7 @@ def test_it_scores_0_and_the_others_are_scored(cluster: Cluster, asked):
 def test_it_is_refused_to_nobody_and_a_preemption_on_it_is_not_stopped(cluster: Cluster):
     asked = want("p", policy="single-numa-node", cpu="10")
     assert set(cluster.refusals(asked, NAMES)) == {"good", "empty"}
-    assert cluster.helpful(asked, {name: ["kin-bad"] for name in NAMES}) == ["bad"]
+    assert list(cluster.victims(asked, {name: ["kin-bad"] for name in NAMES})) == ["bad"]
     assert cluster.welcome(["bad"]) == Welcome((), complete=True)
 
 
