@@ -34,8 +34,21 @@ POD_MONITOR = _object(
     },
 )
 
+RULE = _object(
+    ("expr",),
+    alert=TEXT, record=TEXT, expr=TEXT, labels={"type": "object", "additionalProperties": TEXT},
+    annotations={"type": "object", "additionalProperties": TEXT}, **{"for": TEXT},
+)  # fmt: skip
+PROMETHEUS_RULE = _object(
+    groups={
+        "type": "array",
+        "items": _object(("name",), name=TEXT, interval=TEXT, rules={"type": "array", "items": RULE}),
+    }
+)
+
 SCHEMAS: dict[tuple[str, str], dict[str, Any]] = {
     ("cert-manager.io/v1", "Certificate"): _object(("spec",), spec=CERTIFICATE),
     ("cert-manager.io/v1", "Issuer"): _object(("spec",), spec=ISSUER),
     ("monitoring.coreos.com/v1", "PodMonitor"): _object(("spec",), spec=POD_MONITOR),
+    ("monitoring.coreos.com/v1", "PrometheusRule"): _object(("spec",), spec=PROMETHEUS_RULE),
 }

@@ -274,7 +274,7 @@ def test_the_certificate_is_for_the_name_that_enforcers_dial():
 
 
 def test_the_pod_monitor_scrapes_ports_that_exist():
-    (monitor,) = files("components/monitoring")
+    monitor = one(files("components/monitoring"), "PodMonitor", "numakin")
     named = {port["name"] for spec in pod_specs(files()) for port in spec["containers"][0]["ports"]}
     assert {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]} <= named
 
