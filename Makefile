@@ -42,6 +42,7 @@ check: $(READY)  ## lint, format, types, the layers' contracts, generated code
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
 	@setup/generate --check
+	@setup/limits --check
 	@$(PYTHON) -m reference --check
 
 format: $(READY)  ## lint with fixes, and format

@@ -32,6 +32,7 @@ class Config:
 
     listen: str = "0.0.0.0:8080"
     grpc_listen: str = "0.0.0.0:8081"
+    health_listen: str = ""
     threads: int = 8
     kubeconfig: str = ""
     kube: bool = True
@@ -57,6 +58,12 @@ class Config:
         host_and_port("listen", self.listen)
         if host_and_port("grpc_listen", self.grpc_listen)[1] and self.grpc_listen == self.listen:
             raise BadConfig(f"--listen and --grpc-listen are both {self.listen}: each needs a port of its own")
+        if self.health_listen and host_and_port("health_listen", self.health_listen)[1]:
+            for name in ("listen", "grpc_listen"):
+                if getattr(self, name) == self.health_listen:
+                    raise BadConfig(
+                        f"{_flag(name)} and --health-listen are both {self.health_listen}: each needs a port of its own"
+                    )
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
@@ -96,9 +103,10 @@ _RANGES = (
 )
 
 _HELP: Mapping[str, tuple[str, str]] = {
-    "listen": ("HOST:PORT", "where kube-scheduler, people and Prometheus call, over HTTP; port 0 takes a free one"),
+    "listen": ("HOST:PORT", "where kube-scheduler and people call, over HTTP; port 0 takes a free one"),
     "grpc_listen": ("HOST:PORT", "where enforcers stream their reports; port 0 takes a free one"),
-    "threads": ("N", "HTTP requests answered at once"),
+    "health_listen": ("HOST:PORT", "where the kubelet probes and Prometheus scrape; empty: at --listen"),
+    "threads": ("N", "requests of kube-scheduler answered at once"),
     "kubeconfig": ("FILE", "how to reach the API server; without it the pod's own service account is used, if any"),
     "kube": ("", "watch pods and nodes at the API server (--no-kube: know pods from the enforcers' reports alone)"),
     "namespace": ("NAMESPACE", "where the Lease of the replicas is; by default the pod's own, else numakin"),

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -27,10 +26,12 @@ from extender.kube.objects.saved_learning import SavedLearning
 from extender.kube.publish import Desired, Unwanted
 from extender.readiness import ReadinessGate
 from extender.refused_pod_checks import RefusedPodChecks
+from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
-from extender.serving import Application, calm_collector, check_free
+from extender.serving.application import Application, calm_collector, check_free
+from extender.serving.refusals import LimitRefusals
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges
 from extender.thread_gauges import thread_gauges
@@ -41,9 +42,6 @@ from extender.views.readout import Gauge, gauges, members
 from placement.traffic.graph import Flow
 from process.threads import Threads, worded
 from proto.certificates import BadCertificate, Files, Renewed
-
-if TYPE_CHECKING:
-    from extender.reports.server import Server
 
 STOP_SECONDS = 2.0
 
@@ -100,13 +98,9 @@ class Program(SessionCallbacks):
         return "without an API server, pods are known from enforcers' reports alone"
 
     def begin(self, http: str) -> None:
-        """In the worker: opens the gRPC port, then says where everything is."""
-        # Imported here since the import itself starts threads, and the arbiter forks.
-        from extender.reports.server import Server  # noqa: PLC0415
-
+        """Opens the gRPC port, then writes where everything is."""
         calm_collector()
         config = self.config
-        # Counted from now on: a worker that replaces another has no report yet.
         self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported)
         self.learner.start()
         if self._kube is not None:
@@ -267,11 +261,22 @@ def main() -> None:
         _log.debug("options", **msgspec.to_builtins(config))
         check_free("listen", config.listen)
         check_free("grpc_listen", config.grpc_listen)
+        if config.health_listen:
+            check_free("health_listen", config.health_listen)
         program = Program(config)
     except (BadConfig, BadCertificate, BadKubeconfig) as bad:
         print(f"numakin-extender: {bad}", file=sys.stderr)
         sys.exit(2)
-    Application(config, program.app, program.begin, program.end, program.http_tls).run()
+    refusals = LimitRefusals(lambda limit: program.metrics.over_limit.labels(limit).inc())
+    Application(
+        config,
+        program.app,
+        program.begin,
+        program.end,
+        threads=program.threads,
+        refusals=refusals,
+        tls=program.http_tls,
+    ).run()
 
 
 if __name__ == "__main__":

@@ -31,12 +31,19 @@ RESERVATIONS = 10_000
 """
 
 ALLOCATIONS = 20_000
+"""Containers of one node."""
+
 DECISIONS = 4_096
 """Of one report; an enforcer keeps up to 2,048 while there is no stream."""
 
 REASONS = 64
+"""Of one decision."""
+
 HUGEPAGE_SIZES = 16
+"""Of one NUMA node."""
+
 FLOWS = 100_000
+"""Of one Traffic message."""
 
 CONTAINERS = 1_000
 """Containers of one nominated pod."""
@@ -45,8 +52,10 @@ KIN = 10_000
 """Peers that one nomination may name: placement.optin.parsing.LARGEST_SIZE members."""
 
 MESSAGES_PER_SECOND = 50
+"""A stream's rate; an enforcer sends some ten messages a second at its busiest."""
+
 MESSAGE_BURST = 500
-"""A stream's rate and its burst. An enforcer sends some ten messages a second at its busiest."""
+"""Messages that a stream may send at once."""
 
 UNREAD_MESSAGES = 10_000
 """Messages that wait for an enforcer which does not read its stream; one that is further behind is cut off."""

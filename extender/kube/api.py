@@ -7,6 +7,7 @@ fields needed, and some of its calls fail on answers that are right (a Binding's
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ SHOWN = 100
 """Bytes of an answer that a message shows."""
 LONGEST_MESSAGE = 500
 """Characters of an error's message that are kept: some hold the whole object."""
+
+
+_PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._:~-]+)+")
+"""Paths whose segments need no escape: no name in one leads elsewhere."""
 
 
 class ApiError(Exception):
@@ -121,6 +126,8 @@ class Api:
         content_type: str = JSON,
         read_timeout_s: float = READ_TIMEOUT_S,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
+        if not _PATH.fullmatch(path):
+            raise Unreachable(f"{method} {path[:200]!a}: not asked: no path of an API server")
         headers = {"Accept": JSON, "User-Agent": self._agent}
         if body is not None:
             headers["Content-Type"] = content_type

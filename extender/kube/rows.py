@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow
+from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_row
 from placement.model.workload import NODE, top_owner
 from placement.optin.parsing import DOMAIN
 
@@ -249,4 +249,4 @@ def _owner(metadata: Metadata) -> OwnerRow | None:
         return None
     kind, name = top_owner(controller.kind, controller.name, metadata.labels or _NOTHING)
     uid = controller.uid if (kind, name) == (controller.kind, controller.name) else ""
-    return OwnerRow(intern(kind), intern(name), uid)
+    return owner_row(intern(kind), intern(name), uid)

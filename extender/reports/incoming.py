@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from functools import lru_cache
 
 from extender.state.node_view import DecisionRow, Report
 from placement.decide.decide import Reason
+from placement.model import names
 from placement.model.errors import PlacementError
 from placement.model.live_usage import Live
 from placement.model.topology import Machine
@@ -37,6 +38,9 @@ def hello(message: pb.Hello) -> None:
     _text("Hello.version", message.version, bounds.TEXT_LENGTH)
     if not message.node or not message.session:
         raise BadMessage("Hello names no " + ("session" if message.node else "node"))
+    _name("Hello.node", message.node, names.is_object)
+    _name("Hello.session", message.session, names.is_id)
+    _printable("Hello.version", message.version)
 
 
 def machine(message: pb.Machine) -> tuple[Machine, Occupancy]:
@@ -76,7 +80,7 @@ def report(message: pb.Report, of: Machine) -> Report:
         _count(f"Report.{kind}", getattr(message, kind), most)
     for kind in ("gone_reservations", "gone_allocations"):
         for key in getattr(message, kind):
-            _text(f"Report.{kind}", key, bounds.ID_LENGTH)
+            _name(f"Report.{kind}", key, names.is_id)
     try:
         return Report(
             generation=message.generation,
@@ -104,12 +108,24 @@ def traffic(message: pb.Traffic) -> tuple[Flow, ...]:
             _text(f"Flow.{name}", end, bounds.ID_LENGTH)
             if not end:
                 raise BadMessage(f"Traffic: a flow has no {name}")
+            _name(f"Flow.{name}", end, names.is_id)
     return tuple(
         Flow(flow.source, flow.target, flow.kind, flow.bytes, flow.messages, flow.by_server)
         for flow in message.flows
         if flow.kind in KINDS
     )
 
+
+_RESERVATION_NAMES = {
+    "key": names.is_id, "pod": names.is_id, "group": names.is_group, "workload": names.is_workload,
+}  # fmt: skip
+_ALLOCATION_NAMES = {
+    "container": names.is_id, "name": names.is_label, "pod": names.is_id, "reservation": names.is_id,
+}  # fmt: skip
+_DECISION_NAMES = {
+    "pod": names.is_id, "namespace": names.is_label, "pod_name": names.is_object, "container": names.is_id,
+    "container_name": names.is_label, "event": names.is_label,
+}  # fmt: skip
 
 _COUNTS = {
     "reservations": bounds.RESERVATIONS,
@@ -140,9 +156,9 @@ def _live(message: pb.Report, of: Machine) -> Live:
 
 
 def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
-    _text("Reservation.key", message.key, bounds.ID_LENGTH)
-    _text("Reservation.pod", message.pod, bounds.ID_LENGTH)
-    _text("Reservation.group", message.group, bounds.GROUP_LENGTH)
+    for name, rule in _RESERVATION_NAMES.items():
+        _name(f"Reservation.{name}", getattr(message, name), rule)
+    _printable("Reservation.pool", message.pool)
     _text("Reservation.numa_nodes", message.numa_nodes, bounds.ID_LIST_LENGTH)
     _count("Reservation.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
     _count("Reservation.parts", message.parts, bounds.NUMA_NODES)
@@ -153,9 +169,8 @@ def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
 
 
 def _allocation(message: pb.Allocation, of: Machine) -> Allocation:
-    for name in ("container", "pod", "reservation"):
-        _text(f"Allocation.{name}", getattr(message, name), bounds.ID_LENGTH)
-    _text("Allocation.name", message.name, bounds.NAME_LENGTH)
+    for name, rule in _ALLOCATION_NAMES.items():
+        _name(f"Allocation.{name}", getattr(message, name), rule)
     for name in ("cpus", "mems", "exclusive"):
         _text(f"Allocation.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
     allocation = convert.allocation_from(message)
@@ -168,10 +183,9 @@ def _decision(message: pb.DecisionRecord) -> DecisionRow:
     for reason in message.reasons:
         for name in ("what", "number", "effect"):
             _text(f"Reason.{name}", getattr(reason, name), bounds.TEXT_LENGTH)
-    for name in ("pod", "container"):
-        _text(f"DecisionRecord.{name}", getattr(message, name), bounds.ID_LENGTH)
-    for name in ("namespace", "pod_name", "container_name", "event"):
-        _text(f"DecisionRecord.{name}", getattr(message, name), bounds.NAME_LENGTH)
+            _printable(f"Reason.{name}", getattr(reason, name))
+    for name, rule in _DECISION_NAMES.items():
+        _name(f"DecisionRecord.{name}", getattr(message, name), rule)
     for name in ("numa_nodes", "cpus", "mems", "nominated"):
         _text(f"DecisionRecord.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
     return DecisionRow(
@@ -195,6 +209,17 @@ def _on_machine(what: str, numa_nodes: Iterable[int], of: Machine) -> None:
     unknown = [numa_node for numa_node in numa_nodes if not any(node.id == numa_node for node in of.numa_nodes)]
     if unknown:
         raise BadMessage(f"Report: {what} is on NUMA node {unknown[0]}, which the machine does not have")
+
+
+def _name(what: str, text: str, rule: Callable[[str], bool]) -> None:
+    """A name that is not told is none that is wrong."""
+    if text and not rule(text):
+        raise BadMessage(f"{what} is no name that the API server takes: {text[:40]!a}")
+
+
+def _printable(what: str, text: str) -> None:
+    if not text.isprintable():
+        raise BadMessage(f"{what} has characters that can't be printed: {text[:40]!a}")
 
 
 def _text(what: str, text: str, most: int) -> None:

@@ -58,6 +58,12 @@ class Metrics:
             ["port"],
             registry=self.registry,
         )
+        self.over_limit = Counter(
+            "numakin_extender_over_limit",
+            "Connections and requests refused, by the limit that they were over (docs/limits.md).",
+            ["limit"],
+            registry=self.registry,
+        )
         self.reports = Counter(
             "numakin_extender_reports", "Messages of enforcers by what became of them.", ["result"],
             registry=self.registry,

@@ -46,7 +46,6 @@ class Readiness:
 def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], Readiness], *, refuse: bool) -> Flask:
     """refuse: /filter may refuse nodes."""
     app = Flask("numakin-extender", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = wire.BODY_BYTES
     verbs = Verbs(cluster, metrics, refuse=refuse)
     for name, answer in verbs.table.items():
         app.add_url_rule(f"/{name}", name, _measured(name, answer, metrics), methods=["POST"])
@@ -215,7 +214,4 @@ def _error(status: int, text: str) -> Response:
 
 def _http_error(bad: HTTPException) -> Response:
     status = bad.code or 500
-    text = bad.description or bad.name
-    if status == 413:
-        text = f"the body is over the bound of {wire.BODY_BYTES} bytes"
-    return _error(status, text)
+    return _error(status, bad.description or bad.name)

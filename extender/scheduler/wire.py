@@ -14,16 +14,25 @@ from typing import Any
 
 import msgspec
 
-from extender.state.pods import ContainerRow, OwnerRow, PodRow
-
-BODY_BYTES = 64 << 20
-"""The largest request body: 5,000 Node objects with 50 images each are 58 MB."""
+from extender.state.pods import ContainerRow, PodRow, owner_row
+from placement.model import names as names_rules
 
 NODES = 20_000
 """The most nodes in one request; Kubernetes supports 5,000 in a cluster."""
 
-NAME_LENGTH = 253
 CONTAINERS = 1_000
+"""Containers of one pod."""
+
+POD_BYTES = 4 << 20
+"""The Pod of one request; etcd takes 1.5 MiB of any object."""
+
+NAMES_BYTES = NODES * 256
+"""The node names of one request."""
+
+VALUES = 5_000_000
+"""Commas in one body, counted before it is decoded: Node objects have one in 20 bytes, and a body of nothing else would
+take 40 times its size.
+"""
 
 
 class BadRequest(ValueError):
@@ -113,11 +122,11 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, gc=False):
     name: str
 
 
-class _Node(msgspec.Struct):
+class _Node(msgspec.Struct, gc=False):
     metadata: _Named
 
 
@@ -130,16 +139,19 @@ def arguments(body: bytes) -> Arguments:
     """The body of /filter and /prioritize; BadRequest when it is not one."""
     keys = _top(body)
     pod = _pod(keys)
+    _within("NodeNames", keys.get("nodenames"), NAMES_BYTES)
     names = _typed(keys.get("nodenames"), list[str] | None, "NodeNames")
     if names is not None:
         return Arguments(pod, _named(names, "NodeNames"))
     nodes = keys.get("nodes")
-    if nodes is None or _typed(nodes, object, "Nodes") is None:
+    if nodes is None or bytes(nodes) == b"null":
         raise BadRequest("the request has neither NodeNames nor Nodes")
     listed = {key.lower(): value for key, value in _typed(nodes, dict[str, msgspec.Raw], "Nodes").items()}
+    # First as what they must be: a list of anything else fails at its first item, and is never held.
+    listed_nodes = _typed(listed.get("items"), list[_Node] | None, "Nodes.items") or []
+    names = _named([node.metadata.name for node in listed_nodes], "Nodes.items")
     items = _typed(listed.get("items"), list[msgspec.Raw] | None, "Nodes.items") or []
-    found = [_typed(item, _Node, f"Nodes.items[{at}]").metadata.name for at, item in enumerate(items)]
-    return Arguments(pod, _named(found, "Nodes.items"), tuple(items))
+    return Arguments(pod, names, tuple(items))
 
 
 def preempt_arguments(body: bytes) -> PreemptArguments:
@@ -208,6 +220,8 @@ def preempt_answer(victims: Mapping[str, Victims]) -> bytes:
 
 def _top(body: bytes) -> dict[str, msgspec.Raw]:
     """The top-level keys in lower case; where a key comes twice, the last one counts, as in Go."""
+    if (values := body.count(b",")) > VALUES:
+        raise BadRequest(f"the request: {values} values are over the bound of {VALUES}")
     try:
         found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError as bad:
@@ -217,6 +231,11 @@ def _top(body: bytes) -> dict[str, msgspec.Raw]:
     except RecursionError as bad:
         raise BadRequest("the request is not JSON: it is nested too deeply") from bad
     return {key.lower(): value for key, value in found.items()}
+
+
+def _within(path: str, raw: msgspec.Raw | None, most: int) -> None:
+    if raw is not None and len(bytes(raw)) > most:
+        raise BadRequest(f"{path}: {len(bytes(raw))} bytes are over the bound of {most}")
 
 
 def _typed(raw: msgspec.Raw | None, kind: Any, path: str) -> Any:
@@ -232,21 +251,28 @@ def _named(names: Sequence[str], path: str) -> tuple[str, ...]:
     if len(names) > NODES:
         raise BadRequest(f"{path}: {len(names)} nodes are over the bound of {NODES}")
     for at, name in enumerate(names):
-        if not 0 < len(name) <= NAME_LENGTH:
-            raise BadRequest(f"{path}[{at}]: a node's name has 1 to {NAME_LENGTH} characters, not {len(name)}")
+        if not names_rules.is_object(name):
+            raise BadRequest(f"{path}[{at}]: {_shown(name)} is no name that the API server takes")
     return tuple(names)
 
 
 def _pod(keys: Mapping[str, msgspec.Raw]) -> PodRow:
     if "pod" not in keys:
         raise BadRequest("the request has no Pod")
+    _within("Pod", keys["pod"], POD_BYTES)
     return _row(_typed(keys["pod"], _Pod, "Pod"))
 
 
 def _row(pod: _Pod) -> PodRow:
     meta, spec = pod.metadata, pod.spec
-    if not meta.name or len(meta.name) > NAME_LENGTH or len(meta.namespace) > NAME_LENGTH:
-        raise BadRequest(f"Pod.metadata: name and namespace have 1 to {NAME_LENGTH} characters")
+    for path, text, rule in (
+        ("metadata.name", meta.name, names_rules.is_object),
+        ("metadata.namespace", meta.namespace or "default", names_rules.is_label),
+        ("metadata.uid", meta.uid or "none", names_rules.is_id),
+        ("spec.nodeName", spec.node_name or "none", names_rules.is_object),
+    ):
+        if not rule(text):
+            raise BadRequest(f"Pod.{path}: {_shown(text)} is no name that the API server takes")
     if len(spec.containers or ()) + len(spec.init_containers or ()) > CONTAINERS:
         raise BadRequest(f"Pod.spec: more than {CONTAINERS} containers")
     owner = next(
@@ -262,7 +288,7 @@ def _row(pod: _Pod) -> PodRow:
             *(_container(init_container, init=True) for init_container in spec.init_containers or ()),
             *(_container(container, init=False) for container in spec.containers or ()),
         ),
-        owner=OwnerRow(owner.kind, owner.name, owner.uid) if owner else None,
+        owner=owner_row(owner.kind, owner.name, owner.uid) if owner else None,
         host_network=bool(spec.host_network),
         priority=spec.priority or 0,
         template_hash=(meta.labels or {}).get("pod-template-hash", ""),
@@ -284,6 +310,10 @@ def _container(one: _WireContainer, *, init: bool) -> ContainerRow:
 
 def _amounts(told: Mapping[str, str | int | float] | None) -> dict[str, str]:
     return {name: str(amount) for name, amount in (told or {}).items()}
+
+
+def _shown(text: str) -> str:
+    return repr(text[:40])
 
 
 def _victims(raw: msgspec.Raw, path: str) -> Victims:

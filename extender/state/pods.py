@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from placement.model.demand import Demand, from_resources, of_pod, own_resources
+from placement.model.names import is_kind, is_object
 from placement.model.workload import HASH_LABEL, NODE, top_owner
 
 ENDED = frozenset({"Succeeded", "Failed"})
@@ -43,6 +44,11 @@ class OwnerRow:
     kind: str
     name: str
     uid: str = ""
+
+
+def owner_row(kind: str, name: str, uid: str = "") -> OwnerRow | None:
+    """None for an owner that no controller is: whoever makes a pod may write there what they like."""
+    return OwnerRow(kind, name, uid) if is_kind(kind) and is_object(name) else None
 
 
 @dataclass(frozen=True)

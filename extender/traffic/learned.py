@@ -18,7 +18,8 @@ from typing import Any
 
 import structlog
 
-from placement.traffic.graph import KINDS, LONGEST_NAME, Costs, Graph, Key, Rate
+from placement.model.names import is_workload
+from placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
 
 VERSION = 1
 
@@ -135,7 +136,7 @@ def _parsed(text: str) -> LearnedGroup:
 
 
 def _name(name: Any) -> str:
-    if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME):
+    if not (isinstance(name, str) and is_workload(name)):
         raise ValueError(f"{str(name)[:40]!r} is not a workload")
     return name
 

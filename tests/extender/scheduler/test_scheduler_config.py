@@ -11,7 +11,7 @@ from extender.cluster import Cluster
 from extender.config import Config
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
-from extender.serving import KEEPALIVE
+from extender.serving.limits import KEEPALIVE_S
 
 DIRECTORY = Path(__file__).parents[3] / "scheduler-config"
 FILES = sorted(DIRECTORY.glob("*.yaml"))
@@ -49,4 +49,4 @@ def test_the_port_is_the_extenders_default(config):
 
 def test_idle_connections_outlive_kube_schedulers():
     go_idle_timeout = 90
-    assert go_idle_timeout < KEEPALIVE
+    assert go_idle_timeout < KEEPALIVE_S

@@ -111,7 +111,7 @@ BAD = [
     ),
     (
         '{"Pod":{"metadata":{},"spec":{}},"NodeNames":[]}',
-        "Pod.metadata: name and namespace have 1 to 253 characters",
+        "Pod.metadata.name: '' is no name that the API server takes",
     ),
     (
         '{"Pod":{"metadata":{"name":"a"},"spec":{"containers":[{"name":"c"},3]}},"NodeNames":[]}',
@@ -121,8 +121,11 @@ BAD = [
     (f'{{"Pod":{POD},"NodeNames":null,"Nodes":null}}', "the request has neither NodeNames nor Nodes"),
     (f'{{"Pod":{POD},"NodeNames":"n1"}}', "NodeNames: Expected `array | null`, got `str`"),
     (f'{{"Pod":{POD},"NodeNames":["n1",2]}}', "NodeNames[1]: Expected `str`, got `int`"),
-    (f'{{"Pod":{POD},"NodeNames":["n1",""]}}', "NodeNames[1]: a node's name has 1 to 253 characters, not 0"),
-    (f'{{"Pod":{POD},"NodeNames":["{"n" * 254}"]}}', "NodeNames[0]: a node's name has 1 to 253 characters, not 254"),
+    (f'{{"Pod":{POD},"NodeNames":["n1",""]}}', "NodeNames[1]: '' is no name that the API server takes"),
+    (
+        f'{{"Pod":{POD},"NodeNames":["{"n" * 254}"]}}',
+        f"NodeNames[0]: {'n' * 40!r} is no name that the API server takes",
+    ),
     (f'{{"Pod":{POD},"Nodes":{{"items":[{{}}]}}}}', "Nodes.items[0]: Object missing required field `metadata`"),
     (
         f'{{"Pod":{POD},"Nodes":{{"items":[{{"metadata":{{"name":1}}}}]}}}}',

@@ -17,7 +17,7 @@ from tests.extender.traffic.test_graph import flow, pod
 
 COSTS = Costs()
 CART, REDIS, WEB = (f"shop/Deployment/{name}" for name in ("cart", "redis", "web"))
-names = st.text(min_size=1, max_size=40)
+names = st.from_regex(r"[a-z]{1,5}/[A-Z][a-z]{0,9}/[a-z][-a-z0-9]{0,20}[a-z0-9]", fullmatch=True)
 rates = st.builds(Rate, st.floats(0, 1e12), st.floats(0, 1e9))
 learned = st.builds(
     LearnedGroup,
@@ -64,7 +64,7 @@ def test_a_large_cluster_fits_a_status():
     assert len(read(text, "").edges) > 2000
 
 
-GOOD = '{"version":1,"names":["a","b"],"members":[0],"edges":[[0,1,"tcp",1,2]]}'
+GOOD = '{"version":1,"names":["s/D/a","s/D/b"],"members":[0],"edges":[[0,1,"tcp",1,2]]}'
 
 
 def test_the_form_is_what_the_docs_say():
@@ -89,8 +89,10 @@ def changed(**fields) -> str:
         "[" * 100_000,
         changed(version=2),
         changed(version="1"),
-        changed(names=["a", 7]),
-        changed(names=["a", "x" * 500]),
+        changed(names=["s/D/a", 7]),
+        changed(names=["s/D/a", "x" * 500]),
+        changed(names=["s/D/a", "s/D/b/../c"]),
+        changed(names=["s/D/a", "s/D/b\n"]),
         changed(members=[2]),
         changed(members=[-1]),
         changed(members=["a"]),

@@ -1,0 +1,80 @@
+"""One HTTP connection: uvicorn's h11 protocol, with a deadline in each phase of a request."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from extender.serving import limits
+from extender.serving.refusals import LimitRefusals
+
+DEADLINES = {"headers": ("header_s", limits.HEADER_S), "request": ("request_s", limits.REQUEST_S)}
+"""The phases that may not last, with their limits. An idle connection is closed by uvicorn's keep-alive timer."""
+
+
+class Connection(H11Protocol):
+    """peer: the client's address. identity: its verified certificate, as `ssl.SSLSocket.getpeercert` has it; empty
+    without one. closed: done when the connection is.
+    """
+
+    def __init__(self, config: Config, state: ServerState, peer: str, refusals: LimitRefusals) -> None:
+        super().__init__(config, state, {"connection": self})
+        self.peer = peer
+        self.identity: dict[str, Any] = {}
+        self.closed: asyncio.Future[None] = self.loop.create_future()
+        self._refusals = refusals
+        self._phase = ""
+        self._deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request is being answered."""
+        return self._phase != "request"
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.identity = transport.get_extra_info("peercert") or {}
+        self._enter("headers")
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._enter("request" if self._answering else "headers")
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._enter("idle")
+        if self._answering or self.conn.trailing_data[0]:
+            self._enter("request" if self._answering else "headers")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._enter("closed")
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def abort(self) -> None:
+        """Closes at once, unsent bytes and all."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _enter(self, phase: str) -> None:
+        if phase == self._phase:
+            return
+        self._phase = phase
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if phase in DEADLINES:
+            self._deadline = self.loop.call_later(DEADLINES[phase][1], self._expired, phase)
+
+    def _expired(self, phase: str) -> None:
+        self._refusals.over(DEADLINES[phase][0], self.peer)
+        self.abort()

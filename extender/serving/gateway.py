@@ -1,0 +1,187 @@
+"""From a connection's requests to the WSGI application's answers: what is let in, and which threads answer it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any
+
+from werkzeug.test import run_wsgi_app
+
+from extender.serving import limits
+from extender.serving.connection import Connection
+from extender.serving.refusals import LimitRefusals
+from extender.serving.workers import Workers
+
+IDENTITY = "numakin.identity"
+"""In the WSGI environment: the caller's verified certificate; empty without one."""
+
+
+class Over(Exception):
+    """A request that is not let in. limit: which it is over."""
+
+    def __init__(self, limit: str, status: HTTPStatus, text: str) -> None:
+        super().__init__(text)
+        self.limit, self.status, self.text = limit, status, text
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class Gateway:
+    """An ASGI application. workers: by the first part of the path; "" is for all other paths."""
+
+    def __init__(self, app: Any, workers: Mapping[str, Workers], refusals: LimitRefusals) -> None:
+        self._app, self._workers, self._refusals = app, workers, refusals
+        self._peers: Counter[str] = Counter()
+        self._total = _HeldBytes()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        connection: Connection = scope["state"]["connection"]
+        held = _HeldBody(self._total)
+        try:
+            with self._admitted(connection.peer):
+                body = await held.read(receive, _announced(scope))
+                if body is None:
+                    return
+                environ = _environ(scope, body, connection)
+                workers = self._workers.get(scope["path"].split("/")[1], self._workers[""])
+                answer = await workers.run(lambda: _answered(self._app, environ))
+        except Over as over:
+            self._refusals.over(over.limit, connection.peer)
+            answer = _refusal(over)
+        finally:
+            held.release()
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    @contextmanager
+    def _admitted(self, peer: str) -> Iterator[None]:
+        if self._peers.total() >= limits.IN_FLIGHT:
+            raise Over("in_flight", HTTPStatus.SERVICE_UNAVAILABLE, f"over {limits.IN_FLIGHT} requests at once")
+        if self._peers[peer] >= limits.IN_FLIGHT_PER_PEER:
+            text = f"over {limits.IN_FLIGHT_PER_PEER} requests of one address at once"
+            raise Over("in_flight_per_peer", HTTPStatus.TOO_MANY_REQUESTS, text)
+        self._peers[peer] += 1
+        try:
+            yield
+        finally:
+            self._peers[peer] -= 1
+            if not self._peers[peer]:
+                del self._peers[peer]
+
+
+def _announced(scope: Any) -> int:
+    """Bytes of the body, 0 where its length is not told; h11 has checked the number."""
+    return int(dict(scope["headers"]).get(b"content-length", b"0"))
+
+
+def _too_large() -> Over:
+    return Over(
+        "body_bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the bound of {limits.BODY_BYTES} bytes"
+    )
+
+
+class _HeldBytes:
+    """Of all bodies that are being read or answered."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+
+class _HeldBody:
+    """One request's body, and its part of what is held."""
+
+    def __init__(self, total: _HeldBytes) -> None:
+        self._total, self._size = total, 0
+
+    async def read(self, receive: Any, announced: int) -> bytes | None:
+        """None when the caller has gone."""
+        if announced > limits.BODY_BYTES:
+            raise _too_large()
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(limits.BODY_S):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return None
+                    parts.append(message["body"])
+                    self._grow(len(message["body"]))
+                    if not message["more_body"]:
+                        return b"".join(parts)
+        except TimeoutError as late:
+            raise Over("body_s", HTTPStatus.REQUEST_TIMEOUT, f"the body took over {limits.BODY_S:g} s") from late
+
+    def release(self) -> None:
+        self._total.size -= self._size
+        self._size = 0
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        self._total.size += size
+        if self._size > limits.BODY_BYTES:
+            raise _too_large()
+        if self._total.size > limits.HELD_BYTES:
+            text = f"the bodies under way are over the bound of {limits.HELD_BYTES} bytes"
+            raise Over("held_bytes", HTTPStatus.SERVICE_UNAVAILABLE, text)
+
+
+def _environ(scope: Any, body: bytes, connection: Connection) -> dict[str, Any]:
+    """PEP 3333's environment of a request."""
+    host, port = (*(scope["server"] or ()), "", 0)[:2]
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode("utf-8", "surrogateescape").decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": str(host),
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": connection.peer,
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+        IDENTITY: connection.identity,
+    }
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1").upper().replace("-", "_")
+        if key == "CONTENT_TYPE":
+            environ[key] = value.decode("latin-1")
+        elif key not in ("CONTENT_LENGTH", "TRANSFER_ENCODING"):
+            environ[f"HTTP_{key}"] = value.decode("latin-1")
+    return environ
+
+
+def _answered(app: Any, environ: dict[str, Any]) -> HttpAnswer:
+    parts, status, headers = run_wsgi_app(app, environ, buffered=True)
+    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return HttpAnswer(int(status.split()[0]), [*encoded, _date()], b"".join(parts))
+
+
+def _refusal(over: Over) -> HttpAnswer:
+    body = json.dumps({"error": over.text}).encode()
+    length = str(len(body)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close"), _date()]
+    return HttpAnswer(over.status, headers, body)
+
+
+def _date() -> tuple[bytes, bytes]:
+    return b"date", formatdate(usegmt=True).encode()

@@ -1,0 +1,49 @@
+"""Limits of the extender's HTTP ports. Whatever is over one is refused and counted by its name (lower case)."""
+
+from __future__ import annotations
+
+HANDSHAKE_S = 5.0
+"""Seconds for the TLS handshake of a new connection."""
+
+HEADER_S = 5.0
+"""Seconds from a connection's start, or from the first byte of its next request, to the end of the headers."""
+
+BODY_S = 10.0
+"""Seconds for a request's body. kube-scheduler waits 5 s for an answer unless it is told otherwise."""
+
+REQUEST_S = 60.0
+"""Seconds from a request's headers until its answer is written; a caller that does not read it is cut off."""
+
+KEEPALIVE_S = 120
+"""Seconds that an idle connection stays open: over the 90 s of Go's http.DefaultTransport, so that kube-scheduler's
+client closes first. A server that closes earlier loses calls that cross the close on their way.
+"""
+
+HEADER_BYTES = 16 << 10
+"""Bytes of a request line with its headers while they are not complete; what comes in one read may be up to 256 KiB."""
+
+CONNECTIONS = 1_000
+"""Open connections of one port, handshakes included. When all are taken, the one that has waited longest without a
+request makes room for the next.
+"""
+
+CONNECTIONS_PER_PEER = 32
+"""Open connections of one client address; kube-scheduler, Prometheus and a probe have a few each."""
+
+IN_FLIGHT = 64
+"""Requests that are being read, wait for a thread, or have one. kube-scheduler sends one after the other."""
+
+IN_FLIGHT_PER_PEER = 16
+"""Of them, those of one client address."""
+
+BODY_BYTES = 64 << 20
+"""Bytes of one body: 5,000 Node objects with 50 images each are 58 MB."""
+
+HELD_BYTES = 128 << 20
+"""Bytes of all bodies that are held at one time."""
+
+READERS = 2
+"""Threads for what people read (`/api/v1`); kube-scheduler's requests have threads of their own (--threads)."""
+
+PROBES = 2
+"""Threads for probes and metrics."""

@@ -1,0 +1,3 @@
+from tests.extender.conftest import extender
+
+__all__ = ["extender"]

@@ -1,0 +1,119 @@
+"""A hostile pod reaches the extender's HTTP port: kube-scheduler is answered all the same, and what is held is bounded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from extender.scheduler import wire
+from extender.serving import limits
+from tests.attack.hostile import HALF_A_BODY, HALF_A_REQUEST, HostilePod, allow_descriptors, cut_off
+from tests.extender.running import Extender, recorded, until
+from tests.metrics import value
+
+NAMES = ["n1", "n2", "n3"]
+
+
+def scheduled(extender: Extender) -> list[str]:
+    """The nodes that kube-scheduler gets, on the connection that it keeps."""
+    return list(extender.post("filter", recorded("basic-nodecache-true.filter"))["NodeNames"])
+
+
+def over(extender: Extender, limit: str) -> float:
+    text = extender.get("/metrics")
+    name = "numakin_extender_over_limit_total"
+    return value(text, name, limit=limit) if f'{name}{{limit="{limit}"}}' in text else 0.0
+
+
+@pytest.fixture
+def pod(extender: Extender):
+    with HostilePod(extender.http_address) as one:
+        yield one
+
+
+@pytest.mark.parametrize(("half", "limit"), [(HALF_A_REQUEST, "header_s"), (HALF_A_BODY, "body_s")])
+def test_half_sent_requests_hold_nobody_up_and_are_cut_off(extender, pod, half, limit):
+    pod.hold(limits.CONNECTIONS_PER_PEER // 2, half)
+    assert scheduled(extender) == NAMES
+    until("one was cut off", lambda: over(extender, limit) > 0)
+    for connection in pod.sockets:
+        cut_off(connection)
+    assert over(extender, limit) == len(pod.sockets)
+    assert scheduled(extender) == NAMES
+
+
+def test_one_address_has_so_many_connections_and_no_more(extender, pod):
+    pod.hold(limits.CONNECTIONS_PER_PEER, HALF_A_REQUEST)
+    assert cut_off(pod.connect()) == b""
+    assert over(extender, "connections_per_peer") == 1
+    assert scheduled(extender) == NAMES
+
+
+def test_a_flood_from_many_addresses_takes_no_place_from_kube_scheduler(extender):
+    """More connections than the port takes, before kube-scheduler opens its own."""
+    allow_descriptors()
+    pods = [HostilePod(extender.http_address, f"127.1.0.{number}") for number in range(1, 42)]
+    try:
+        for each in pods:
+            each.hold(25, b"")
+        extender.connection.close()
+        assert scheduled(extender) == NAMES
+        assert over(extender, "connections") >= len(pods) * 25 - limits.CONNECTIONS
+    finally:
+        for each in pods:
+            each.__exit__(None, None, None)
+
+
+def test_a_caller_that_reads_no_answer_holds_no_thread(extender, pod):
+    """Each asks again and again on one connection, and reads nothing."""
+    line = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+    pod.hold(limits.IN_FLIGHT_PER_PEER, line * 200)
+    assert scheduled(extender) == NAMES
+
+
+def test_a_body_over_the_bound_is_refused_by_name(extender, pod):
+    announced = f"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: {limits.BODY_BYTES + 1}\r\n\r\n".encode()
+    assert b" 413 " in cut_off(pod.connect(announced)).splitlines()[0]
+    assert over(extender, "body_bytes") == 1
+
+
+def test_more_headers_than_the_bound_are_refused(extender, pod):
+    status, _ = pod.request("GET", "/healthz", x=64 * limits.HEADER_BYTES * "x")
+    assert status in (0, 400)
+    assert scheduled(extender) == NAMES
+
+
+def memory(extender: Extender) -> int:
+    """The most bytes that the process has had."""
+    lines = Path(f"/proc/{extender.program.worker}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+
+
+BODIES = {
+    "tiny nodes": b'{"Pod":{"metadata":{"name":"a"},"spec":{}},"Nodes":{"items":[%s]}}'
+    % b",".join([b'{"metadata":{"name":"n"}}'] * 2_200_000),
+    "numbers": b'{"Pod":{"metadata":{"name":"a"},"spec":{}},"Nodes":{"items":[%s]}}' % b",".join([b"1"] * 30_000_000),
+    "keys": b"{%s}" % b",".join([b'"a":1'] * 10_000_000),
+    "names": b'{"Pod":{"metadata":{"name":"a"},"spec":{}},"NodeNames":[%s]}' % b",".join([b'"n"'] * 4_900_000),
+    "annotations": b'{"Pod":{"metadata":{"name":"a","annotations":{%s}},"spec":{}},"NodeNames":["n"]}'
+    % b",".join(b'"%d":""' % number for number in range(4_900_000)),
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_huge_body_takes_little_memory(extender, pod, body):
+    before = memory(extender)
+    assert len(body) < limits.BODY_BYTES
+    status, answer = pod.request("POST", "/filter", body)
+    assert status == 400
+    assert "over the bound of" in json.loads(answer)["error"]
+    assert memory(extender) - before < 8 * limits.BODY_BYTES
+    assert scheduled(extender) == NAMES
+
+
+def test_more_nodes_than_a_cluster_has_are_refused(extender, pod):
+    names = [f"n{number}" for number in range(wire.NODES + 1)]
+    body = json.dumps({"Pod": {"metadata": {"name": "a"}, "spec": {}}, "NodeNames": names}).encode()
+    assert pod.request("POST", "/prioritize", body)[0] == 400
