@@ -68,7 +68,7 @@ GOOD = '{"version":1,"names":["s/D/a","s/D/b"],"members":[0],"edges":[[0,1,"tcp"
 
 
 def test_the_form_is_what_the_docs_say():
-    one = LearnedGroup(("a",), {Key("a", "b", "tcp"): Rate(1.00001, 2.0)})
+    one = LearnedGroup(("s/D/a",), {Key("s/D/a", "s/D/b", "tcp"): Rate(1.00001, 2.0)})
     assert written(one, COSTS) == GOOD
     assert written(NOTHING, COSTS) == ""
     assert read("", "shop/orders") == NOTHING
