@@ -1,5 +1,5 @@
 """The commands, a module for each: NAME, EXAMPLES, add_options and run; the docstring's first line is its help."""
 
-from kubectl_numakin.commands import cluster_map, doctor, explain, groups, plan, release, top
+from kubectl_numakin.commands import cluster_map, doctor, explain, groups, plan, record, release, replay, top
 
-COMMANDS = (explain, cluster_map, top, groups, plan, doctor, release)
+COMMANDS = (explain, cluster_map, top, groups, plan, doctor, record, replay, release)

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from demo.cluster import OPT_IN
+from enforcer.observer.windows import Window
+from kubectl_numakin.recording import read
+from placement.traffic.graph import Flow
 from tests.extender.running import until
 from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, installed
 
@@ -154,3 +157,45 @@ def test_what_needs_the_api_server_says_so_to_who_goes_past_it(there, command):
     told = there.ask(*command, "--extender", f"http://{there.cluster.extender}")
     assert told.code == 2
     assert "asks the API server: leave --extender out" in told.err
+
+
+WINDOW = Window(10.0, (Flow("uid-a", "uid-b", "tcp", 1000, 10, by_server=True),)).to_json()
+
+
+def recording_program(words, *, port: str = "--metrics=127.0.0.1:16862") -> subprocess.CompletedProcess[bytes]:
+    """What `numakin-enforcer record` prints; where it gets it from is tested with the enforcer."""
+    assert words == ["numakin-enforcer", "record", "/dev/stdout", "--seconds=2", port]
+    return subprocess.CompletedProcess(words, 0, f"{WINDOW}\n/dev/stdout: 1 windows recorded\n".encode(), b"")
+
+
+def test_a_recording_has_the_pods_the_machines_and_the_traffic_of_every_node(there, tmp_path):
+    for name in ("a", "b"):
+        there.api.create_pod(f"pod-{name}", "shop", annotations=OPT_IN, nodeName=NODE)
+        there.api.set_phase(f"pod-{name}", "Running", "shop")
+    there.api.create_pod("stranger", "shop")
+    there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = recording_program
+    told = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
+    assert told.code == 0, told.err
+    found = read(tmp_path / "traffic")
+    assert {pod.name for pod in found.pods} >= {"pod-a", "pod-b"}
+    assert "stranger" not in {pod.name for pod in found.pods}
+    assert len(found.machines[NODE].numa_nodes) == 2
+    assert [(node, window.flows[0].bytes) for node, window in found.windows] == [(NODE, 1000)]
+
+
+def test_a_node_that_can_not_be_recorded_is_named_and_the_rest_is_written(there, tmp_path):
+    there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = lambda words: subprocess.CompletedProcess(
+        words, 1, b"", b"numakin-enforcer: no enforcer answers at 127.0.0.1:16862\n"
+    )
+    told = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
+    assert told.code == 1
+    assert told.err == "kubectl numakin: node-1: numakin-enforcer: no enforcer answers at 127.0.0.1:16862\n"
+    assert "0 windows of 0 nodes" in told.out
+
+
+def test_a_recording_is_never_written_over(there, tmp_path):
+    (tmp_path / "traffic").write_text("dear")
+    there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = recording_program
+    told = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
+    assert (told.code, "File exists" in told.err) == (2, True)
+    assert (tmp_path / "traffic").read_text() == "dear"
