@@ -20,12 +20,12 @@ from dataclasses import asdict
 from functools import partial
 
 from benchmarks.decide.round_trip import RoundTrips, round_trips
-from benchmarks.decide.situation import Situation, situation
+from benchmarks.decide.situation import MEMORY, Situation, situation
 from benchmarks.decide.timing import exponent, timed
 from placement.decide.decide import decide
 from placement.optin.parsing import Cpus
 
-NUMA_NODES = (2, 4, 8, 16, 32)
+NUMA_NODES = (2, 4, 8, 16, 32, 64)
 CONTAINERS = (10, 50, 100, 200, 500)
 AT = (4, 200)
 """NUMA nodes and containers of the goals."""
@@ -44,6 +44,7 @@ KINDS: dict[str, Callable[[int, int], Situation]] = {
     "shared": situation,
     "exclusive CPUs": lambda nodes, containers: situation(nodes, containers, Cpus.EXCLUSIVE),
     "over two NUMA nodes": lambda nodes, containers: situation(nodes, containers, wide=0.45),
+    "memory fits nowhere": lambda nodes, containers: situation(nodes, containers, memory=nodes * MEMORY),
 }
 
 

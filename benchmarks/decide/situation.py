@@ -49,18 +49,22 @@ def machine(numa_nodes: int) -> Machine:
     )
 
 
-def situation(numa_nodes: int, containers: int, cpus: Cpus = Cpus.SHARED, wide: float = 0.0) -> Situation:
-    """The newcomer asks as much as the others, or `wide` times a NUMA node's CPUs, all of them filled alike then."""
+def situation(
+    numa_nodes: int, containers: int, cpus: Cpus = Cpus.SHARED, wide: float = 0.0, memory: int = 0
+) -> Situation:
+    """The newcomer asks as much as the others, or `wide` times a NUMA node's CPUs, all of them filled alike then.
+    memory: bytes that it asks for, 0: as the others.
+    """
     there = machine(numa_nodes)
     milli = int(FILL * 1000 * CPUS * numa_nodes / containers)
-    memory = int(FILL * MEMORY * numa_nodes / containers / 2)
+    usual = int(FILL * MEMORY * numa_nodes / containers / 2)
     occupancy = Occupancy(live=Live({node.id: node.memory for node in there.numa_nodes})).on(there)
     for number in range(containers):
         group = number if wide else number // MEMBERS
-        one = _request(f"p{number}", f"shop/{group}", milli, memory, Cpus.SHARED)
+        one = _request(f"p{number}", f"shop/{group}", milli, usual, Cpus.SHARED)
         occupancy = decide(there, occupancy, one, Kin()).applied(occupancy, one)
     asked = int(wide * 1000 * CPUS) or min(milli, 4000)
-    newcomer = _request("newcomer", "shop/0", asked, memory, cpus)
+    newcomer = _request("newcomer", "shop/0", asked, memory or usual, cpus)
     weights = {f"p{number}": 1.0 + number for number in range(min(MEMBERS, containers))}
     return Situation(there, occupancy, newcomer, Kin(weights, elsewhere=1.0))
 

@@ -19,7 +19,7 @@ from os import cpu_count
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.quality import plot, table
+from benchmarks.quality import plot, rows, table
 from benchmarks.quality.run import Result, run
 from benchmarks.quality.scenario import FILLS, GRAPHS, NUMA_NODES
 
@@ -30,11 +30,20 @@ Scenes = list[tuple[str, int, float]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
+    if chosen.rows == []:
+        chosen.rows = [*rows.ROWS]
     started = perf_counter()
     if chosen.quick:
         scenes = [(g, n, f) for n in QUICK_NUMA_NODES for g in QUICK_GRAPHS for f in QUICK_FILLS]
     else:
         scenes = [(g, n, f) for n in reversed(chosen.numa_nodes) for g in chosen.graphs for f in chosen.fills]
+    if chosen.rows:
+        ends = _reached(scenes, chosen.seed, chosen.jobs, tuple(chosen.rows))
+        print(rows.text(ends, worst=chosen.worst))
+        print(f"\n{len(ends)} lives in {perf_counter() - started:.0f} s, seed {chosen.seed}")
+        if chosen.json:
+            chosen.json.write_text(json.dumps([asdict(end) for end in ends], indent=1) + "\n")
+        return 0
     results = _all(scenes, chosen.seed, chosen.jobs)
     print(table.text(results))
     print(f"\n{len(results)} runs in {perf_counter() - started:.0f} s, seed {chosen.seed}")
@@ -54,6 +63,14 @@ def _all(scenes: Scenes, seed: int, jobs: int) -> list[Result]:
         return [one for done in waiting for one in done.result()]
 
 
+def _reached(scenes: Scenes, seed: int, jobs: int, which: tuple[str, ...]) -> list[rows.Reached]:
+    if jobs == 1:
+        return [end for scene in scenes for end in rows.reached(*scene, seed=seed, rows=which)]
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(partial(rows.reached, *scene, seed=seed, rows=which)) for scene in scenes]
+        return [end for done in waiting for end in done.result()]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.quality",
@@ -61,6 +78,10 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: python -m benchmarks.quality --numa-nodes 4 --fills 0.7 --plot quality.svg",
     )
     parser.add_argument("--quick", action="store_true", help="a few small cases, under 20 s")
+    parser.add_argument(
+        "--rows", nargs="*", metavar="ROW", choices=rows.ROWS, help=f"lives instead of placers (all): {rows.ROWS}"
+    )
+    parser.add_argument("--worst", type=int, default=0, help="with --rows: so many of the worst lives are named")
     parser.add_argument("--graphs", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
     parser.add_argument("--numa-nodes", nargs="+", type=int, choices=NUMA_NODES, default=list(NUMA_NODES))
     parser.add_argument("--fills", nargs="+", type=float, default=list(FILLS), help="shares of the CPUs requested")

@@ -46,13 +46,13 @@ def learned(then: Scenario, seed: int = 0) -> dict[Pair, float]:
         flows = []
         for x, y, messages, size in rates:
             for source, target in ((x, y), (y, x)):
-                seen = _sampled(messages / 2 * WINDOW_S * DUTY_CYCLE, random)
+                seen = sampled(messages / 2 * WINDOW_S * DUTY_CYCLE, random)
                 if seen:
                     flows.append(Flow(source, target, "tcp", int(seen * size), seen))
         tally.add(flows, now=window * WINDOW_S, scale=1 / DUTY_CYCLE)
     return tally.graph((WINDOWS - 1) * WINDOW_S).rolled_up(owners).weights()
 
 
-def _sampled(expected: float, random: Random) -> int:
+def sampled(expected: float, random: Random) -> int:
     """A count whose mean and spread are those of a Poisson process."""
     return max(0, round(random.gauss(expected, sqrt(expected))))

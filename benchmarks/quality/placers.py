@@ -104,7 +104,7 @@ class Planned(Decided):
     def __call__(self, view: View) -> tuple[Occupancy, bool]:
         if view.event.round != self._round:
             for _ in range(2 * PERIOD):
-                self._roster = _seen(self._roster, self._ended)
+                self._roster = seen(self._roster, self._ended)
             self._learn(view, EFFORT)
         elif self._joins == WINDOW:
             self._learn(view, AT_ONCE)
@@ -116,7 +116,7 @@ class Planned(Decided):
 
     def _learn(self, view: View, effort: int) -> None:
         self._round, self._joins = view.event.round, 0
-        self._roster = _seen(self._roster, view.occupancy)
+        self._roster = seen(self._roster, view.occupancy)
         situation = PlanningInput(view.occupancy, self._roster.expected(self._between), self._between)
         self._plan = planned(view.scenario.machine, situation, self._plan, effort)
         self._hand_over()
@@ -133,10 +133,10 @@ def _gone(then: Scenario) -> WorkloadIndex:
         (f"then/{service.name}#{number}", service) for service in then.services for number in range(service.replicas)
     ]
     reservations = {pod: Reservation(pod, pod, "", NumaSet(1), one.demand, workload=one.name) for pod, one in pods}
-    return _seen(WorkloadIndex(), Occupancy(reservations)).after(())
+    return seen(WorkloadIndex(), Occupancy(reservations)).after(())
 
 
-def _seen(roster: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
+def seen(roster: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
     """A window later, with all who sit there."""
     here = [
         local.LocalContainer(pod=reservation.pod, workload=reservation.workload, opted_in=True)

@@ -27,6 +27,29 @@ are 3 ms, paid back within an hour. Beneath it are wake-ups by chance, which are
 """
 
 
+SEARCH = 20_000
+"""Steps of each search for a chain of moves: about a tenth of a second of one CPU."""
+
+
+SAVED = 6
+"""Windows for which unused moves are saved, so that a chain of members can go together."""
+
+
+class Allowance:
+    """How many members may be moved now: so many a window, and those that were not moved lately."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget, self._left = budget, 0
+
+    def now(self) -> int:
+        """To be asked once a window."""
+        self._left = min(SAVED * self._budget, self._left + self._budget)
+        return self._left
+
+    def used(self, offer: local.Moves) -> None:
+        self._left -= sum(len(step.ways) for step in offer.steps)
+
+
 class Rested:
     """Remembers how long each reservation has been where it is."""
 
@@ -68,7 +91,9 @@ def _beside(occupancy: Occupancy, newcomer: Reservation, kin: Mapping[str, Mappi
     return (key for key in near if occupancy.reservations[key].numa_nodes == newcomer.numa_nodes)
 
 
-def moves(machine: Machine, situation: PlanningInput, budget: int, declined: Collection[Ways] = ()) -> local.Moves:
+def moves(
+    machine: Machine, situation: PlanningInput, budget: int, declined: Collection[Ways] = (), search: int = SEARCH
+) -> local.Moves:
     """The best steps now, with at most `budget` members. Each pod counts by what it says itself, not by its workload:
     who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
     declined: steps that the hook has declined just so.
@@ -88,6 +113,7 @@ def moves(machine: Machine, situation: PlanningInput, budget: int, declined: Col
         budget=budget if situation.movable else 0,
         pays=pays,
         declined=declined,
+        search=search,
     )
     return local.Moves(
         steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],

@@ -18,7 +18,7 @@ from enforcer.local import learned
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observer import kinship, windows
 from enforcer.observer.declined_moves import Declined
-from enforcer.observer.move_candidates import Rested, move_options, moves
+from enforcer.observer.move_candidates import Allowance, Rested, move_options, moves
 from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread
 from enforcer.observer.windows import LiveWindows, Window
 from enforcer.settings.config import Config
@@ -96,6 +96,7 @@ class TrafficLoop:
         self._rested = Rested()
         self._machine = machine
         self._declined = Declined(machine)
+        self._allowance = Allowance(int(config.move_budget))
         self._planner = PlanningThread(
             machine, lambda plan: outlets.plan(learned.plan_to(plan)), self._offer_moves, threads=threads
         )
@@ -227,8 +228,10 @@ class TrafficLoop:
     def _offer_moves(self, situation: PlanningInput) -> None:
         """From the planner's thread, by who sits where now."""
         now = self._outlets.occupancy().on(self._machine)
-        budget, declined = int(self._config.move_budget), self._declined.now(now)
-        self._outlets.moves(moves(self._machine, situation.at(now), budget, declined))
+        budget, declined = self._allowance.now(), self._declined.now(now)
+        offer = moves(self._machine, situation.at(now), budget, declined)
+        self._allowance.used(offer)
+        self._outlets.moves(offer)
 
     def _tell(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)

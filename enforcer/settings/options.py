@@ -40,7 +40,7 @@ HELP = {
     "observe": "auto: watch who talks to whom; off: do not",
     "duty_cycle": "share of time that the probes are on",
     "window_s": "seconds of traffic that are looked at together",
-    "move_budget": "running members that are moved to their kin in one window at most; 0: none is ever moved",
+    "move_budget": "running members that are moved to their kin in one window on average; 0: none is ever moved",
     "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "the least severe level logged",
     "log_format": "text for people, json for machines",

@@ -14,7 +14,7 @@ from extender.state.column_store import Bools, Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
-from placement.decide.kin_share import peers_of, pulls
+from placement.decide.kin_share import peers_of, pulls, strangers
 from placement.decide.scoring import KIN_SHARE
 
 REMEMBERED = 64
@@ -102,7 +102,7 @@ def _shares(view: NodeView, want: Wanted, kin: Kin) -> Floats:
     found: tuple[Floats, float] | None = view.memo.get(key)
     if found is None:
         peers = peers_of(view.occupancy, want.requests[0], kin)
-        pull = pulls(view.machine, peers, NO_KIN)
+        pull = pulls(view.machine, peers, NO_KIN, strangers(view.occupancy, want.requests[0], kin))
         found = np.array([pull[int(one)] for one in view.table[0]]), sum(weight for _, weight in peers)
         remember(view, key, found)
     near, here = found
@@ -147,7 +147,9 @@ def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
         return 0.0, 0.0
-    pull = pulls(view.machine, peers_of(view.occupancy, want.requests[0], kin), kin)
+    request = want.requests[0]
+    strange = strangers(view.occupancy, request, kin)
+    pull = pulls(view.machine, peers_of(view.occupancy, request, kin), kin, strange)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[one] * size for one, size in sizes.items()) / sum(sizes.values())
     return prediction.score, min(near, prediction.score / KIN_SHARE)

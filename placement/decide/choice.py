@@ -118,6 +118,8 @@ def narrowest(room: Room) -> Candidate | None:
     most, least = len(room.usable), room.least_width()
     if least == 1 and (best := _best(room, 1, {})) is not None:
         return best
+    if not room.fits_at_all():
+        return None
     share, tried = room.shares(), max(candidates.SMALL, least)
     for width in range(max(2, least), min(most, tried) + 1):
         best = _best(room, width, share)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from placement.decide.candidates import SMALL
+from placement.decide.candidates import SMALL, narrowest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,10 @@ def preferred(providers: Iterable[Provider], nodes: Sequence[int], *, single: bo
 def _width(needs: Provider, nodes: Sequence[int]) -> int:
     """The fewest NUMA nodes whose capacity covers the needs; 0 when the whole machine's does not."""
     able = [node for node in nodes if any(need.capacity.get(node, 0) > 0 for need in needs)]
-    for width in range(1, len(able) + 1):
+    if not _covered(needs, able, of_capacity=True):
+        return 0
+    least = max(narrowest(need.capacity.values(), need.amount) for need in needs)
+    for width in range(least, len(able) + 1):
         if any(_covered(needs, chosen, of_capacity=True) for chosen in _sets(needs, able, width, of_capacity=True)):
             return width
     return 0

@@ -30,9 +30,22 @@ def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Res
     return [(reservation, weight) for reservation, weight in reservations if reservation.opted_in and weight > 0]
 
 
-def pulls(machine: Machine, peers: list[tuple[Reservation, float]], kin: Kin) -> dict[int, float]:
+def strangers(occupancy: Occupancy, request: Request, kin: Kin) -> int:
+    """The mask of the NUMA nodes where other groups live, as far as nothing tells which pods the newcomer talks with:
+    else each group that outgrows its NUMA node would take its neighbour's, which then outgrows what is left of it.
+    """
+    if kin.weights or not request.opt_in.group:
+        return 0
+    group, mask = request.opt_in.group, 0
+    for numa_node, groups in occupancy.directory.grouped.items():
+        if len(groups) > (group in groups):
+            mask |= 1 << numa_node
+    return mask
+
+
+def pulls(machine: Machine, peers: list[tuple[Reservation, float]], kin: Kin, strange: int = 0) -> dict[int, float]:
     """For each NUMA node with CPUs its kin share. A peer on several NUMA nodes is a part of it on each, by their
-    CPUs.
+    CPUs. strange: as `strangers` has it; those count as far from every peer that is not there.
     """
     together: dict[int, float] = {}
     for reservation, weight in peers:
@@ -52,10 +65,16 @@ def pulls(machine: Machine, peers: list[tuple[Reservation, float]], kin: Kin) ->
     if not at_home:
         return dict.fromkeys(machine.cpu_nodes, 0.0)
     near = machine.closenesses
-    return {
+    shares = {
         cpu_node: kin_share(sum(weight * near[cpu_node][home] for home, weight in at_home.items()), total)
         for cpu_node in machine.cpu_nodes
     }
+    if strange:
+        away = min(near[a][b] for a in at_home for b in machine.cpu_nodes)
+        for cpu_node in NumaSet(strange) & machine.cpu_nodes:
+            local = at_home.get(cpu_node, 0.0)
+            shares[cpu_node] = kin_share(local + away * (sum(at_home.values()) - local), total)
+    return shares
 
 
 def homes(machine: Machine, numa_nodes: NumaSet) -> Mapping[int, float]:

@@ -128,11 +128,26 @@ class Room:
         """Whether the CPU requests would fit: the quick doubt that spares weighing."""
         return self.need <= 0 or self.left([one for one in self.usable if mask >> one & 1]) >= 0
 
+    def fits_at_all(self) -> bool:
+        """Whether all usable NUMA nodes together hold the request: what does not fit there fits on no part of them."""
+        return bool(self.usable) and self.weigh(sum(1 << node for node in self.usable)).fits
+
     def least_width(self) -> int:
         """The fewest NUMA nodes that any one resource by itself needs."""
-        own = () if self.own is None else [self.own[one] for one in self.usable]
+        own = () if self.own is None else [self.own[node] for node in self.usable]
         wanted = 0 if self.own is None else self.request.demand.whole_cpus
-        return max(narrowest([self.cpu[one] for one in self.usable], self.need), narrowest(own, wanted))
+        memory = self.request.reservation_demand.memory if self.memory else 0
+        return max(
+            narrowest([self.cpu[node] for node in self.usable], self.need),
+            narrowest(own, wanted),
+            narrowest([self._reachable(node) for node in self.usable], memory) if memory else 1,
+        )
+
+    def _reachable(self, numa_node: int) -> int:
+        """Bytes that a home there has at the most, on the lower tier too."""
+        home = NumaSet(1 << numa_node)
+        mems = self.machine.nearest_mems(home) | tiers(self.machine, home)
+        return sum(max(0, self.memory[mem]) for mem in mems)
 
     def shares(self) -> dict[int, float]:
         """How much of the demand each usable NUMA node holds, by the resource that it holds least of."""
@@ -170,7 +185,7 @@ class Room:
         return all(self._has_pages(mems, size, amount) for size, amount in demand.hugepages.items() if amount)
 
     def _has_pages(self, mems: NumaSet, size: int, amount: int) -> bool:
-        if sum(self.pages(one, size) for one in mems) < amount:
+        if sum(max(0, self.pages(mem, size)) for mem in mems) < amount:
             return False
         yet_to_take = self.real_pages.get(size, 0)
         return not yet_to_take or sum(self.free_pages(one, size) for one in mems) >= yet_to_take

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from placement.decide import exclusive, memory
-from placement.decide.kin_share import peers_of, pulls
+from placement.decide.kin_share import peers_of, pulls, strangers
 from placement.decide.request import Kin, Request
 from placement.decide.room import Room
 from placement.model.demand import Demand
@@ -43,7 +43,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         real={one: memory.really_free(machine, occupancy, one) for one in machine.mems},
         real_need=yet_to_take.memory,
         real_pages=yet_to_take.hugepages,
-        kin=pulls(machine, peers_of(occupancy, request, kin), kin),
+        kin=pulls(machine, peers_of(occupancy, request, kin), kin, strangers(occupancy, request, kin)),
         rest=kin.room_milli or _rest_of_group(occupancy, request),
         kept=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
     )

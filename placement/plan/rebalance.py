@@ -6,12 +6,14 @@ One that gains less than `pays` of all traffic for each ends it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from placement.model.cpuset import NumaSet
 from placement.model.topology import Machine
+from placement.plan.chains import Chain, Move, better, chains
 from placement.plan.partition import PartitionState
 from placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
 from placement.plan.search import Declined, best_step
@@ -43,9 +45,10 @@ def relocations(
     budget: int,
     pays: float = PAYS,
     declined: Collection[Ways] = (),
+    search: int = 0,
 ) -> tuple[tuple[Relocation, ...], ...]:
     """Steps in the order in which to make them, with at most `budget` members in all: one member's way each, or the two
-    of members that change places.
+    of members that change places; where neither gains, a chain of more, for which so many steps are searched.
 
     members: the workload of each reservation key. workloads: those of the members, by what one replica asks for; more
     replicas than there are count for nothing here. movable: keys of the reservations that may be moved. declined: steps
@@ -57,29 +60,21 @@ def relocations(
     present = [Workload(one.name, one.demand, sum(row)) for one, row in zip(ordered, counts, strict=True)]
     state = PartitionState.as_is(problem_of(machine, occupancy, members, present, weights, movable=movable), counts)
     reservations = _Reservations(machine, present, there, movable)
-    found: list[tuple[Relocation, ...]] = []
+    steps: list[tuple[Relocation, ...]] = []
     while budget > 0:
         step = _best(state, budget, partial(reservations.declined, declined) if declined else None)
-        if step is None or step.gain < pays * step.moved * state.scale:
+        if step is None or step.gain < pays * len(step.moves) * state.scale:
             break
-        found.append(_made(state, reservations, step))
-        budget -= step.moved
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One of `kind` from source to target, and one of `other` back, unless that is -1."""
-
-    gain: float
-    kind: int
-    other: int
-    source: int
-    target: int
-
-    @property
-    def moved(self) -> int:
-        return 1 if self.other < 0 else 2
+        steps.append(_made(state, reservations, step))
+        budget -= len(step.moves)
+    if search and budget > 2 and not steps and len(movable) > 2:
+        target = better(state, search)
+        for chain in chains(state, target, budget):
+            if chain.gain < pays * len(chain.moves) * state.scale:
+                break
+            if reservations.ways(chain.moves) not in declined:
+                return (_made(state, reservations, chain),)
+    return tuple(steps)
 
 
 class _Reservations:
@@ -97,10 +92,17 @@ class _Reservations:
 
     def declined(self, steps: Collection[Ways], kind: int, source: int, other: int, target: int) -> bool:
         """Whether the step that would be taken next of these kinds is one of those."""
-        ways = {(self._keys[kind, source][-1], self.nodes[target])}
-        if other >= 0:
-            ways.add((self._keys[other, target][-1], self.nodes[source]))
-        return frozenset(ways) in steps
+        back = [(other, target, source)] if other >= 0 else []
+        return self.ways([(kind, source, target), *back]) in steps
+
+    def ways(self, moves: Sequence[Move]) -> Ways:
+        """The reservations that would be taken next for these moves, each with its target."""
+        taken: Counter[tuple[int, int]] = Counter()
+        ways = set()
+        for kind, source, target in moves:
+            taken[kind, source] += 1
+            ways.add((self._keys[kind, source][-taken[kind, source]], self.nodes[target]))
+        return frozenset(ways)
 
     def moved(self, kind: int, source: int, target: int) -> str:
         key = self._keys[kind, source].pop()
@@ -108,7 +110,7 @@ class _Reservations:
         return key
 
 
-def _best(state: PartitionState, budget: int, declined: Declined | None) -> _Step | None:
+def _best(state: PartitionState, budget: int, declined: Declined | None) -> Chain | None:
     bins = range(state.problem.bins)
     steps = []
     for kind in range(len(state.counts)):
@@ -116,21 +118,17 @@ def _best(state: PartitionState, budget: int, declined: Declined | None) -> _Ste
             if state.movable(kind, source) > 0:
                 gain, other, target = best_step(state, kind, source, bins, swaps=budget > 1, declined=declined)
                 if gain > 0:
-                    steps.append(_Step(gain, kind, other, source, target))
-    return max(steps, key=lambda step: (step.gain / step.moved, -step.kind, -step.source), default=None)
+                    back = ((other, target, source),) if other >= 0 else ()
+                    steps.append(Chain(((kind, source, target), *back), gain))
+    return max(
+        steps, key=lambda step: (step.gain / len(step.moves), *(-id_ for id_ in step.moves[0][:2])), default=None
+    )
 
 
-def _made(state: PartitionState, reservations: _Reservations, step: _Step) -> tuple[Relocation, ...]:
-    gain = step.gain / state.scale
-    ways = [(step.kind, step.source, step.target)]
-    if step.other >= 0:
-        ways.append((step.other, step.target, step.source))
-    found = []
-    for kind, source, target in ways:
+def _made(state: PartitionState, reservations: _Reservations, step: Chain) -> tuple[Relocation, ...]:
+    gain, made = step.gain / state.scale, []
+    for kind, source, target in step.moves:
         state.move(kind, source, target)
-        found.append(
-            Relocation(
-                reservations.moved(kind, source, target), reservations.nodes[source], reservations.nodes[target], gain
-            )
-        )
-    return tuple(found)
+        key = reservations.moved(kind, source, target)
+        made.append(Relocation(key, reservations.nodes[source], reservations.nodes[target], gain))
+    return tuple(made)

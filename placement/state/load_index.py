@@ -10,11 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from placement.model.topology import Machine
 from placement.optin.options import Pool
 from placement.state.allocations import Allocation, Part, Reservation
+
+_Row = TypeVar("_Row", str, int)
+_Column = TypeVar("_Column", str, int)
 
 
 class NodeLoad(NamedTuple):
@@ -126,7 +129,8 @@ class Directory:
     itself.
 
     special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group told
-    its size. placed: how many reservations of each workload are on each NUMA node, those on several under WIDE.
+    its size. placed: how many reservations of each workload are on each NUMA node, those on several under WIDE;
+    grouped: how many of each group, by NUMA node, without those on several.
     """
 
     by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -136,6 +140,7 @@ class Directory:
     sized: tuple[str, ...] = ()
     exclusive: int = 0
     placed: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    grouped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def changed(
         self,
@@ -145,20 +150,21 @@ class Directory:
     ) -> Directory:
         """After these changes, each (before, after). staying: all allocations that there are afterwards."""
         by_pod, by_group, by_reservation = dict(self.by_pod), dict(self.by_group), dict(self.by_reservation)
-        special, sized, exclusive, placed = self.special, self.sized, self.exclusive, dict(self.placed)
+        special, sized, exclusive = self.special, self.sized, self.exclusive
+        placed, grouped = dict(self.placed), dict(self.grouped)
         for before, after in reservations:
             if before is not None:
                 _remove(by_pod, before.pod, before.key)
                 _remove(by_group, before.group, before.key)
                 special = tuple(key for key in special if key != before.key)
                 sized = tuple(key for key in sized if key != before.key)
-                _count(placed, before, -1)
+                _place(placed, grouped, before, -1)
             if after is not None:
                 _add(by_pod, after.pod, after.key)
                 _add(by_group, after.group, after.key)
                 special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
                 sized += (after.key,) if after.size and after.group else ()
-                _count(placed, after, 1)
+                _place(placed, grouped, after, 1)
         left = False
         for old, new in allocations:
             if old is not None:
@@ -169,21 +175,28 @@ class Directory:
                 exclusive |= new.exclusive.mask
         if left:  # summed anew: a CPU that one container gives up may be another's by the same change, or was two's
             exclusive = reduce(or_, (allocation.exclusive.mask for allocation in staying), 0)
-        return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed)
+        return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed, grouped)
 
 
-def _count(placed: dict[str, Mapping[int, int]], reservation: Reservation, more: int) -> None:
-    if not reservation.workload:
-        return
+def _place(
+    placed: dict[str, Mapping[int, int]], grouped: dict[int, Mapping[str, int]], reservation: Reservation, more: int
+) -> None:
     place = reservation.numa_nodes.lowest if len(reservation.numa_nodes) == 1 else WIDE
-    before = placed.get(reservation.workload, {})
-    after = {**before, place: before.get(place, 0) + more}
-    if not after[place]:
-        del after[place]
+    if reservation.workload:
+        _count(placed, reservation.workload, place, more)
+    if reservation.group and place != WIDE:
+        _count(grouped, place, reservation.group, more)
+
+
+def _count(counts: dict[_Row, Mapping[_Column, int]], row: _Row, column: _Column, more: int) -> None:
+    before = counts.get(row, {})
+    after = {**before, column: before.get(column, 0) + more}
+    if not after[column]:
+        del after[column]
     if after:
-        placed[reservation.workload] = after
+        counts[row] = after
     else:
-        placed.pop(reservation.workload, None)
+        counts.pop(row, None)
 
 
 def _add(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.quality import measure
+from benchmarks.quality import measure, rows
 from benchmarks.quality.__main__ import main
 from benchmarks.quality.arrivals import ORDERS, events, remaining
 from benchmarks.quality.earlier import learned
@@ -87,6 +87,30 @@ class TestScenarios:
         ratios = [known[pair] / true[pair] / (sum(known.values()) / sum(true.values())) for pair in heaviest]
         assert all(0.3 < ratio < 3 for ratio in ratios)
         assert any(abs(ratio - 1) > 0.1 for ratio in ratios)
+
+
+class TestLives:
+    """From an earlier life that is known to nothing known at all."""
+
+    def test_every_row_is_lived_through_and_nothing_is_oversubscribed(self, capsys):
+        arguments = ["--rows", "--graphs", "online-boutique", "--numa-nodes", "2", "--fills", "0.7", "--jobs", "1"]
+        assert main([*arguments, "--worst", "1"]) == 0
+        printed = capsys.readouterr().out
+        assert all(row in printed for row in rows.ROWS)
+        ends = rows.reached("online-boutique", 2, 0.7, 0)
+        assert {end.row for end in ends} == set(rows.ROWS)
+        assert all(end.oversubscribed == 0 and 0 <= end.share <= 1 for end in ends)
+        assert ends == rows.reached("online-boutique", 2, 0.7, 0), "the same seed gives the same figures"
+
+    def test_ten_minutes_of_learning_and_moving_bring_home_what_arrivals_could_not_know(self):
+        ends = {(end.row, end.case.order): end.share for end in rows.reached("power-law", 4, 0.7, 0)}
+        assert ends[rows.MOVING, "random"] > ends[rows.LEARNING, "random"] + 0.2
+
+    def test_a_disturbed_graph_lacks_edges_and_keeps_none_as_it_was(self):
+        true = scenario("social-network", 4, 0.7).weights
+        noisy = rows.disturbed(true, "x")
+        assert 0.7 < len(noisy) / len(true) < 0.9
+        assert all(noisy[pair] != true[pair] for pair in noisy)
 
 
 class TestYardstick:

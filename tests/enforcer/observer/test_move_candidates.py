@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from enforcer.observer.move_candidates import REST, Rested, move_options, moves
+from enforcer.observer.move_candidates import REST, SAVED, Allowance, Rested, move_options, moves
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
 from placement.optin.options import Move
@@ -140,3 +140,18 @@ def test_a_pod_allows_no_more_than_the_strictest_of_its_containers() -> None:
         local.LocalContainer(pod="plain"),
     ]
     assert move_options(containers) == {"a": Move.CPUS, "b": Move.NEVER, "c": Move.NEVER}
+
+
+class TestAllowance:
+    def test_so_many_a_window_and_what_was_not_used_for_a_while(self):
+        allowance = Allowance(2)
+        assert [allowance.now() for _ in range(SAVED + 2)] == [2, 4, 6, 8, 10, 12, 12, 12]
+
+    def test_what_was_offered_is_used(self):
+        allowance = Allowance(2)
+        assert [allowance.now(), allowance.now()] == [2, 4]
+        allowance.used(local.Moves(steps=[local.Moves.Step(ways=[local.Moves.Way()] * 3)]))
+        assert allowance.now() == 3
+
+    def test_without_a_budget_nobody_moves(self):
+        assert [Allowance(0).now() for _ in range(3)] == [0, 0, 0]

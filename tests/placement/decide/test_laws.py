@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from placement.decide.decide import Kin, Request, decide
+from placement.decide.survey import survey
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.rules import Rules
 from placement.model.topology import Machine, NumaNode
@@ -99,6 +101,25 @@ def check(machine: Machine, before: Occupancy, request: Request, kin: Kin) -> Oc
         assert decision.score == 0.0
     assert all(cpus for _, cpus in decision.updates)
     return after
+
+
+@settings(max_examples=150, deadline=None)
+@given(some_machine(), st.lists(wishes, max_size=4), wishes)
+def test_what_fits_on_some_numa_nodes_fits_on_all_and_is_no_narrower_than_each_resource_needs(machine, first, asked):
+    """The two shortcuts of the search for the narrowest set cut off nothing."""
+    occupancy = Occupancy()
+    for number, options in enumerate(first):
+        _, occupancy = settle(machine, occupancy, asks(f"p{number}", **options))
+    room = survey(machine, occupancy, asks("new", **asked), Kin())
+    sets = [
+        sum(1 << node for node in chosen)
+        for width in range(1, len(room.usable) + 1)
+        for chosen in combinations(room.usable, width)
+    ]
+    fitting = [mask for mask in sets if room.weigh(mask).fits]
+    assert bool(fitting) <= room.fits_at_all()
+    if fitting:
+        assert min(mask.bit_count() for mask in fitting) >= room.least_width()
 
 
 class Lives(RuleBasedStateMachine):

@@ -1,0 +1,150 @@
+"""Five lives of the same services, from the best known of to nothing known at all: what each reaches in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+
+from benchmarks.quality import measure
+from benchmarks.quality.arrivals import events, remaining, replicas_then
+from benchmarks.quality.cold import GroupAlone, life
+from benchmarks.quality.earlier import learned
+from benchmarks.quality.placers import Planned, View
+from benchmarks.quality.run import Case, Placer
+from benchmarks.quality.scenario import Pair, Scenario, scenario
+from benchmarks.yardstick.best_known import known
+from placement.state.occupancy import Occupancy
+
+LEARNED, CHURN, NOISY, GROUP, LEARNING, MOVING = (
+    "learned before", "after churn", "noisy graph", "group alone", "learning", "learning, moves",
+)  # fmt: skip
+ROWS = (LEARNED, CHURN, NOISY, GROUP, LEARNING, MOVING)
+"""learned before: an earlier life of the same services is known. after churn: that, then rounds of leaving and joining.
+noisy graph: that life's graph, disturbed (`disturbed`). group alone: nothing but the group annotation. learning: that,
+and the traffic of those that are there already. learning, moves: that, ten minutes after the first pod."""
+
+NOISE, MISSING = 0.5, 0.2
+"""Sigma of the log-normal factor on each edge's weight, and the share of the edges that are not known."""
+
+TARGETS: Mapping[str, tuple[float, float]] = {
+    LEARNED: (0.985, 0.85), CHURN: (0.97, 0.0), NOISY: (0.93, 0.70), GROUP: (0.70, 0.0), LEARNING: (0.70, 0.0),
+    MOVING: (0.96, 0.85),
+}  # fmt: skip
+"""Median and worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """share: of the best known locality. moves: for each pod. oversubscribed: millicores, the worst ever."""
+
+    row: str
+    case: Case
+    locality: float
+    share: float
+    moves: float
+    oversubscribed: int
+
+
+def disturbed(weights: Mapping[Pair, float], seed: str) -> dict[Pair, float]:
+    """Weights with NOISE, a share of MISSING of them left out."""
+    random = Random(f"{seed}/noise")
+    return {
+        pair: weight * random.lognormvariate(0, NOISE)
+        for pair, weight in sorted(weights.items())
+        if random.random() >= MISSING
+    }
+
+
+def reached(graph: str, numa_nodes: int, fill: float, seed: int, rows: tuple[str, ...] = ROWS) -> list[Reached]:
+    """Of one scenario, each row with its orders of arrival."""
+    what = scenario(graph, numa_nodes, fill, seed)
+    results = []
+    for order in ("services", "random", "churn", "grown"):
+        case = Case(graph, numa_nodes, fill, order, seed)
+        ends = list(_ends(what, case, rows))
+        final = what.with_replicas(remaining(what, events(what, order, seed)))
+        best = max([known(final).locality, *(locality for _, locality, _, _ in ends)]) if ends else 1.0
+        results += [Reached(row, case, local, local / best if best else 1.0, *rest) for row, local, *rest in ends]
+    return results
+
+
+def _ends(what: Scenario, case: Case, rows: tuple[str, ...]) -> Iterator[tuple[str, float, float, int]]:
+    """(row, locality, moves for each pod, worst oversubscription)."""
+    happening = events(what, case.order, case.seed)
+    then = what.with_replicas(replicas_then(what, case.order, case.seed))
+    taught = learned(then)
+    if case.order == "churn":
+        if CHURN in rows:
+            yield CHURN, *_live(what, case, Planned(what, taught, then))
+        return
+    if LEARNED in rows:
+        yield LEARNED, *_live(what, case, Planned(what, taught, then))
+    if case.order == "grown":
+        return
+    if NOISY in rows:
+        yield NOISY, *_live(what, case, Planned(what, disturbed(taught, f"{what.name}/{case.seed}"), then))
+    if GROUP in rows:
+        yield GROUP, *_live(what, case, GroupAlone())
+    if LEARNING in rows or MOVING in rows:
+        node, occupancy, members, worst = life(what, happening, case.seed)
+        yield LEARNING, measure.locality(what, occupancy, members), 0.0, worst
+        if MOVING in rows:
+            end, count, over = node.rest_of_life(occupancy, members)
+            yield MOVING, measure.locality(what, end, members), count / len(members), max(worst, over)
+
+
+def _live(what: Scenario, case: Case, place: Placer) -> tuple[float, float, int]:
+    occupancy, members, worst = Occupancy().on(what.machine), dict[str, str](), 0
+    for event in events(what, case.order, case.seed):
+        if event.joins:
+            occupancy, _ = place(View(what, occupancy, members, event))
+            members[event.pod] = event.workload
+            worst = max(worst, measure.oversubscription(what, occupancy))
+        else:
+            occupancy = occupancy.without_pod(event.pod)
+            del members[event.pod]
+    return measure.locality(what, occupancy, members), 0.0, worst
+
+
+def text(results: list[Reached], worst: int = 0) -> str:
+    """A line for each row, with its worst case and its targets; then by NUMA nodes and by order, and the worst lives of
+    each row by name.
+    """
+    lines = [f"{'':18}{'median':>7}{'worst':>7}{'target':>14}{'moves':>7}{'over':>6}{'runs':>6}   the worst"]
+    for row in ROWS:
+        ends = [result for result in results if result.row == row]
+        if not ends:
+            continue
+        last = min(ends, key=lambda result: result.share)
+        middle, least = TARGETS[row]
+        lines.append(
+            f"{row:18}{median(end.share for end in ends):7.3f}{last.share:7.3f}{middle:8.3f}{least:6.2f}"
+            f"{max(end.moves for end in ends):7.2f}{max(end.oversubscribed for end in ends):6d}{len(ends):6d}   "
+            f"{_named(last.case)}"
+        )
+    lines += _cut("NUMA nodes", results, lambda case: str(case.numa_nodes))
+    lines += _cut("graph", results, lambda case: case.graph)
+    lines += _cut("order", results, lambda case: case.order)
+    for row in ROWS if worst else ():
+        ends = sorted((result for result in results if result.row == row), key=lambda result: result.share)[:worst]
+        lines += [f"{row:18}{end.share:7.3f}   locality {end.locality:.2f}   {_named(end.case)}" for end in ends]
+    return "\n".join(lines)
+
+
+def _cut(what: str, results: list[Reached], key: Callable[[Case], str]) -> list[str]:
+    """Medians by row (down) and by the key's values (across)."""
+    values = list(dict.fromkeys(key(result.case) for result in results))
+    if len(values) < 2:
+        return []
+    lines = ["", f"by {what:15}" + "".join(f"{value[:11]:>12}" for value in values)]
+    for row in ROWS:
+        cells = [[end.share for end in results if end.row == row and key(end.case) == value] for value in values]
+        if any(cells):
+            lines.append(f"{row:18}" + "".join(f"{median(cell):12.3f}" if cell else f"{'':12}" for cell in cells))
+    return lines
+
+
+def _named(case: Case) -> str:
+    return f"{case.graph}, {case.numa_nodes} NUMA nodes, {case.fill:.0%} full, order {case.order}"

@@ -1,0 +1,39 @@
+"""Where a newcomer's kin draw it."""
+
+from __future__ import annotations
+
+from placement.decide.decide import Kin, decide
+from placement.state.occupancy import Occupancy
+from tests import machines
+from tests.placement.asking import asks, filled, nodes, settle
+
+KUNPENG = machines.KUNPENG_920
+"""Four NUMA nodes of 32 CPUs: 0 and 1 are near each other, 2 and 3 likewise."""
+
+
+def outgrown() -> Occupancy:
+    """Group a fills NUMA node 0, its neighbour is group b's, the others are empty."""
+    before = filled(KUNPENG, asks("a0", 32, group="shop/a"))
+    return settle(KUNPENG, before, asks("b0", 2, group="shop/b"), Kin(expected=nodes("1")))[1]
+
+
+def test_a_group_that_outgrows_its_numa_node_leaves_the_next_to_the_group_that_lives_there():
+    decision = decide(KUNPENG, outgrown(), asks("a1", 2, group="shop/a"), Kin())
+    assert decision.numa_nodes == nodes("2"), "1 is nearer, and b's"
+
+
+def test_where_nobody_else_lives_the_nearest_is_next():
+    before = filled(KUNPENG, asks("a0", 32, group="shop/a"))
+    before = settle(KUNPENG, before, asks("b0", 2, group="shop/b"), Kin(expected=nodes("2")))[1]
+    assert decide(KUNPENG, before, asks("a1", 2, group="shop/a"), Kin()).numa_nodes == nodes("1")
+
+
+def test_who_is_known_to_talk_goes_near_by_all_the_same():
+    decision = decide(KUNPENG, outgrown(), asks("a1", 2, group="shop/a"), Kin({"a0": 5.0}))
+    assert decision.numa_nodes == nodes("1")
+
+
+def test_a_shared_numa_node_is_home_to_all_who_live_there():
+    before = settle(KUNPENG, outgrown(), asks("a1", 2, group="shop/a"), Kin(expected=nodes("1")))[1]
+    decision = decide(KUNPENG, before, asks("a2", 2, group="shop/a"), Kin())
+    assert decision.numa_nodes == nodes("1"), "its own members are there too"
