@@ -1,31 +1,27 @@
-"""What the rooms of the house promise to whoever reads them: short modules, one name for one thing, and packages that say what lives in them."""
+"""What the rooms of the house promise to whoever reads them: small folders, one name for one thing, and packages that say what lives in them."""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HALVES = {
-    "enforcer": ("enforcer",),
-    "extender": ("extender",),
-    "placement": ("placement",),
-    "standins": ("standins",),
-    "cluster": ("cluster",),
-    "kubectl_numakin": ("kubectl_numakin",),
-}
-SOURCES = ("placement", "enforcer", "extender", "process", "proto", "standins", "cluster", "kubectl_numakin")
+PROGRAMS = ("placement", "enforcer", "extender", "process", "proto", "standins", "kubectl_numakin")
+SOURCES = (*PROGRAMS, "benchmarks", "demo", "reference", "cluster")
+HALVES = ("enforcer", "extender", "placement", "standins", "kubectl_numakin")
 
 MIDDLE = 120
+MOST_MODULES = 16
 
 
 def modules(*packages: str) -> list[Path]:
-    found = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
-    return [path for path in found if "_pb2" not in path.name]
+    """Without generated code."""
+    paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    return [path for path in paths if "_pb2" not in path.name]
 
 
 def lines(path: Path) -> int:
@@ -33,13 +29,20 @@ def lines(path: Path) -> int:
 
 
 def test_the_median_module_is_short():
-    assert median(lines(path) for path in modules(*SOURCES) if path.name != "__init__.py") < MIDDLE
+    assert median(lines(path) for path in modules(*PROGRAMS) if path.name != "__init__.py") < MIDDLE
+
+
+def test_no_folder_is_crowded():
+    """Its `__init__`, which is its map, does not count."""
+    crowd = Counter(path.parent for path in modules(*SOURCES) if path.name != "__init__.py")
+    crowded = {str(path.relative_to(ROOT)): count for path, count in crowd.items() if count > MOST_MODULES}
+    assert crowded == {}
 
 
 @pytest.mark.parametrize("half", HALVES)
 def test_a_class_name_means_one_thing_in_a_half(half: str):
     where = defaultdict(list)
-    for path in modules(*HALVES[half]):
+    for path in modules(half):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(str(path.relative_to(ROOT)))

@@ -1,0 +1,1 @@
+"""How long decide() takes as machines and containers grow, and the round trip of a container through the hook."""

@@ -1,0 +1,1 @@
+"""How long the extender takes to answer kube-scheduler."""
