@@ -5,9 +5,10 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/ready
+DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test e2e kubernetes check format proto simulate reference clean
+.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate reference clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -15,10 +16,15 @@ help:  ## what can be made
 setup: $(READY)  ## Debian packages (as root), and the virtual environment
 
 $(READY): pyproject.toml setup/debian-packages setup/install
-	@setup/install $(VENV)
+	@setup/install $(VENV) all
 	@touch $@
 
-demo: $(READY)  ## the main job on this machine, without a cluster (ARGS=--keep leaves it running)
+# A fraction of the rest: an environment that is ready for all is ready for the demo.
+$(DEMO): pyproject.toml setup/debian-packages setup/install
+	@[ $(READY) -nt pyproject.toml ] || setup/install $(VENV) demo
+	@touch $@
+
+demo: $(DEMO)  ## the main job on this machine, without a cluster (ARGS=--keep leaves it running)
 	@$(PYTHON) -m demo $(ARGS)
 
 simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
@@ -27,7 +33,7 @@ simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example, until ^C (ARGS="--nodes 5")
 	@$(PYTHON) -m cluster $(ARGS)
 
-test: $(READY) $(if $(ARGS),,kubernetes)  ## all tests (ARGS=... for pytest)
+test: $(READY) $(if $(ARGS),,kubernetes kustomize)  ## all tests (ARGS=... for pytest)
 	@$(PYTHON) -m pytest $(ARGS)
 
 e2e: $(READY) kubernetes  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
@@ -35,6 +41,9 @@ e2e: $(READY) kubernetes  ## the tests with a real Kubernetes, real containerds 
 
 kubernetes:  # built once (12 CPU minutes, 1.7 GB in ~/.cache/numakin); KUBERNETES_BIN=FOLDER: used as it is
 	@setup/kubernetes >/dev/null || echo "kubernetes: the tests with a real control plane will be skipped" >&2
+
+kustomize:  # 6 MB in ~/.cache/numakin, where the machine has none that renders the manifests
+	@setup/kustomize >/dev/null || echo "kustomize: the tests of rendered manifests will be skipped" >&2
 
 check: $(READY)  ## lint, format, types, the layers' contracts, generated code
 	@$(VENV)/bin/ruff check $(SOURCES)

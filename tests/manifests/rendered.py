@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,8 @@ def files(folder: str = "base") -> list[dict[str, Any]]:
 @functools.cache
 def rendered(overlay: str) -> list[dict[str, Any]]:
     """The objects that `kubectl apply -k` would send; skips where no kustomize is to be had."""
-    program = _kustomize()
-    if program is None:
-        pytest.skip("no kustomize: neither kubectl (1.27 or newer) nor kustomize is installed")
     answer = subprocess.run(
-        [*program, str(MANIFESTS / overlay)], capture_output=True, text=True, timeout=60, check=False
+        [*_kustomize(), str(MANIFESTS / overlay)], capture_output=True, text=True, timeout=60, check=False
     )
     assert answer.returncode == 0, answer.stderr
     return [one for one in yaml.safe_load_all(answer.stdout) if one]
@@ -46,14 +42,11 @@ def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
 
 
 @functools.cache
-def _kustomize() -> list[str] | None:
-    if shutil.which("kustomize"):
-        return ["kustomize", "build"]
-    if shutil.which("kubectl"):
-        known = subprocess.run(
-            ["kubectl", "version", "--client"], capture_output=True, text=True, timeout=60, check=False
-        )
-        # Older kubectls embed a kustomize that knows no components.
-        if "Kustomize Version: v5" in known.stdout:
-            return ["kubectl", "kustomize"]
-    return None
+def _kustomize() -> list[str]:
+    """The command; skips where there is none."""
+    done = subprocess.run(
+        [MANIFESTS.parent / "setup" / "kustomize", "--there"], capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode:
+        pytest.skip(done.stderr.strip())
+    return done.stdout.split()

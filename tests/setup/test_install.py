@@ -1,0 +1,78 @@
+"""Set-up names what a machine lacks, and goes on without it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINES = [line.split() for line in (ROOT / "setup/debian-packages").read_text().splitlines() if line and line[0] != "#"]
+NEEDED = ("bash", "dirname", "awk", "id", "tail", "tee")
+"""Of the machine, beside Python."""
+
+
+@pytest.mark.parametrize(("package", "sign"), LINES, ids=[package for package, _ in LINES])
+def test_an_installed_package_is_known_by_its_sign(package: str, sign: str) -> None:
+    """Where there is no dpkg the sign is all that tells."""
+    if shutil.which("dpkg-query") is None:
+        pytest.skip("no dpkg here")
+    command = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
+    status = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    if status != "installed":
+        pytest.skip(f"{package} is not installed here")
+    assert Path(sign).exists() or shutil.which(sign, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+
+
+def bare(folder: Path, *, python: str) -> Path:
+    """A PATH without apt, dpkg, and most programs. python: what answers to every name of an interpreter."""
+    folder.mkdir()
+    for name in NEEDED:
+        found = shutil.which(name)
+        assert found
+        (folder / name).symlink_to(found)
+    for name in ("python3.14", "python3.13", "python3.12", "python3.11", "python3"):
+        (folder / name).write_text(python)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_without_apt_what_is_missing_is_named_once_and_the_rest_is_set_up(tmp_path: Path) -> None:
+    """Python is a stand-in that says what it is asked to do; the script's own choice is tried last."""
+    script = (ROOT / "setup/install").read_text().replace("/usr/bin/python3 python3.14", "python3.14")
+    (tmp_path / "setup").mkdir()
+    (tmp_path / "setup/install").write_text(script)
+    (tmp_path / "setup/debian-packages").write_text((ROOT / "setup/debian-packages").read_text())
+    python = (
+        '#!/bin/sh\n[ "$1" = -m ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/pip" && cp "$0" "$3/bin/python"\nexit 0\n'
+    )
+    path = bare(tmp_path / "bin", python=python)
+    for name in ("mkdir", "cp"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    run = subprocess.run(
+        ["bash", str(tmp_path / "setup/install"), str(tmp_path / "venv"), "all"],
+        env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    missing = next(line for line in run.stderr.splitlines() if "missing here" in line)
+    assert "qemu-system-x86" in missing
+    assert "wrk" in missing
+    assert run.stderr.count("wrk") == 1
+    assert run.stderr.endswith("setup: ready\n")
+    assert run.returncode == 0
+
+
+def test_without_a_python_it_says_which_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "setup").mkdir()
+    script = (ROOT / "setup/install").read_text().replace("/usr/bin/python3 python3.14", "python3.14")
+    (tmp_path / "setup/install").write_text(script)
+    (tmp_path / "setup/debian-packages").write_text((ROOT / "setup/debian-packages").read_text())
+    path = bare(tmp_path / "bin", python="#!/bin/sh\nexit 1\n")
+    run = subprocess.run(
+        ["bash", str(tmp_path / "setup/install"), str(tmp_path / "venv"), "demo"],
+        env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert run.stderr.splitlines()[-1].startswith("setup: no Python of 3.11 or newer with venv and ensurepip")
+    assert run.returncode == 1
