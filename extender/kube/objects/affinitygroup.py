@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -121,11 +121,14 @@ def homes(members: Iterable[MemberStatus]) -> str:
 def _status(group: GroupStatus) -> dict[str, Any]:
     members = sorted(group.members, key=lambda member: member.pod)
     conditions = {"conditions": [_condition(group.accepted)]} if group.accepted else {}
+    texts = {
+        "homes": homes(members),
+        "locality": "" if group.locality is None else f"{round(100 * group.locality)} %",
+    }
     return {
         "memberCount": len(members),
         "members": [_member(member) for member in members[:MOST_MEMBERS]],
-        "homes": homes(members),
-        "locality": "" if group.locality is None else f"{round(100 * group.locality)} %",
+        **_present(texts),
         **conditions,
     }
 
@@ -155,12 +158,17 @@ def _learned(group: GroupStatus) -> dict[str, Any] | None:
         edges, key=lambda edge: (-edge.bytes_per_second, -edge.messages_per_second, edge.source, edge.target)
     )
     shown = [_edge(edge) for edge in heaviest[:MOST_EDGES]]
-    return {"edgeCount": len(heaviest), "edges": shown, "learned": group.learned}
+    return {"edgeCount": len(heaviest), "edges": shown, **_present({"learned": group.learned})}
 
 
 def _member(member: MemberStatus) -> dict[str, str]:
     fields = {"pod": member.pod, "node": member.node, "numaNodes": member.numa_nodes, "workload": member.workload}
-    return {name: value for name, value in fields.items() if value}
+    return _present(fields)
+
+
+def _present(texts: Mapping[str, str]) -> dict[str, str]:
+    """An empty text is left out, which removes what was applied before: some API servers (1.20) take it for null."""
+    return {name: text for name, text in texts.items() if text}
 
 
 def _edge(edge: EdgeStatus) -> dict[str, Any]:
