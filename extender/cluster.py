@@ -231,6 +231,11 @@ class Cluster:
             self._ledger.forget(gone)
         self.faults.forget(gone)
 
+    def forgotten(self, node: str) -> bool:
+        """Whether the API server has the node, and nothing is known that its enforcer reported."""
+        with self._lock:
+            return node in self._listed and self._nodes.view(node) is None
+
     def pending(self, node: str) -> tuple[Nomination, ...]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""
         with self._lock:

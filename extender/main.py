@@ -178,6 +178,7 @@ class Program(SessionCallbacks):
     def nodes_changed(self, changes: NodeChanges) -> None:
         self.gate.nodes(changes)
         self.cluster.apply_nodes(changes)
+        self._topologies.nodes_changed(changes)
 
     def groups_changed(self, changes: GroupChanges) -> None:
         """As `pods_changed`, of the groups' objects."""

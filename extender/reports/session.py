@@ -145,10 +145,13 @@ class ReportSession:
         return [pb.ToEnforcer(ack=pb.Ack(generation=report.generation))]
 
     def _heartbeat(self, message: pb.Heartbeat) -> list[pb.ToEnforcer]:
-        """One of another generation than is held means that a report was lost."""
+        """One of another generation than is held means that a report was lost; and none is held of a node whose Node
+        object was deleted and made anew.
+        """
         self._cluster.heard(self.node)
         self._taps.counted("heartbeat")
-        if self._in_step and self._view and message.generation != self._view.generation:
+        lost = self._view is not None and message.generation != self._view.generation
+        if self._in_step and (lost or self._cluster.forgotten(self.node)):
             self._in_step = False
             return [_welcome(resume=False)]
         return []

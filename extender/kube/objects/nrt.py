@@ -25,19 +25,23 @@ MEMORY_STEP = 64 * 1024 * 1024
 """Bytes to which available memory is rounded down: no object is written for less of a change."""
 
 
-def topology(node: str, machine: Machine, occupancy: Occupancy) -> Desired:
-    """The object of one Kubernetes node."""
+def topology(node: str, machine: Machine, occupancy: Occupancy, uid: str) -> Desired:
+    """The object of one Kubernetes node. uid: of the Node object, which owns it: it goes when the Node goes."""
     load = occupancy.load(machine)
     members = {reservation.pod for reservation in occupancy.reservations.values() if reservation.opted_in}
     zones = [_zone(numa_node, machine, occupancy.reserved, load) for numa_node in machine.numa_nodes]
     body = {
         "apiVersion": API_VERSION,
         "kind": "NodeResourceTopology",
-        "metadata": {"name": node},
+        "metadata": {"name": node, "ownerReferences": [_owner(node, uid)]},
         "attributes": [{"name": "numakin.io/members", "value": str(len(members))}],
         "zones": zones,
     }
     return Desired(f"{_PATH}/{node}", body)
+
+
+def _owner(node: str, uid: str) -> Mapping[str, str]:
+    return {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
 
 
 def _zone(numa_node: NumaNode, machine: Machine, reserved: CpuSet, load: Load) -> dict[str, Any]:

@@ -15,29 +15,44 @@ from extender.kube.publish import Desired
 from extender.picture import Picture
 from extender.state.groups import Member, locality
 from extender.state.node_view import NodeView
+from extender.state.pods import NodeChanges
 from extender.traffic.learned import LearnedGroup
 from extender.views.readout import Live, members
 from placement.state.occupancy import Occupancy
 
 
 class TopologyPublisher:
-    """Remembers each node's object while what its enforcer reported stays the same: most of thousands do."""
+    """Remembers each node's object while what its enforcer reported stays the same: most of thousands do.
+
+    `nodes_changed` is called from the watch's thread, `objects` from the publisher's.
+    """
 
     def __init__(self) -> None:
-        self._nodes: dict[str, tuple[Occupancy, Desired]] = {}
+        self._uids: dict[str, str] = {}
+        self._nodes: dict[str, tuple[Occupancy, str, Desired]] = {}
+
+    def nodes_changed(self, changes: NodeChanges) -> None:
+        """Node objects came, or went."""
+        kept = {} if changes.whole else {name: uid for name, uid in self._uids.items() if name not in changes.gone}
+        self._uids = kept | {row.name: row.uid for row in changes.rows}
 
     def objects(self, picture: Picture, live: Live) -> Iterator[Desired]:
-        """As they should be now. A node without a live enforcer keeps what was last said of it."""
+        """As they should be now, for the nodes that have a Node object. A node without a live enforcer keeps what was
+        last published of it.
+        """
+        uids = self._uids
         self._nodes = {
-            node_state.view.name: self._node(node_state.view) for node_state in picture.nodes if live(node_state)
+            node_state.view.name: self._node(node_state.view, uids[node_state.view.name])
+            for node_state in picture.nodes
+            if node_state.view.name in uids and live(node_state)
         }
-        return (desired for _, desired in self._nodes.values())
+        return (desired for _, _, desired in self._nodes.values())
 
-    def _node(self, view: NodeView) -> tuple[Occupancy, Desired]:
+    def _node(self, view: NodeView, uid: str) -> tuple[Occupancy, str, Desired]:
         before = self._nodes.get(view.name)
-        if before is not None and before[0] is view.reported:
+        if before is not None and before[0] is view.reported and before[1] == uid:
             return before
-        return view.reported, topology(view.name, view.machine, view.reported)
+        return view.reported, uid, topology(view.name, view.machine, view.reported, uid)
 
 
 def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, GroupRow]) -> Iterator[Desired]:

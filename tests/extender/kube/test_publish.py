@@ -241,7 +241,7 @@ def test_the_fullest_status_fits_into_etcd(server, wanted):
 
 def test_a_group_does_not_wait_for_the_objects_of_thousands_of_nodes():
     node = Machine((NumaNode(0, CpuSet.of((0,)), 1 << 30, {0: 10}),))
-    nodes = [topology(f"n{at}", node, Occupancy()) for at in range(1000)]
+    nodes = [topology(f"n{at}", node, Occupancy(), f"uid-{at}") for at in range(1000)]
     due = Ledger().due([*nodes, affinity_group(CART)], now=0.0)
     assert len(due) == publish.PER_ROUND
     assert [one.kind for one in due[:3]] == ["NodeResourceTopology", "AffinityGroup", "NodeResourceTopology"]

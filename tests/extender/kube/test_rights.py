@@ -51,7 +51,7 @@ def test_it_may_watch(extender, server, resource):
 
 
 def test_it_may_publish(extender):
-    objects = [affinity_group(GroupStatus("shop", "cart")), topology("n1", MACHINE, Occupancy())]
+    objects = [affinity_group(GroupStatus("shop", "cart")), topology("n1", MACHINE, Occupancy(), "uid-1")]
     publisher = Publisher(extender, lambda: objects, threads=threads())
     publisher.round()
     assert publisher.published == 2
@@ -110,7 +110,6 @@ FORBIDDEN = (
     ("PATCH", "/api/v1/nodes/n1"),
     ("GET", "/apis/coordination.k8s.io/v1/namespaces/shop/leases/numakin-extender"),
     ("GET", "/apis/coordination.k8s.io/v1/namespaces/numakin/leases/other"),
-    ("DELETE", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/n1"),
     ("POST", "/api/v1/namespaces/numakin/serviceaccounts/numakin-enforcer/token"),
 )
 

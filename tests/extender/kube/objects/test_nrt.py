@@ -38,7 +38,7 @@ def server(server):
 
 
 def test_a_zone_for_each_numa_node():
-    zones = topology("n1", MACHINE, OCCUPANCY).body["zones"]
+    zones = topology("n1", MACHINE, OCCUPANCY, "uid-1").body["zones"]
     assert [(zone["name"], zone["type"]) for zone in zones] == [("node-0", "Node"), ("node-1", "Node")]
     assert zones[0]["costs"] == [{"name": "node-0", "value": 10}, {"name": "node-1", "value": 21}]
     assert zones[0]["attributes"] == [{"name": "numakin.io/cpus", "value": "0-31"}]
@@ -46,12 +46,12 @@ def test_a_zone_for_each_numa_node():
 
 def test_members_are_those_that_have_opted_in():
     stranger = Reservation("container", "u2", "", NumaSet.parse("0-1"), Demand(cpu_milli=100))
-    body = topology("n1", MACHINE, OCCUPANCY.with_reservation(stranger)).body
+    body = topology("n1", MACHINE, OCCUPANCY.with_reservation(stranger), "uid-1").body
     assert body["attributes"] == [{"name": "numakin.io/members", "value": "1"}]
 
 
 def test_available_is_what_reservations_leave():
-    first, second = topology("n1", MACHINE, OCCUPANCY).body["zones"]
+    first, second = topology("n1", MACHINE, OCCUPANCY, "uid-1").body["zones"]
     found = {one["name"]: (one["capacity"], one["allocatable"], one["available"]) for one in first["resources"]}
     assert found == {
         "cpu": ("32", "31", "29500m"),
@@ -63,7 +63,7 @@ def test_available_is_what_reservations_leave():
 
 def test_a_full_numa_node_has_nothing_left_and_not_less():
     reservation = Reservation("u2", "u2", "", NumaSet.parse("1"), Demand(cpu_milli=99_000, memory=999 * GI))
-    zone = topology("n1", MACHINE, Occupancy().with_reservation(reservation)).body["zones"][1]
+    zone = topology("n1", MACHINE, Occupancy().with_reservation(reservation), "uid-1").body["zones"][1]
     assert [one["available"] for one in zone["resources"]] == ["0", "0"]
 
 
@@ -71,7 +71,7 @@ def test_small_changes_of_memory_are_not_worth_a_write():
     def written(more: int) -> bytes:
         demand = Demand(memory=8 * GI - more)
         return topology(
-            "n1", MACHINE, Occupancy().with_reservation(Reservation("u", "u", "", NumaSet.parse("0"), demand))
+            "n1", MACHINE, Occupancy().with_reservation(Reservation("u", "u", "", NumaSet.parse("0"), demand)), "uid-1"
         ).digest
 
     assert written(0) == written(1_000_000)
@@ -79,12 +79,17 @@ def test_small_changes_of_memory_are_not_worth_a_write():
 
 
 def test_the_kubelets_policy_is_not_claimed():
-    names = [one["name"] for one in topology("n1", MACHINE, OCCUPANCY).body["attributes"]]
+    names = [one["name"] for one in topology("n1", MACHINE, OCCUPANCY, "uid-1").body["attributes"]]
     assert not any(name.startswith("topologyManager") for name in names)
 
 
+def test_it_belongs_to_the_node_object_and_goes_with_it():
+    (owner,) = topology("n1", MACHINE, OCCUPANCY, "uid-1").body["metadata"]["ownerReferences"]
+    assert owner == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-1"}
+
+
 def test_the_api_server_takes_it(server, api):
-    publisher = Publisher(api, lambda: [topology("n1", MACHINE, OCCUPANCY)], threads=threads())
+    publisher = Publisher(api, lambda: [topology("n1", MACHINE, OCCUPANCY, "uid-1")], threads=threads())
     publisher.round()
     assert publisher.published == 1
     found = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")
@@ -92,8 +97,8 @@ def test_the_api_server_takes_it(server, api):
 
 
 def test_a_node_that_another_updater_publishes_is_left_to_it(server, api):
-    theirs = topology("n1", MACHINE, Occupancy())
+    theirs = topology("n1", MACHINE, Occupancy(), "uid-1")
     api.apply(theirs.path, theirs.body, manager="nfd")
-    publisher = Publisher(api, lambda: [topology("n1", MACHINE, OCCUPANCY)], threads=threads())
+    publisher = Publisher(api, lambda: [topology("n1", MACHINE, OCCUPANCY, "uid-1")], threads=threads())
     publisher.round()
     assert (publisher.published, publisher.left_to_others) == (0, 1)
