@@ -22,7 +22,11 @@ from cluster.control_plane import ControlPlane
 from cluster.extender import Extender
 from cluster.kubelets import Kubelets
 from cluster.node import Node
+from cluster.service import Service
 from extender.kube.api import MERGE_PATCH
+from standins.machines import MACHINES, write_sysfs
+
+DEFINITIONS = Path(__file__).parent / "definitions.yaml"
 
 NAMESPACE = "numakin"
 ACCOUNT = "numakin-extender"
@@ -45,13 +49,16 @@ class Terms:
 
 @dataclass(slots=True)
 class Cluster:
-    """Use as a context manager, on the main thread. Its folder is deleted at the end, unless something failed."""
+    """Use as a context manager, on the main thread. Its folder is deleted at the end, unless something failed, or
+    `keep` says that something did.
+    """
 
     binaries: Binaries
     terms: Terms
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="numakin-cluster-")))
     nodes: dict[str, Node] = field(default_factory=dict)
     extenders: list[Extender] = field(default_factory=list)
+    keep: bool = False
     _stack: ExitStack = field(default_factory=ExitStack)
     _plane: ControlPlane | None = None
 
@@ -67,7 +74,7 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-        if kind is None:
+        if kind is None and not self.keep:
             shutil.rmtree(self.folder)
 
     @property
@@ -109,34 +116,39 @@ class Cluster:
     def _start(self) -> None:
         given = credentials.made(self.folder / "credentials")
         self._plane = plane = ControlPlane(self.folder, self.binaries, given)
-        self._stack.callback(plane.end)
+        self._stack.callback(plane.kill)
         plane.start()
         self._make_nodes()
-        self.apply(_base())
+        self.apply(_installed(strict=self.terms.strict))
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         self._start_extenders(given)
+        service = Service([extender.http for extender in self.extenders])
+        self._stack.callback(service.stop)
+        service.start()
         plane.start_scheduler(
-            self.extenders[0].http if self.extenders else "",
-            strict=self.terms.strict,
-            percentage=self.terms.percentage,
+            service.address if self.extenders else "", strict=self.terms.strict, percentage=self.terms.percentage
         )
         self._start_enforcers()
 
     def _make_nodes(self) -> None:
+        for machine in {*self.terms.machines.values()}:
+            write_sysfs(MACHINES[machine], self.folder / "sysfs" / machine)
         for name, machine in self.terms.machines.items():
-            node = self.nodes[name] = Node(name, machine, self.folder / name)
+            node = self.nodes[name] = Node(name, self.folder / "sysfs" / machine, self.folder / name)
             self._stack.callback(node.stop)
-            self._register(name, node.capacity)
+            self.register(name)
         kubelets = Kubelets(self.plane.api, self.nodes)
         self._stack.callback(kubelets.stop)
         kubelets.start()
 
-    def _register(self, name: str, capacity: Mapping[str, str]) -> None:
-        """What a kubelet does at its first start."""
+    def register(self, name: str) -> None:
+        """What the node's kubelet does at its first start."""
+        capacity = self.nodes[name].capacity
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         self.plane.api.request("POST", "/api/v1/nodes", None, node)
         ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
-        status = {"capacity": dict(capacity), "allocatable": dict(capacity), "conditions": ready}
+        status = {"capacity": capacity, "allocatable": capacity, "conditions": ready}
         self.plane.api.request("PATCH", f"/api/v1/nodes/{name}/status", None, {"status": status}, MERGE_PATCH)
 
     def _start_extenders(self, given: credentials.Credentials) -> None:
@@ -144,7 +156,7 @@ class Cluster:
         given.kubeconfig_with(self.plane.server, kubeconfig, self.token(NAMESPACE, ACCOUNT))
         for number in range(self.terms.extenders):
             extender = Extender(f"extender-{number}", self.folder, kubeconfig, self.terms.extender_options)
-            self._stack.callback(extender.end)
+            self._stack.callback(extender.process.kill)
             extender.start()
             self.extenders.append(extender)
 
@@ -168,8 +180,14 @@ class Cluster:
         self.until(self.all_report, "every enforcer reports to every extender")
 
 
-def _base() -> Iterator[dict[str, Any]]:
-    """The objects of manifests/base. Read without kustomize, which a machine may not have."""
-    folder = REPOSITORY / "manifests" / "base"
-    for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
-        yield from yaml.safe_load_all((folder / name).read_text())
+def _installed(*, strict: bool) -> Iterator[dict[str, Any]]:
+    """The objects of manifests/base, read without kustomize, which a machine may not have; and a definition of others'
+    that numakin publishes objects of.
+    """
+    base = REPOSITORY / "manifests" / "base"
+    names = [base / name for name in yaml.safe_load((base / "kustomization.yaml").read_text())["resources"]]
+    names.append(DEFINITIONS)
+    if strict:
+        names.append(REPOSITORY / "manifests" / "components" / "refuse" / "waking.yaml")
+    for name in names:
+        yield from yaml.safe_load_all(name.read_text())

@@ -79,9 +79,10 @@ class ControlPlane:
         self.scheduler.start()
         self.scheduler.until(lambda: listening(self._scheduler_port))
 
-    def end(self) -> None:
+    def kill(self) -> None:
+        """What it stored is of no more use."""
         for process in (self.scheduler, self.controller_manager, self.api_server, self.etcd):
-            process.end()
+            process.kill()
 
     @property
     def _scheduler_config(self) -> Path:
@@ -100,7 +101,7 @@ class ControlPlane:
 
     def _api_server_options(self) -> tuple[str, ...]:
         given, policy = self._credentials, self.folder / "audit-policy.yaml"
-        rules = [{"level": "Metadata", "userGroups": [AUDITED], "omitStages": ["RequestReceived"]}, {"level": "None"}]
+        rules = [{"level": "Metadata", "userGroups": [AUDITED]}, {"level": "None"}]
         policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
         return (
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}", "--bind-address=127.0.0.1",

@@ -44,6 +44,3 @@ class Extender:
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_S) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name}{{", f"{name} ")))
-
-    def end(self) -> None:
-        self.process.end()

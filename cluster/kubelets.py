@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
 
-WORKERS = 16
-"""Pods that are started at the same time: as many nodes' kubelets would."""
+WORKERS = 8
+"""Pods that are started at the same time."""
 
 WATCH_S = 60
 RETRY_S = 0.2

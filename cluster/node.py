@@ -16,8 +16,7 @@ from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import quantity
 from placement.model.topology import Machine
-from standins.machines import MACHINES, write_sysfs
-from standins.runtime.records import Pod
+from standins.runtime.records import Container, Pod
 from standins.runtime.runtime import Runtime
 
 SANDBOX_S = 0.1
@@ -25,14 +24,16 @@ SANDBOX_S = 0.1
 
 
 class Node:
-    """name: as the API server has it. machine: a name of standins.machines. Methods may be called from any thread."""
+    """name: as the API server has it. sysfs: the machine's tree, which others may have too. Methods may be called from
+    any thread.
+    """
 
-    def __init__(self, name: str, machine: str, folder: Path) -> None:
+    def __init__(self, name: str, sysfs: Path, folder: Path) -> None:
         folder.mkdir()
         self.name = name
         self.folder = folder
-        write_sysfs(MACHINES[machine], folder / "sys")
-        self.machine: Machine = read_machine(folder / "sys", name=name)
+        self.sysfs = sysfs
+        self.machine: Machine = read_machine(sysfs, name=name)
         self.runtime = Runtime(folder / "nri.sock")
         self.enforcer: Process | None = None
         self._sandboxes: dict[str, Pod] = {}
@@ -53,7 +54,7 @@ class Node:
             options += ["--extender-token", str(token)]
         command = [
             sys.executable, "-m", "enforcer", "run", "--node-name", self.name, "--run-dir", str(self.folder / "run"),
-            "--nri-socket", str(self.folder / "nri.sock"), "--sysfs", str(self.folder / "sys"),
+            "--nri-socket", str(self.folder / "nri.sock"), "--sysfs", str(self.sysfs),
             "--metrics-listen", "", "--observe", "off", "--podresources-socket", "off", *options,
         ]  # fmt: skip
         self.enforcer = Process("enforcer", command, self.folder)
@@ -66,12 +67,12 @@ class Node:
 
     def stop(self) -> None:
         if self.enforcer is not None:
-            self.enforcer.end()
+            self.enforcer.kill()
         self.runtime.stop()
 
     def run(self, pod: dict[str, Any]) -> None:
         """What a kubelet does with a pod that was bound to its node. Its init containers have ended at once."""
-        meta, spec = pod["metadata"], pod["spec"]
+        meta = pod["metadata"]
         with self._lock:
             if meta["uid"] in self._sandboxes:
                 return
@@ -79,13 +80,22 @@ class Node:
                 meta["name"], meta["namespace"], meta["uid"], meta.get("annotations"), meta.get("labels")
             )
         time.sleep(SANDBOX_S)
-        for container in spec["containers"]:
+        for container in pod["spec"]["containers"]:
             asked = container.get("resources", {})
             self.runtime.run_container(
                 sandbox,
                 container["name"],
                 cpu_request=float(quantity(asked.get("requests", {}).get("cpu", "0"))),
                 memory_limit=int(quantity(asked.get("limits", {}).get("memory", "0"))),
+            )
+
+    def restart_containers(self, uid: str) -> None:
+        """As a kubelet does after they have crashed."""
+        for container in self._containers(uid):
+            self.runtime.remove_container(container)
+            cpu, memory = container.resources.cpu, container.resources.memory
+            self.runtime.run_container(
+                container.pod, container.name, cpu_request=cpu.shares.value / 1024, memory_limit=memory.limit.value
             )
 
     def end(self, uid: str) -> None:
@@ -98,7 +108,9 @@ class Node:
     def where(self, uid: str) -> NumaSet:
         """The NUMA nodes on which a pod's containers may run, by the runtime's records."""
         numa_nodes = NumaSet()
-        for container in self.runtime.containers.values():
-            if container.pod.uid == uid:
-                numa_nodes |= self.machine.nodes_of(CpuSet.parse(container.resources.cpu.cpus) or self.machine.cpus)
+        for container in self._containers(uid):
+            numa_nodes |= self.machine.nodes_of(CpuSet.parse(container.resources.cpu.cpus) or self.machine.cpus)
         return numa_nodes
+
+    def _containers(self, uid: str) -> list[Container]:
+        return [container for container in self.runtime.containers.values() if container.pod.uid == uid]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 
 import pytest
@@ -27,9 +28,18 @@ def kubernetes() -> Binaries:
         pytest.skip(f"a real control plane: {none}")
 
 
+@contextmanager
+def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster whose logs stay when a test fails meanwhile."""
+    before = request.session.testsfailed
+    with Cluster(kubernetes, terms) as cluster:
+        yield cluster
+        cluster.keep = request.session.testsfailed > before
+
+
 @pytest.fixture(scope="package")
-def ten_nodes(kubernetes: Binaries) -> Iterator[Cluster]:
-    with Cluster(kubernetes, Terms(TEN_NODES)) as cluster:
+def ten_nodes(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with up(kubernetes, Terms(TEN_NODES), request) as cluster:
         yield cluster
 
 

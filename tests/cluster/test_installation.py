@@ -32,3 +32,19 @@ def test_the_extender_publishes_the_group_that_runs(ten_nodes: Cluster, namespac
         return [group["status"]["memberCount"] for group in groups] == [3]
 
     ten_nodes.until(published, "the group's object with its three members")
+
+
+def topologies(cluster: Cluster) -> set[str]:
+    return {
+        each["metadata"]["name"] for each in json.loads(cluster.kubectl("get", "node-res-topo", "-o", "json"))["items"]
+    }
+
+
+def test_a_node_that_is_deleted_takes_its_published_topology_with_it(ten_nodes: Cluster):
+    ten_nodes.until(lambda: topologies(ten_nodes) == set(ten_nodes.nodes), "a topology for each node")
+    ten_nodes.kubectl("delete", "node", "node-9")
+    try:
+        ten_nodes.until(lambda: "node-9" not in topologies(ten_nodes), "the deleted node's topology to go")
+    finally:
+        ten_nodes.register("node-9")
+    ten_nodes.until(lambda: "node-9" in topologies(ten_nodes), "the topology of the node that came back")

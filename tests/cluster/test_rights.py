@@ -1,0 +1,41 @@
+"""The roles of the manifests, held to what a real API server was asked for."""
+
+from __future__ import annotations
+
+from cluster.cluster import Cluster
+from tests.cluster.rights import Right, granted, refused, requests, roles_of, used
+from tests.cluster.workloads import Namespace, member
+from tests.manifests.rendered import files
+
+EXTENDER, ENFORCER = "system:serviceaccount:numakin:numakin-extender", "system:serviceaccount:numakin:numakin-enforcer"
+
+NOT_SEEN = {
+    Right("numakin.io", "affinitygroups", "delete"),  # ten minutes after a group's last pod
+    Right("topology.node.k8s.io", "noderesourcetopologies", "delete"),  # what an admission plugin may ask for
+}
+"""Rights that no run of some minutes uses."""
+
+FROM_1_30 = {Right("authentication.k8s.io", "tokenreviews", "create")}
+"""Enforcers' tokens are reviewed where a TokenReview tells the node."""
+
+
+def test_nothing_is_granted_to_the_extender_that_it_does_not_use_and_nothing_refused(
+    ten_nodes: Cluster, namespace: Namespace
+):
+    namespace.deploy(member("shop", 2))
+    namespace.until_running(2)
+    (first, *_) = namespace.pods()
+    ten_nodes.nodes[first["spec"]["nodeName"]].restart_containers(first["metadata"]["uid"])
+    roles = roles_of("numakin-extender", files())
+    expected = granted(roles) - NOT_SEEN - (set() if ten_nodes.plane.release.tokens_name_nodes else FROM_1_30)
+    log = ten_nodes.plane.audit_log
+    ten_nodes.until(
+        lambda: expected <= used(requests(log, EXTENDER)),
+        "the extender to use each right that it has",
+    )
+    assert used(requests(log, EXTENDER)) <= granted(roles)
+    assert refused(requests(log, EXTENDER)) == []
+
+
+def test_enforcers_ask_the_api_server_for_nothing(ten_nodes: Cluster):
+    assert list(requests(ten_nodes.plane.audit_log, ENFORCER)) == []
