@@ -15,6 +15,9 @@ from pathlib import Path
 from enforcer.observer.windows import Window
 from placement.traffic.graph import Flow
 
+WINDOWS = 10
+"""The first ones may pass before the containers are known."""
+
 PEERS = 4
 """Other pods that each pod exchanges traffic with."""
 
@@ -66,7 +69,7 @@ class Numakin:
 
 
 def _windows(running: int) -> str:
-    """Three windows in which each running pod exchanges bytes with some others."""
+    """Traffic of each running pod with some others."""
     random_peers = random.Random(1)
     uids = [f"00000000-0000-0000-0000-{900_000 + number:012}" for number in range(running)]
     flows = tuple(
@@ -75,7 +78,7 @@ def _windows(running: int) -> str:
         for peer in random_peers.sample(uids, min(PEERS, len(uids)))
         if peer != uid
     )
-    return "".join(Window(1.0, flows).to_json() + "\n" for _ in range(3))
+    return "".join(Window(1.0, flows).to_json() + "\n" for _ in range(WINDOWS))
 
 
 def free_address() -> str:
