@@ -22,6 +22,9 @@ from statistics import median
 from benchmarks.runtime import trial
 from benchmarks.runtime.trial import ROOT, Result, Settings, Unavailable
 
+TMPFS = Path("/dev/shm")
+"""A run folder is on a tmpfs on any node (/run)."""
+
 FLOOR = ("python", "plain")
 QUANTILES = (0.5, 0.99, 0.999)
 
@@ -82,7 +85,7 @@ def main() -> None:
         count=options.count, running=options.running, parallel=options.parallel, hog=options.hog, sources=sources
     )
     results = []
-    with tempfile.TemporaryDirectory(prefix="numakin-") as name:
+    with tempfile.TemporaryDirectory(prefix="numakin-", dir=TMPFS if TMPFS.is_dir() else None) as name:
         try:
             trial.build(Path(name))
         except Unavailable as lack:

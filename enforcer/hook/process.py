@@ -27,12 +27,15 @@ from enforcer.settings.config import Config, ConfigError, merged
 from enforcer.settings.options import configured, run_options
 from placement.model.cpuset import CpuSet
 from placement.model.topology import LOCAL_DISTANCE, Machine, NumaNode
+from placement.optin import parsing
 from process import log, supervisor
 from process.loop import Loop
 from process.signals import beating, stop_on_signals
 from proto import nri_pb2 as nri
 
 logger = log.Log("hook")
+
+GROUP_KEY = parsing.GROUP_KEY.encode()
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -53,6 +56,7 @@ class Hook:
         return Handlers(
             configure=self._configure,
             synchronize=self._then(self._synchronize),
+            concerns=concerns_members,
             create_container=self._then(lambda pod, container: self.agent.create_container(pod, container)),
             update_container=self._then(lambda pod, one, asked: self.agent.update_container(pod, one, asked)),
             stop_container=self._then(lambda pod, container: self.agent.stop_container(pod, container)),
@@ -128,6 +132,11 @@ class Hook:
                 self.wiring.publish_soon()
 
         return handle
+
+
+def concerns_members(request: bytes) -> bool:
+    """Whether an undecoded request may be about a pod that has opted in: protobuf has strings as they are."""
+    return GROUP_KEY in request
 
 
 def _log_failure(answer: UpdateAnswer) -> None:

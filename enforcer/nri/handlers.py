@@ -43,6 +43,10 @@ class Handlers:
     stop_pod_sandbox: OnPod | None = None
     remove_pod_sandbox: OnPod | None = None
 
+    # Whether a CreateContainer, not decoded yet, may be about a container that gets an adjustment. Any other one is
+    # answered at once and handed to `create_container` afterwards, before the next event that is decoded.
+    concerns: Callable[[bytes], bool] | None = None
+
     # (pod, its overhead, the sum of its containers)
     update_pod_sandbox: Callable[[nri.PodSandbox, nri.LinuxResources, nri.LinuxResources], None] | None = None
     # The reason to reject the creation, or "" to let it pass.

@@ -158,6 +158,15 @@ class Plugin:
         else:
             self._tell()
             self._flush()
+            if session.behind:
+                self._loop.call_later(0, lambda: self._catch_up(session))
+
+    def _catch_up(self, session: Session) -> None:
+        try:
+            session.catch_up()
+        except ProtocolError as error:
+            if self._session is session:
+                self._lost(f"connection given up: {error}")
 
     def _answered(self, session: Session, began: float) -> None:
         if session.event:

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from enforcer.nri import dispatch, mux, ttrpc
 from enforcer.nri.calls import OnAnswer, RuntimeCalls
 from enforcer.nri.errors import ConfigurationRefusedError, PeerError, UsageError
-from enforcer.nri.events import Runtime
+from enforcer.nri.events import Event, Runtime
 from enforcer.nri.handlers import Handlers, Updates
 from enforcer.nri.identity import Identity
 from enforcer.nri.stats import Stats
@@ -29,6 +29,9 @@ SERVICE = "nri.pkg.api.v1alpha1.Plugin"
 
 # All parts of one Synchronize together.
 MAX_SYNCHRONIZE = 256 << 20
+
+# Answered events that wait to be handled; then they are handled first.
+MOST_POSTPONED = 64
 
 M = TypeVar("M", bound=Message)
 
@@ -71,6 +74,7 @@ class Session:
         self._decoders = {connection: ttrpc.Decoder() for connection in mux.CONNECTIONS}
         self._calls = RuntimeCalls(identity)
         self._receiving = False
+        self._postponed: list[tuple[dispatch.Row, bytes]] = []
         self._parts: list[nri.SynchronizeRequest] = []
         self._parts_size = 0
         self._methods: dict[str, Callable[[bytes], bytes]] = {
@@ -116,6 +120,17 @@ class Session:
         """Whether a message has begun and not ended."""
         return self._demux.pending or any(decoder.pending for decoder in self._decoders.values())
 
+    @property
+    def behind(self) -> bool:
+        """Whether events were answered and not handled yet."""
+        return bool(self._postponed)
+
+    def catch_up(self) -> None:
+        """Handles the events that were answered already."""
+        postponed, self._postponed = self._postponed, []
+        for row, payload in postponed:
+            self._event(row, _decode(row.request, payload, row.method))
+
     def end(self, reason: str) -> None:
         """The connection is gone: every UpdateContainers without an answer gets `reason` as its error."""
         self.stage = Stage.ENDED
@@ -157,12 +172,27 @@ class Session:
     def _answer(self, request: ttrpc_pb2.Request) -> bytes:
         """The payload of the answer. Newer runtimes try calls that we may not know; code 12 tells them so."""
         if request.service == SERVICE and (method := self._methods.get(request.method)):
+            self.catch_up()
             return method(request.payload)
         row = dispatch.BY_METHOD.get(request.method) if request.service == SERVICE else None
         if row is None:
             self._stats.unknown_methods[request.method] += 1
             raise _RefusalError(ttrpc.Code.UNIMPLEMENTED, f"{request.service}/{request.method} is not implemented")
+        if self._can_wait(row, request.payload):
+            self.stage = Stage.SYNCHRONIZED
+            self._postponed.append((row, request.payload))
+            return b""
+        self.catch_up()
         return self._event(row, _decode(row.request, request.payload, request.method))
+
+    def _can_wait(self, row: dispatch.Row, payload: bytes) -> bool:
+        concerns = self._handlers.concerns
+        return (
+            row.event is Event.CREATE_CONTAINER
+            and concerns is not None
+            and len(self._postponed) < MOST_POSTPONED
+            and not concerns(payload)
+        )
 
     def _configure(self, payload: bytes) -> bytes:
         request = _decode(nri.ConfigureRequest, payload, "Configure")

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from process.loop import Loop
+from process.loop import OVERDUE_S, Loop
 
 
 @pytest.fixture
@@ -81,9 +81,37 @@ def test_a_callback_that_another_of_the_same_round_unregistered_is_not_called(lo
         os.close(end)
 
 
-def test_stop_lets_the_round_end_and_run_return(loop):
+def test_stop_lets_the_round_end_and_run_return(loop, pipe):
     got = []
-    loop.call_later(0, loop.stop)
-    loop.call_later(0, lambda: got.append("same round"))
+
+    def read():
+        got.append(os.read(pipe[0], 9))
+        loop.stop()
+
+    loop.register(pipe[0], read)
+    loop.call_later(-2 * OVERDUE_S, lambda: got.append("same round"))
+    loop.call_later(0, lambda: got.append("next round"))
+    os.write(pipe[1], b"x")
     loop.run()
-    assert got == ["same round"]
+    assert got == [b"x", "same round"]
+
+
+def test_what_can_be_read_goes_before_timers_that_are_due(loop, pipe):
+    got = []
+    loop.register(pipe[0], lambda: got.append(os.read(pipe[0], 1)))
+    os.write(pipe[1], b"xyz")
+    loop.call_later(0, lambda: got.append("first timer"))
+    loop.call_later(0, lambda: got.append("second timer"))
+    while len(got) < 5:
+        loop.run_once()
+    assert got == [b"x", b"y", b"z", "first timer", "second timer"]
+
+
+def test_between_two_timers_it_looks_at_what_can_be_read(loop, pipe):
+    got = []
+    loop.register(pipe[0], lambda: got.append(os.read(pipe[0], 1)))
+    loop.call_later(0, lambda: os.write(pipe[1], b"x"))
+    loop.call_later(0, lambda: got.append("second timer"))
+    while len(got) < 2:
+        loop.run_once()
+    assert got == [b"x", "second timer"]

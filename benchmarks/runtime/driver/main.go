@@ -34,6 +34,7 @@ var (
 	parallel = flag.Int("parallel", 1, "creates at once")
 	env      = flag.Int("env", 20, "environment variables of each container")
 	mounts   = flag.Int("mounts", 10, "mounts of each container")
+	gap      = flag.Duration("gap", 5*time.Millisecond, "from RunPodSandbox to CreateContainer; a kubelet takes 100 ms and more")
 )
 
 type row struct {
@@ -138,6 +139,7 @@ func (p *plugin) cycle(ctx context.Context) {
 	kind := p.kinds[i%len(p.kinds)]
 	sandbox, c := pod(i, kind == "opted"), container(i)
 	check(runPod(ctx, p.nri, sandbox))
+	time.Sleep(*gap)
 	began := time.Now()
 	answer, err := p.nri.CreateContainer(ctx, &adaptation.CreateContainerRequest{Pod: sandbox, Container: c})
 	took := time.Since(began)

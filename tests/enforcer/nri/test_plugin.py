@@ -9,6 +9,7 @@ import pytest
 from enforcer.nri.dispatch import ROWS
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
+from process.loop import OVERDUE_S
 from proto import nri_pb2 as nri
 from standins.runtime import VERSIONS, CriError, Runtime
 from tests.e2e.lab.waiting import until
@@ -196,7 +197,7 @@ def test_a_synchronize_that_lay_unread_while_the_process_stood_still_is_late_how
     def configure(*_):
         if not stood_still:
             stood_still.append(True)
-            it.loop.call_later(0, lambda: given_up.wait(PATIENCE_S))
+            it.loop.call_later(-2 * OVERDUE_S, lambda: given_up.wait(PATIENCE_S))  # before anything else is read
 
     handlers = Handlers(configure=configure, create_container=lambda *_: (pin(), []))
     it = Running(socket_path, handlers)
