@@ -17,6 +17,7 @@ from enforcer.hook.moves import MoveExecutor
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
 from placement.model.cpuset import CpuSet, NumaSet
+from placement.optin.parsing import opted_in
 from placement.state.occupancy import Occupancy
 from process.log import Log
 from proto import nri_pb2 as nri
@@ -53,6 +54,8 @@ class Agent:
     def run_pod_sandbox(self, pod: nri.PodSandbox) -> None:
         """The pod's containers come soon."""
         self.ledger.sandboxes.appeared(pod)
+        if opted_in(pod.annotations):
+            self.ledger.prepared.expect(pod)
 
     def create_container(
         self, pod: nri.PodSandbox, container: nri.Container
@@ -70,7 +73,8 @@ class Agent:
         if claim is not None:
             ledger.yield_to(pod, container, claim)
             return None, []
-        ledger.refresh_memory()
+        if not ledger.prepared.covers(pod.uid):
+            ledger.refresh_memory()
         decision = ledger.commit(pod, container, request, "create")
         updates = self.moves.along(ledger.updates(decision.updates), but=container.id)
         if not decision.cpus and not decision.mems:
@@ -193,6 +197,13 @@ class Agent:
         self.ledger.tidy()
 
     # Between events
+
+    def prepare(self) -> bool:
+        """Decides ahead for one pod whose first container is still to come; whether there may be more to do."""
+        if not self.ledger.prepared.waiting or self.ledger.released:
+            return False
+        self.ledger.refresh_memory()
+        return self.ledger.prepare()
 
     def refresh(self) -> None:
         """Takes over what is notable of what the kernel says now."""

@@ -21,6 +21,7 @@ from enforcer.hook.facts.sandboxes import Sandboxes
 from enforcer.hook.live import notable
 from enforcer.hook.newcomers import Newcomers
 from enforcer.hook.ownership.checkpoint import Past
+from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
 from placement.decide.decide import Decision, Kin, Reason, Request, decide, left_open
 from placement.model.cpuset import CpuSet, NumaSet
@@ -52,6 +53,7 @@ class Ledger:
         self.learned = Learned()
         self.records = DecisionRecords()
         self.newcomers = Newcomers()
+        self.prepared = PreparedDecisions()
         self.requests: dict[str, Request] = {}
         self.past = Past()
         self.released = False
@@ -98,10 +100,12 @@ class Ledger:
     def commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
         """Decides and applies the decision. A fault of ours leaves the container open, with its demand counted."""
         kin = NO_KIN
+        if pod.uid not in self.occupancy.directory.by_pod:
+            self.prepared.first_request(request)
         try:
             began = time.perf_counter()
-            kin = self.learned.kin(self.machine, self.occupancy, request, self.nominations.kin(pod.uid))
-            decision = decide(self.machine, self.occupancy, request, kin)
+            basis = self._basis(request)
+            kin, decision = self.prepared.take(basis) or self._decide(basis)
             self.records.durations.add(time.perf_counter() - began)
             if self.remark is not None:
                 decision = replace(decision, reasons=(*decision.reasons, *self.remark(decision)))
@@ -115,6 +119,26 @@ class Ledger:
         self.newcomers.add(after.generation, request, kin)
         self.records.decided(pod, container, decision, kin.expected, event=event, at=after.generation)
         return decision
+
+    def prepare(self) -> bool:
+        """Decides ahead for one pod whose first container is still to come; whether there may be more to do."""
+        try:
+            return self.prepared.prepare(self._foreseen, self._decide)
+        except Exception:
+            log.exception("not prepared: decided when the container comes")
+            return True
+
+    def _foreseen(self, pod: nri.PodSandbox) -> Basis | None:
+        request = self.demands.foreseen(pod, self.prepared.last_request(self.demands.workload(pod)))
+        return self._basis(request) if request is not None else None
+
+    def _basis(self, request: Request) -> Basis:
+        return Basis(self.occupancy, self.learned.version, self.nominations.get(request.pod), request)
+
+    def _decide(self, basis: Basis) -> tuple[Kin, Decision]:
+        request = basis.request
+        kin = self.learned.kin(self.machine, basis.occupancy, request, self.nominations.kin(request.pod))
+        return kin, decide(self.machine, basis.occupancy, request, kin)
 
     def _undecided(self, request: Request, error: Exception) -> Decision:
         why = Reason("fault", "", f"left open: {type(error).__name__}: {error}")
@@ -186,6 +210,7 @@ class Ledger:
         self.nominations.forget(pod.uid)
         self.demands.forget(pod.uid)
         self.learned.forget(pod.uid)
+        self.prepared.forget(pod.uid)
 
     def tidy(self) -> None:
         """Frees the room of pods that are gone, though the runtime reported no end of their sandboxes."""

@@ -28,7 +28,7 @@ from placement.model.errors import PlacementError
 from placement.model.topology import Machine
 from placement.optin.parsing import opted_in
 from process import log
-from process.loop import Loop
+from process.loop import Loop, Timer
 from process.version import VERSION
 from proto import convert
 from proto import local_pb2 as local
@@ -40,6 +40,9 @@ REFRESH_EVERY_S = 5.0
 """What is live on the NUMA nodes is read this often, between events."""
 
 PUBLISH_AFTER_S = 0.02
+
+PREPARE_EVERY_S = 0.5
+"""How often prepared decisions are compared with what is known, while there are any; and whenever that changes here."""
 
 FAULTS = (ConfigError, MachineError, PlacementError, OSError)
 """What keeps us from working on this node; each says why."""
@@ -63,6 +66,7 @@ class Wiring:
         self._control: Control | None = None
         self._requests = LocalRequests(self)
         self._publishing = False
+        self._preparing: Timer | None = None
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
         self.confirmed_s_ago: Callable[[], float | None] = lambda: None
         self.register_again: Callable[[str], None] = lambda _reason: None
@@ -131,6 +135,8 @@ class Wiring:
     def appeared(self, pod: nri.PodSandbox) -> None:
         """The observer asks the kubelet for the pod's devices while its images are pulled."""
         self.agent.run_pod_sandbox(pod)
+        if self.agent.ledger.prepared.waiting:
+            self._prepare_in(0.0)
         if self._control is not None and opted_in(pod.annotations):
             message = local.FromHook(appeared=local.Appeared(namespace=pod.namespace, name=pod.name))
             self._loop.call_later(0, partial(self._control.broadcast, message))
@@ -146,9 +152,22 @@ class Wiring:
         """
         if self._recorder is not None:
             self._recorder.write_soon()
+        if self._agent is not None and self._agent.ledger.prepared.waiting:
+            self._prepare_in(0.0)
         if not self._publishing:
             self._publishing = True
             self._loop.call_later(PUBLISH_AFTER_S, self._publish)
+
+    def _prepare(self) -> None:
+        """One decision, and soon the next, while there is a pod whose first container is still to come."""
+        more = self.agent.prepare()
+        if self.agent.ledger.prepared.waiting:
+            self._prepare_in(0.0 if more else PREPARE_EVERY_S)
+
+    def _prepare_in(self, delay_s: float) -> None:
+        if self._preparing is not None:
+            self._preparing.cancel()
+        self._preparing = self._loop.call_later(delay_s, self._prepare)
 
     def record(self) -> None:
         """Writes the checkpoint before the runtime, or a cgroup, gets what is new: for what no container waits for."""

@@ -25,24 +25,30 @@ class Learned:
         self._rows: dict[str, local.KinTable.Row] = {}
         self._plan = Plan()
         self._moved: dict[str, int] = {}
+        self.version = 0
+        """Another one after each change."""
 
     def weighed(self, table: local.KinTable) -> None:
         self._rows = {row.pod: row for row in table.rows}
+        self.version += 1
 
     def planned(self, message: local.Plan) -> None:
         self._plan = plan_from(message)
+        self.version += 1
         self._moved = {key: at for key, at in self._moved.items() if at > message.generation}
 
     def moved(self, reservations: Iterable[Reservation], generation: int) -> None:
         """These members have been moved: a plan that was made for an earlier occupancy has slots for their kin where
         they were, and for their likes where they left one.
         """
+        self.version += 1
         for reservation in reservations:
             self._moved.update(dict.fromkeys(filter(None, (reservation.pod, reservation.workload)), generation))
 
     def forget(self, pod: str) -> None:
         """A pod that is gone for good."""
-        self._rows.pop(pod, None)
+        if self._rows.pop(pod, None) is not None:
+            self.version += 1
 
     def traffic_of(self, pod: str) -> dict[str, float]:
         """What the pod itself was seen to exchange with each pod that is here; its workload's past does not count."""

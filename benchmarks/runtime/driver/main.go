@@ -50,7 +50,8 @@ func pod(i int, opted bool) *api.PodSandbox {
 		Id: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("svc%d-5d4f8c7b9-%06d", i%*services, i), Uid: uid, Namespace: "bench",
 		Labels:      map[string]string{"app": fmt.Sprintf("svc%d", i%*services), "pod-template-hash": "5d4f8c7b9"},
 		Annotations: map[string]string{"kubernetes.io/config.source": "api"},
-		Linux: &api.LinuxPodSandbox{CgroupParent: "/kubepods/burstable/pod" + uid,
+		Linux: &api.LinuxPodSandbox{
+			CgroupParent: "/kubepods/burstable/pod" + uid, CgroupsPath: "/kubepods/burstable/pod" + uid + "/" + fmt.Sprintf("%064d", i),
 			PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(300))}}},
 	}
 	if opted {

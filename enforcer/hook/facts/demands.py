@@ -56,6 +56,7 @@ class Demands:
     def __init__(self, nominations: Nominations, limited: Limited) -> None:
         self._nominations, self._limited = nominations, limited
         self._members: dict[str, _Member] = {}
+        self._limited_ahead: dict[str, bool | None] = {}
 
     def request(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
         """What to place, None when the container has not opted in. The container is as it is now."""
@@ -71,6 +72,24 @@ class Demands:
             opt_in=self._nominations.opt_in(pod.uid, container.name, opt_in),
             demand=demand,
             pod_demand=whole,
+            workload=self.workload(pod),
+        )
+
+    def foreseen(self, pod: nri.PodSandbox, like: Request | None) -> Request | None:
+        """What the pod's first container will ask for, where it is as that of another pod of its workload was."""
+        opt_in = parsing.parse(pod.namespace, pod.annotations, like.name) if like is not None else None
+        if like is None or opt_in is None:
+            return None
+        nominated = self._nominations.demands(pod.uid)
+        if pod.uid not in self._limited_ahead and pod.linux.cgroups_path:
+            self._limited_ahead[pod.uid] = self._limited(pod.linux.cgroups_path, pod.uid)
+        return replace(
+            like,
+            pod=pod.uid,
+            container="",
+            opt_in=self._nominations.opt_in(pod.uid, like.name, opt_in),
+            demand=nominated.get(like.name, like.demand),
+            pod_demand=self._nominations.pod_demand(pod.uid, {}) or like.pod_demand,
             workload=self.workload(pod),
         )
 
@@ -106,10 +125,12 @@ class Demands:
 
     def forget(self, pod: str) -> None:
         self._members.pop(pod, None)
+        self._limited_ahead.pop(pod, None)
 
     def clear(self) -> None:
         """The runtime lists everything anew."""
         self._members.clear()
+        self._limited_ahead.clear()
 
     def _met(self, pod: nri.PodSandbox, container: nri.Container) -> _Member:
         member = self._members.get(pod.uid)
@@ -157,7 +178,9 @@ class Demands:
             total = larger(total, self._grown(member, member.whole, total))
         if total.memory_limit is None:
             return total
-        limited = self._limited(member.cgroups_path, pod)
+        # The kubelet has made the pod's cgroup before its sandbox.
+        known = pod in self._limited_ahead
+        limited = self._limited_ahead.pop(pod) if known else self._limited(member.cgroups_path, pod)
         if limited:
             return total
         unknown = UNKNOWN_LIMIT if limited is None else frozenset()
