@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import enforcer.hook.ledger
 from enforcer.local.learned import kin_table
+from placement.decide.decide import decide
 from placement.state.occupancy import Occupancy
 from proto import report_pb2 as pb
 from tests.enforcer.hook.test_agent import World, container, member, pod
@@ -35,13 +35,13 @@ def placed(world: World, name: str, *, ahead: bool, requested: float = 1, worklo
 
 def decided(monkeypatch) -> list[str]:
     """The uids of the pods that are decided for from now on, in turn."""
-    pods, decide = [], enforcer.hook.ledger.decide
+    pods: list[str] = []
 
     def watched(machine, occupancy, request, kin):
         pods.append(request.pod)
         return decide(machine, occupancy, request, kin)
 
-    monkeypatch.setattr(enforcer.hook.ledger, "decide", watched)
+    monkeypatch.setattr("enforcer.hook.ledger.decide", watched)
     return pods
 
 
