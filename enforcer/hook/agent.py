@@ -5,7 +5,7 @@ It is called by the hook's loop, one event at a time, and never waits for anybod
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from enforcer.hook.decision_records import names
 from enforcer.hook.facts import pods
@@ -205,10 +205,18 @@ class Agent:
         self.ledger.refresh_memory()
         return self.ledger.prepare()
 
-    def refresh(self) -> None:
-        """Takes over what is notable of what the kernel says now."""
+    @property
+    def refreshes(self) -> tuple[Callable[[], None], ...]:
+        """Takes over what is notable of what the kernel says now: in short steps, for which no container waits long."""
         ledger = self.ledger
-        ledger.refresh_memory()
-        ledger.take_live(ledger.node.load())
-        ledger.sandboxes.note_cgroups()
-        ledger.tidy()
+        return (
+            ledger.refresh_memory,
+            lambda: ledger.take_live(ledger.node.load()),
+            ledger.sandboxes.note_some_cgroups,
+            ledger.tidy,
+        )
+
+    def refresh(self) -> None:
+        """All steps at once."""
+        for step in self.refreshes:
+            step()

@@ -45,7 +45,7 @@ class Basis:
 
 
 @dataclass(slots=True)
-class _Pod:
+class _Awaited:
     sandbox: nri.PodSandbox
     basis: Basis | None = None
     made: tuple[Kin, Decision] | None = None
@@ -55,12 +55,12 @@ class PreparedDecisions:
     """By pod uid, for pods that have no container yet."""
 
     def __init__(self) -> None:
-        self._pods: OrderedDict[str, _Pod] = OrderedDict()
+        self._pods: OrderedDict[str, _Awaited] = OrderedDict()
         self._requests: OrderedDict[str, Request] = OrderedDict()
 
     def expect(self, sandbox: nri.PodSandbox) -> None:
         """Its first container comes soon."""
-        self._pods[sandbox.uid] = _Pod(sandbox)
+        self._pods[sandbox.uid] = _Awaited(sandbox)
         if len(self._pods) > MOST_PODS:
             self._pods.popitem(last=False)
 

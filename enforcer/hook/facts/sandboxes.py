@@ -18,6 +18,10 @@ never is one.
 """
 
 
+AT_ONCE = 16
+"""Pods' cgroups that are looked for between two events: some 10 microseconds each."""
+
+
 @dataclass(slots=True)
 class _Pod:
     """path: of a container's cgroup. seen: whether the pod's own cgroup was there. deleted: by the API server."""
@@ -34,6 +38,7 @@ class Sandboxes:
     def __init__(self, cgroup: PodCgroup) -> None:
         self._cgroup = cgroup
         self._pods: dict[str, _Pod] = {}
+        self._turn = 0
 
     def listed(self, sandboxes: Collection[nri.PodSandbox]) -> None:
         """All that there are."""
@@ -71,9 +76,21 @@ class Sandboxes:
 
     def note_cgroups(self) -> None:
         """Notes whose cgroup is there: only what was there can be missing."""
-        for uid, pod in self._pods.items():
-            if not pod.seen and pod.path:
-                pod.seen = self._cgroup(pod.path, uid)
+        self._note(self._unseen())
+
+    def note_some_cgroups(self) -> None:
+        """As `note_cgroups`, for a few pods at a time, in turn."""
+        unseen = self._unseen()
+        self._turn = self._turn if self._turn < len(unseen) else 0
+        self._note(unseen[self._turn : self._turn + AT_ONCE])
+        self._turn += AT_ONCE
+
+    def _unseen(self) -> list[tuple[str, _Pod]]:
+        return [(uid, pod) for uid, pod in self._pods.items() if not pod.seen and pod.path]
+
+    def _note(self, pods: Iterable[tuple[str, _Pod]]) -> None:
+        for uid, pod in pods:
+            pod.seen = self._cgroup(pod.path, uid)
 
     def gone(self, idle: Iterable[str]) -> list[nri.PodSandbox]:
         """A sandbox of each pod that is no more. idle: uids of those without a live container."""
