@@ -60,11 +60,12 @@ def table(results: list[Result]) -> str:
             {part: median(result.memory[name][at][part] for result in results) for part in results[0].memory[name][at]}
             for at in (0, 1)
         )
-        parts = ", ".join(f"{part} {size:.1f}" for part, size in before.items())
+        parts, parts_after = (", ".join(f"{part} {size:.1f}" for part, size in at.items()) for at in (before, after))
         started = 1000 * median(result.registered_s[name] for result in results)
         fds = " -> ".join(str(round(median(result.descriptors[name][at] for result in results))) for at in (0, 1))
         lines.append(f"{name}: start to synchronized {started:.0f} ms; descriptors {fds}")
-        lines.append(f"{name}: PSS {sum(before.values()):.1f} MiB ({parts}), afterwards {sum(after.values()):.1f}")
+        lines.append(f"{name}: PSS {sum(before.values()):.1f} MiB ({parts})")
+        lines.append(f"{name}: PSS afterwards {sum(after.values()):.1f} MiB ({parts_after})")
     return "\n".join(lines)
 
 
