@@ -28,8 +28,10 @@ from extender.readiness import ReadinessGate
 from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
+from extender.scheduler.calls import scheduler_calls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
+from extender.scheduler.verbs import Verbs
 from extender.serving.application import Application, calm_collector, check_free
 from extender.serving.refusals import LimitRefusals
 from extender.state.node_view import DecisionRow
@@ -60,6 +62,7 @@ class Program(SessionCallbacks):
         self.cluster = Cluster(
             Settings(config.report_timeout, config.hold),
         )
+        self.calls = scheduler_calls(Verbs(self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
         self.learner = Learner(self.cluster.learned, threads=self.threads)
         self.saved_learning = SavedLearning(self.learner.restored, lambda: self.cluster.known)
@@ -82,7 +85,7 @@ class Program(SessionCallbacks):
         self._topologies = published.TopologyPublisher()
 
     def app(self) -> Flask:
-        return create_app(self.cluster, self.metrics, self._readiness, refuse=self.config.refuse)
+        return create_app(self.cluster, self.metrics, self._readiness, self.calls)
 
     def _readiness(self) -> Readiness:
         stale = self.threads.stale()
@@ -272,6 +275,7 @@ def main() -> None:
     Application(
         config,
         program.app,
+        program.calls,
         program.begin,
         program.end,
         threads=program.threads,

@@ -22,7 +22,7 @@ import structlog
 
 from extender.cluster import Cluster
 from extender.scheduler.metrics import Metrics
-from extender.scheduler.routes import Verbs
+from extender.scheduler.verbs import Verbs
 from extender.serving.application import calm_collector
 from extender.state.node_view import NodeView, Report
 from placement.model.cpuset import CpuSet, NumaSet

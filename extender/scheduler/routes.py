@@ -1,9 +1,8 @@
-"""The Flask routes: kube-scheduler's verbs, and what people and Prometheus read."""
+"""The Flask routes: what people and Prometheus read."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
@@ -15,22 +14,12 @@ from werkzeug.exceptions import HTTPException
 
 from extender.cluster import Cluster
 from extender.scheduler import wire
+from extender.scheduler.calls import SchedulerCall
 from extender.scheduler.metrics import Metrics
-from extender.scoring.strict import NodeRefusal
-from extender.state.pods import PodRow
 from extender.views import plan, readout, traffic_view
 from extender.views.explain import explain
-from placement.model.errors import PlacementError
 
 _log = structlog.get_logger("scheduler")
-
-JSON = "application/json"
-
-LOGGED_NODES = 20
-"""Nodes that one log line names."""
-
-LOGGED_BEST = 3
-"""Of the scores, the best; explain has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +32,13 @@ class Readiness:
     degraded: str = ""
 
 
-def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], Readiness], *, refuse: bool) -> Flask:
-    """refuse: /filter may refuse nodes."""
+def create_app(
+    cluster: Cluster, metrics: Metrics, ready: Callable[[], Readiness], calls: Mapping[str, SchedulerCall]
+) -> Flask:
+    """calls: by verb; kube-scheduler's own are answered before they come here (`extender.serving.gateway`)."""
     app = Flask("numakin-extender", static_folder=None)
-    verbs = Verbs(cluster, metrics, refuse=refuse)
-    for name, answer in verbs.table.items():
-        app.add_url_rule(f"/{name}", name, _measured(name, answer, metrics), methods=["POST"])
+    for verb, call in calls.items():
+        app.add_url_rule(f"/{verb}", verb, _posted(call), methods=["POST"])
     _add_views(app, cluster)
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
     app.add_url_rule("/readyz", "readyz", lambda: _readiness(ready()))
@@ -59,99 +49,10 @@ def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], Readiness
     return app
 
 
-class Verbs:
-    """Each verb is a function from a request's body to an answer's."""
-
-    def __init__(self, cluster: Cluster, metrics: Metrics, *, refuse: bool) -> None:
-        self._cluster = cluster
-        self._metrics = metrics
-        self._refuse = refuse
-        self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
-
-    def filter(self, body: bytes) -> bytes:
-        asked = wire.arguments(body)
-        want = self._cluster.wanted(asked.pod)
-        if want is None:
-            return wire.filter_answer(asked, wire.FilterRefusals())
-        refused = self._cluster.refusals(want, asked.names) if self._refuse and want.strict else {}
-        left = [name for name in asked.names if name not in refused]
-        if len(left) == 1:
-            # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
-            self._cluster.score(want, left)
-        if refused:
-            self._count(asked.pod, refused)
-        return wire.filter_answer(
-            asked,
-            wire.FilterRefusals(
-                failed={name: one.why for name, one in refused.items() if not one.hopeless},
-                hopeless={name: one.why for name, one in refused.items() if one.hopeless},
-            ),
-        )
-
-    def _count(self, pod: PodRow, refused: Mapping[str, NodeRefusal]) -> None:
-        for one in refused.values():
-            self._metrics.refusals.labels(one.why).inc()
-        _log.info("refused", pod=_named(pod), nodes=sorted(refused)[:LOGGED_NODES], count=len(refused))
-
-    def preempt(self, body: bytes) -> bytes:
-        asked = wire.preempt_arguments(body)
-        want = self._cluster.wanted(asked.pod)
-        if want is None or not (self._refuse and want.strict):
-            return wire.preempt_answer(asked.victims)
-        chosen = self._cluster.victims(want, {node: victims.pods for node, victims in asked.victims.items()})
-        changed = [node for node, pods in chosen.items() if set(pods) != set(asked.victims[node].pods)]
-        _log.info(
-            "preempted", pod=_named(asked.pod), nodes=len(asked.victims), helpful=len(chosen),
-            other_victims_on=sorted(changed)[:LOGGED_NODES],
-        )  # fmt: skip
-        return wire.preempt_answer({node: _replaced(asked.victims[node], pods) for node, pods in chosen.items()})
-
-    def prioritize(self, body: bytes) -> bytes:
-        asked = wire.arguments(body)
-        want = self._cluster.wanted(asked.pod)
-        if want is None:
-            return wire.prioritize_answer(asked.names, [0] * len(asked.names))
-        offer = self._cluster.score(want, asked.names)
-        if offer.kin_hidden:
-            self._metrics.kin_hidden.inc()
-            _log.warning(
-                "kin's nodes were not offered", pod=_named(asked.pod), group=want.group, nodes=len(asked.names)
-            )
-        _log.info(
-            "scored", pod=_named(asked.pod), group=want.group, nodes=len(asked.names),
-            best={row.node: row.score for row in offer.best(LOGGED_BEST)},
-        )  # fmt: skip
-        return wire.prioritize_answer(asked.names, offer.scores)
-
-
-def _replaced(named: wire.Victims, pods: Sequence[str]) -> wire.Victims:
-    """Each pod that kube-scheduler had not named counts as a broken disruption budget: budgets are not known here, and
-    so a node with kube-scheduler's own victims is preferred.
-    """
-    return wire.Victims(tuple(pods), named.budgets_broken + len(set(pods) - set(named.pods)))
-
-
-def _named(pod: PodRow) -> str:
-    return f"{pod.namespace}/{pod.name}"
-
-
-def _measured(verb: str, answer: Callable[[bytes], bytes], metrics: Metrics) -> Callable[[], Response]:
-    seconds = metrics.seconds.labels(verb)
-
+def _posted(call: SchedulerCall) -> Callable[[], Response]:
     def view() -> Response:
-        begin = time.perf_counter()
-        try:
-            response = Response(answer(request.get_data(cache=False)), mimetype=JSON)
-        except (wire.BadRequest, PlacementError) as bad:
-            response = _error(400, str(bad))
-        except HTTPException as bad:
-            response = _http_error(bad)
-        except Exception:  # noqa: BLE001 - it is answered, logged and counted
-            _log.exception("a request could not be answered", verb=verb)
-            response = _error(500, "a fault of the extender's own; its log says which")
-        seconds.observe(time.perf_counter() - begin)
-        metrics.requests.labels(verb, str(response.status_code)).inc()
-        return response
+        answer = call(request.get_data(cache=False))
+        return Response(answer.body, status=answer.status, mimetype="application/json")
 
     return view
 
@@ -205,7 +106,7 @@ def _readiness(now: Readiness) -> Response:
 
 
 def _json(value: object, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status=status, mimetype=JSON)
+    return Response(msgspec.json.encode(value), status=status, mimetype="application/json")
 
 
 def _error(status: int, text: str) -> Response:

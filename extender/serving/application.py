@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -17,6 +17,7 @@ import uvicorn
 from flask import Flask
 
 from extender.config import BadConfig, Config, host_and_port
+from extender.scheduler.calls import SchedulerCall
 from extender.serving import limits
 from extender.serving.gateway import Gateway
 from extender.serving.listener import Listener
@@ -75,6 +76,7 @@ class Application:
         self,
         config: Config,
         load: Callable[[], Flask],
+        calls: Mapping[str, SchedulerCall],
         begin: Callable[[str], None],
         end: Callable[[], None],
         *,
@@ -82,7 +84,8 @@ class Application:
         refusals: LimitRefusals,
         tls: Renewed | None = None,
     ) -> None:
-        self._config, self._load, self._begin, self._end = config, load, begin, end
+        self._config, self._load, self._calls = config, load, calls
+        self._begin, self._end = begin, end
         self._threads, self._refusals, self._tls = threads, refusals, tls
 
     def run(self) -> None:
@@ -101,7 +104,7 @@ class Application:
             "api": Workers("reader", limits.READERS, self._threads),
             **dict.fromkeys(HEALTH, Workers("probe", limits.PROBES, self._threads)),
         }
-        gateway = Gateway(self._load(), workers, self._refusals)
+        gateway = Gateway(self._load(), self._calls, workers, self._refusals)
         listening = _bound(self._config.listen)
         ports = [Listener(listening, _uvicorn(gateway), self._tls, self._refusals)]
         if self._config.health_listen:

@@ -16,6 +16,7 @@ from typing import Any
 
 from werkzeug.test import run_wsgi_app
 
+from extender.scheduler.calls import CallAnswer, SchedulerCall
 from extender.serving import limits
 from extender.serving.connection import Connection
 from extender.serving.refusals import LimitRefusals
@@ -41,10 +42,19 @@ class HttpAnswer:
 
 
 class Gateway:
-    """An ASGI application. workers: by the first part of the path; "" is for all other paths."""
+    """An ASGI application. calls: by the path, answered without WSGI. workers: by the first part of the path; "" is for
+    all other paths.
+    """
 
-    def __init__(self, app: Any, workers: Mapping[str, Workers], refusals: LimitRefusals) -> None:
+    def __init__(
+        self,
+        app: Any,
+        calls: Mapping[str, SchedulerCall],
+        workers: Mapping[str, Workers],
+        refusals: LimitRefusals,
+    ) -> None:
         self._app, self._workers, self._refusals = app, workers, refusals
+        self._calls = {f"/{verb}": call for verb, call in calls.items()}
         self._peers: Counter[str] = Counter()
         self._total = _HeldBytes()
 
@@ -56,9 +66,13 @@ class Gateway:
                 body = await held.read(receive, _announced(scope))
                 if body is None:
                     return
-                environ = _environ(scope, body, connection)
-                workers = self._workers.get(scope["path"].split("/")[1], self._workers[""])
-                answer = await workers.run(lambda: _answered(self._app, environ))
+                call = self._calls.get(scope["path"]) if scope["method"] == "POST" else None
+                if call is not None:
+                    answer = _json(await self._called(call, body))
+                else:
+                    environ = _environ(scope, body, connection)
+                    workers = self._workers.get(scope["path"].split("/")[1], self._workers[""])
+                    answer = await workers.run(lambda: _answered(self._app, environ))
         except Over as over:
             self._refusals.over(over.limit, connection.peer)
             answer = _refusal(over)
@@ -66,6 +80,11 @@ class Gateway:
             held.release()
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
+
+    async def _called(self, call: SchedulerCall, body: bytes) -> CallAnswer:
+        """Where a thread would take longer to wake than the answer takes, none is asked."""
+        answer = call.at_once(body)
+        return answer if answer is not None else await self._workers[""].run(lambda: call(body))
 
     @contextmanager
     def _admitted(self, peer: str) -> Iterator[None]:
@@ -174,6 +193,13 @@ def _answered(app: Any, environ: dict[str, Any]) -> HttpAnswer:
     parts, status, headers = run_wsgi_app(app, environ, buffered=True)
     encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     return HttpAnswer(int(status.split()[0]), [*encoded, _date()], b"".join(parts))
+
+
+def _json(answer: CallAnswer) -> HttpAnswer:
+    length = str(len(answer.body)).encode()
+    return HttpAnswer(
+        answer.status, [(b"content-type", b"application/json"), (b"content-length", length), _date()], answer.body
+    )
 
 
 def _refusal(over: Over) -> HttpAnswer:

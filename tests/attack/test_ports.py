@@ -115,5 +115,6 @@ def test_a_huge_body_takes_little_memory(extender, pod, body):
 
 def test_more_nodes_than_a_cluster_has_are_refused(extender, pod):
     names = [f"n{number}" for number in range(wire.NODES + 1)]
-    body = json.dumps({"Pod": {"metadata": {"name": "a"}, "spec": {}}, "NodeNames": names}).encode()
+    metadata = {"name": "a", "annotations": {"group.numakin.io": "shop"}}
+    body = json.dumps({"Pod": {"metadata": metadata, "spec": {}}, "NodeNames": names}).encode()
     assert pod.request("POST", "/prioritize", body)[0] == 400

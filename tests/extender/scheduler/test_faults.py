@@ -3,8 +3,10 @@
 import pytest
 
 from extender.cluster import Cluster
+from extender.scheduler.calls import scheduler_calls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
+from extender.scheduler.verbs import Verbs
 from standins.apiserver import ApiServer
 from tests.extender.running import recorded, running, until
 from tests.metrics import value
@@ -20,7 +22,8 @@ class Broken(Cluster):
 @pytest.mark.parametrize(("opted_in", "code"), [(True, "500"), (False, "200")])
 def test_a_request_that_could_not_be_answered_is_counted_with_its_code(opted_in, code):
     metrics = Metrics()
-    client = create_app(Broken(), metrics, Readiness, refuse=False).test_client()
+    calls = scheduler_calls(Verbs(Broken(), metrics, refuse=False), metrics)
+    client = create_app(Broken(), metrics, Readiness, calls).test_client()
     answer = client.post("/prioritize", data=recorded("basic-nodecache-true.prioritize", opted_in=opted_in))
     assert str(answer.status_code) == code
     if code == "500":

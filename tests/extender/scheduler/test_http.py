@@ -17,8 +17,18 @@ from tests.extender.running import DEADLINE, Extender, machine, recorded, reserv
 def test_a_pod_that_has_not_opted_in_gets_equal_scores_and_every_node(extender: Extender):
     extender.enforcer("n2").report(machine(), reservation("kin", "0"))
     body = recorded("basic-nodecache-true.prioritize")
-    assert extender.scores(body) == {"n1": 0, "n2": 0, "n3": 0}
+    assert extender.scores(body) == {}, "kube-scheduler counts a node that is not named as 0"
     assert extender.post("filter", body)["NodeNames"] == ["n1", "n2", "n3"]
+
+
+def test_such_a_pod_is_answered_alike_whether_its_call_names_nodes_or_has_them(extender: Extender):
+    """With names its bytes are not decoded."""
+    (by_name, by_object) = (
+        extender.post("filter", recorded(f"basic-nodecache-{capable}.filter")) for capable in ("true", "false")
+    )
+    assert by_name["NodeNames"] == ["n1", "n2", "n3"]
+    assert sorted(node["metadata"]["name"] for node in by_object["Nodes"]["items"]) == ["n1", "n2", "n3"]
+    assert extender.post("prioritize", recorded("basic-nodecache-false.prioritize")) == []
 
 
 def test_the_kins_node_wins_and_nodes_without_an_enforcer_score_0(extender: Extender):

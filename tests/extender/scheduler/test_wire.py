@@ -194,3 +194,24 @@ def test_any_bytes_are_an_answer_or_a_bad_request(body):
     for read in (wire.arguments, wire.preempt_arguments):
         with suppress(BadRequest):
             read(body)
+
+
+class TestPlainCalls:
+    """Of pods that can't have opted in: their names of nodes are handed back as they were written."""
+
+    BODY = b'{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}'
+
+    def test_one_with_the_annotations_key_anywhere_is_not_plain(self):
+        assert wire.plain(self.BODY)
+        assert not wire.plain(self.BODY.replace(b'"p"', b'"p","annotations":{"group.numakin.io/container.x":"y"}'))
+
+    def test_every_node_is_what_decoding_would_have_answered(self):
+        asked = wire.arguments(recorded("basic-nodecache-true.filter"))
+        decoded = wire.filter_answer(asked, wire.FilterRefusals())
+        assert json.loads(wire.every_node(recorded("basic-nodecache-true.filter"))) == json.loads(decoded)
+
+    @pytest.mark.parametrize("answer", [wire.every_node, wire.no_scores])
+    @pytest.mark.parametrize("body", [b"", b"[]", b'{"Pod":{}', b'{"NodeNames":["a"]}', b'{"Pod":{"metadata":{}}}'])
+    def test_what_kube_scheduler_does_not_send_is_refused_all_the_same(self, answer, body):
+        with pytest.raises(wire.BadRequest):
+            answer(body)
