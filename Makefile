@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate reference clean
+.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate reference docs clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,9 @@ format: $(READY)  ## lint with fixes, and format
 
 proto: $(READY)  ## generate the protocol code anew
 	@setup/generate
+
+docs: $(READY)  ## the documentation as a site, in build/site, its links checked
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet --strict
 
 reference: $(READY)  ## write the tables and pictures of docs/ that are made from the code
 	@$(PYTHON) -m reference

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reference import metrics, processes, rooms
+from reference import metrics, options, processes, rooms
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 PAGES: dict[str, Callable[[str], str]] = {
     "metrics.md": metrics.page,
+    "options.md": options.page,
     "rooms.svg": lambda _: rooms.picture(),
     "processes.svg": lambda _: processes.picture(),
 }

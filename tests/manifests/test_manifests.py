@@ -86,7 +86,7 @@ def test_older_versions_have_an_overlay(version):
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_every_file_is_as_kubernetes_has_it(version):
     """As the one above, for machines without kustomize."""
-    for folder in ("base", "components/monitoring", "components/refuse", "overlays/tls-cert-manager"):
+    for folder in ("base", "examples", "components/monitoring", "components/refuse", "overlays/tls-cert-manager"):
         for each in files(folder):
             check_strictly(each, version)
 
