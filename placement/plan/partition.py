@@ -7,6 +7,7 @@ through is within capacity. `placement.plan.search` looks for good states.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -47,13 +48,14 @@ class PartitionProblem:
 
 class PartitionState:
     """Counts of each kind in each bin (the last bin is nowhere), with the attraction that each bin has for a replica
-    of each kind kept up to date.
+    of each kind kept up to date. present: the kinds that each bin has replicas of, ascending.
     """
 
     def __init__(self, problem: PartitionProblem) -> None:
         self.problem = problem
         bins = self.nowhere = problem.bins
         self.counts = [[0] * bins + [count] for count in problem.counts]
+        self.present = [*([] for _ in range(bins)), [kind for kind, count in enumerate(problem.counts) if count]]
         self.free = [list(one) for one in problem.capacity] + [[1 << 62, 1 << 62]]
         self.attraction = [[0.0] * (bins + 1) for _ in problem.counts]
         self._nearness = [[*row, 0.0] for row in problem.nearness] + [[0.0] * (bins + 1)]
@@ -96,6 +98,7 @@ class PartitionState:
         other = object.__new__(PartitionState)
         other.__dict__.update(self.__dict__)
         other.counts = [row[:] for row in self.counts]
+        other.present = [kinds[:] for kinds in self.present]
         other.free = [row[:] for row in self.free]
         other.attraction = [row[:] for row in self.attraction]
         return other
@@ -147,9 +150,13 @@ class PartitionState:
         return self.gain(kind, source, target) + self.gain(other, target, source) - twice
 
     def move(self, kind: int, source: int, target: int) -> None:
-        size = self.problem.sizes[kind]
-        self.counts[kind][source] -= 1
-        self.counts[kind][target] += 1
+        size, counts = self.problem.sizes[kind], self.counts[kind]
+        counts[source] -= 1
+        counts[target] += 1
+        if not counts[source]:
+            self.present[source].remove(kind)
+        if counts[target] == 1:
+            insort(self.present[target], kind)
         for dimension in (0, 1):
             self.free[source][dimension] += size[dimension]
             self.free[target][dimension] -= size[dimension]

@@ -29,8 +29,10 @@ ANEW = (0.3, 0.1)
 DRAWN = 0.8
 """Share of the steps that are tried towards a peer; the others go anywhere."""
 
-LEAST_STEPS, MOST_STEPS = 40_000, 1_000_000
-"""Of one annealing: about 0.1 s and 3 s of one CPU."""
+LEAST_STEPS, MOST_STEPS = 40_000, 200_000
+"""Of one annealing: about 0.1 s and 0.5 s of one CPU. What the largest machines would gain by more, later plans gain,
+which begin with the one before.
+"""
 
 
 Declined = Callable[[int, int, int, int], bool]
@@ -109,8 +111,8 @@ def best_step(
             and not (declined is not None and declined(kind, source, -1, target))
         ):
             best = (forward, -1, target)
-        for other, row in enumerate(state.counts) if swaps else ():
-            if not row[target] or other == kind or state.movable(other, target) <= 0:
+        for other in state.present[target] if swaps else ():
+            if other == kind or state.movable(other, target) <= 0:
                 continue
             # A swap gains at most both moves; most pairs end here.
             if forward + state.gain(other, target, source) <= best[0]:
