@@ -73,10 +73,15 @@ class ApiServer:
         return answer.json()
 
     def request(
-        self, method: str, path: str, query: Mapping[str, str] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        more_headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Unanswered when there is no answer at all."""
-        headers = {"Accept": "application/json", "User-Agent": "kubectl-numakin"}
+        headers = {"Accept": "application/json", "User-Agent": "kubectl-numakin", **(more_headers or {})}
         if body is not None:
             headers["Content-Type"] = "application/json"
         url = self._host + path + (f"?{urlencode(query)}" if query else "")

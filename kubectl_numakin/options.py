@@ -68,6 +68,7 @@ def _add_common(own: argparse.ArgumentParser) -> None:
         "--numakin-namespace", default="numakin", metavar="NAMESPACE", help="where numakin runs (default: %(default)s)"
     )
     reach.add_argument("--extender", default="", metavar="URL", help="this extender, without an API server")
+    reach.add_argument("--extender-token", default="", metavar="FILE", help="a token of the API server, for --extender")
     reach.add_argument("--extender-ca", default="", metavar="FILE", help="certificate authority (PEM) of --extender")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
@@ -12,6 +13,7 @@ import urllib3
 
 from kubectl_numakin.apiserver import LARGEST_ANSWER, Answer, ApiServer
 from kubectl_numakin.errors import CommandError, Unanswered, UsageError
+from kubectl_numakin.tokens import ViewerToken
 
 SERVICE = "numakin-extender"
 PORT = "http"
@@ -29,20 +31,27 @@ class Extender(Protocol):
 
 
 class Direct:
-    """An extender at a URL. ca: a PEM file that its certificate must lead to; empty: the system's."""
+    """An extender at a URL. ca: a PEM file that its certificate must lead to; empty: the system's. token: a file with a
+    token of the API server, for an extender that asks who reads.
+    """
 
-    def __init__(self, url: str, ca: str = "") -> None:
+    def __init__(self, url: str, ca: str = "", token: str = "") -> None:
         parts = _split(url)
         self._url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         try:
             context = ssl.create_default_context(cafile=ca or None) if parts.scheme == "https" else None
         except OSError as bad:
             raise UsageError(f"--extender-ca {ca}: {bad.strerror or 'no certificate (PEM) in it'}") from bad
+        try:
+            self._token = Path(token).read_text().strip() if token else ""
+        except (OSError, UnicodeDecodeError) as bad:
+            raise UsageError(f"--extender-token {token}: {getattr(bad, 'strerror', None) or bad}") from bad
         self._pool = urllib3.PoolManager(ssl_context=context)
 
     def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer:
         url = self._url + path + (f"?{urlencode(query)}" if query else "")
         headers = {"User-Agent": "kubectl-numakin"} | ({"Content-Type": "application/json"} if body is not None else {})
+        headers |= {"Authorization": f"Bearer {self._token}"} if self._token else {}
         timeout = urllib3.Timeout(connect=CONNECT_S, read=READ_S)
         try:
             response = self._pool.request(
@@ -64,11 +73,13 @@ class Proxied:
         self._namespace = namespace
         self._service = service
         self._schemes = ["https:", "http:"]
+        self._token = ViewerToken(api, namespace)
 
     def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer:
         where = f"/api/v1/namespaces/{self._namespace}/services"
         for scheme in list(self._schemes):
-            answer = self._api.request(method, f"{where}/{scheme}{self._service}:{PORT}/proxy{path}", query, body)
+            url = f"{where}/{scheme}{self._service}:{PORT}/proxy{path}"
+            answer = self._api.request(method, url, query, body, self._token.headers)
             if answer.status not in _NO_BACKEND or scheme == self._schemes[-1]:
                 break
         self._check(answer)
@@ -115,6 +126,8 @@ def _decoded(answer: Answer, path: str) -> Any:
         raise Unanswered(f"the extender does not know {path}: it is older than this program")
     if answer.status >= 500:
         raise Unanswered(f"the extender answers {answer.status}: {answer.why}")
+    if answer.status in (401, 403):
+        raise Unanswered(f"the extender does not let this user read: {answer.why}; see ClusterRole numakin-viewer")
     if answer.status >= 400:
         raise CommandError(answer.why)
     return answer.json()

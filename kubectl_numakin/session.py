@@ -26,7 +26,7 @@ class Session:
     @cached_property
     def extender(self) -> Extender:
         if self._given.extender:
-            return Direct(self._given.extender, self._given.extender_ca)
+            return Direct(self._given.extender, self._given.extender_ca, self._given.extender_token)
         return Proxied(self.api, self.installed_in)
 
     @property

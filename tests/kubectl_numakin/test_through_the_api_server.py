@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from tests.manifests.rendered import MANIFESTS
 
 __all__ = ["written"]
 
-VIEWER = yaml.safe_load((MANIFESTS / "base/viewer.yaml").read_text())
-PROXY, NODES = VIEWER["rules"]
+VIEWER = next(yaml.safe_load_all((MANIFESTS / "base/viewer.yaml").read_text()))
+PROXY, NODES, *_ = VIEWER["rules"]
 
 
 @pytest.fixture
@@ -98,3 +99,13 @@ def test_an_unknown_user_is_told_to_log_in(api, tmp_path):
 def test_another_namespace_of_numakins_is_an_option(api, tmp_path):
     told = asked(api, tmp_path, "map", "--numakin-namespace", "elsewhere")
     assert "there is no service elsewhere/numakin-extender" in told.err
+
+
+def test_where_there_is_an_account_for_viewers_its_token_goes_along(api, tmp_path):
+    api.create("v1", "serviceaccounts", {"metadata": {"name": "numakin-viewer"}}, "numakin")
+    assert asked(api, tmp_path, "map").code == 0
+    (granted,) = [request for request in api.asked if request.subresource == "token"]
+    assert json.loads(granted.body)["spec"] == {"audiences": ["numakin"], "expirationSeconds": 600}
+    (passed, *_) = [request for request in api.asked if request.subresource == "proxy"]
+    assert passed.headers["x-numakin-token"].count(".") == 2
+    assert "Bearer" not in passed.headers["x-numakin-token"]

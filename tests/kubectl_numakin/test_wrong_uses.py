@@ -28,6 +28,7 @@ WORDS = {
     "an address with a bad port": (("map", "--extender", "http://host:port"), "must be http://HOST:PORT"),
     "a CA that is not there": (("map", "--extender", "https://h:1", "--extender-ca", "/no"), "--extender-ca /no: No such"),
     "a CA that is none": (("map", "--extender", "https://h:1", "--extender-ca", "/etc/hostname"), "no certificate"),
+    "a token that is not there": (("map", "--extender", "http://h:1", "--extender-token", "/no"), "--extender-token /no: No such"),
     "no kubeconfig": (("map",), "no kubeconfig at /nonexistent/.kube/config"),
     "a kubeconfig that is not there": (("map", "--kubeconfig", "/no/config"), "no kubeconfig at /no/config"),
 }  # fmt: skip
