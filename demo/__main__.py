@@ -15,7 +15,8 @@ from random import Random
 
 from rich.console import Console
 
-from demo import show, without
+from demo import baselines, show
+from demo.baselines import BASELINES
 from demo.cluster import Cluster, NotReadyError
 from demo.locality import Place, locality
 from demo.shop import SHOPS, Pod, arrivals
@@ -26,6 +27,9 @@ from standins.scheduler.extender_client import ExtenderClient
 from standins.scheduler.scheduler import Choice, Scheduler
 
 MACHINES = {"xeon": "xeon-8380", "epyc": "epyc-7763-nps4", "kunpeng": "kunpeng-920-4s"}
+
+MOST_TIMES = 6
+"""More replicas than that do not fit on the machines."""
 
 
 def main() -> int:
@@ -44,17 +48,16 @@ def main() -> int:
 
 def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> int:
     show.machines(console, cluster, MACHINES)
-    pods = arrivals(options.seed)
+    pods = arrivals(options.seed, options.replicas)
     places = _rolled_out(console, cluster, pods, options.seed)
     machines = {name: node.machine for name, node in cluster.nodes.items()}
-    ways = {
-        "numakin": places,
-        "lowest first": without.placed(machines, pods, without.lowest_first, options.seed),
-        "spread": without.placed(machines, pods, without.spread, options.seed),
+    ways = {"numakin": places} | {
+        baseline.name: baselines.placed(machines, pods, baseline, options.seed) for baseline in BASELINES
     }
     show.landed(console, places)
     show.nominated(console, [cluster.explain(pod) for pod in pods])
     show.compared(console, ways)
+    show.by_hand(console, BASELINES)
     if options.json:
         print(json.dumps({way: locality(found, SHOPS).numa for way, found in ways.items()}))
     if options.keep:
@@ -66,7 +69,7 @@ def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod], seed: int) 
     """One after the other is scheduled, while those before are still being bound and started."""
     client, lots = ExtenderClient(cluster.extender), Random(seed)  # noqa: S311 - lots, no secret
     machines = {name: node.machine for name, node in cluster.nodes.items()}
-    scheduler = Scheduler(without.rooms(machines), client, random=lots)
+    scheduler = Scheduler(baselines.rooms(machines), client, random=lots)
     started: list[tuple[Pod, Choice, Future[Container]]] = []
     with Binder(lots) as binder:
         for pod in pods:
@@ -100,11 +103,20 @@ def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     enough.wait()
 
 
+def _positive(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= MOST_TIMES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST_TIMES}")
+    return int(text)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make demo ARGS=...", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running and print the addresses")
     parser.add_argument("--json", action="store_true", help="print the localities as JSON on stdout")
     parser.add_argument("--seed", type=int, default=1, help="another order of arrivals (default: 1)")
+    parser.add_argument(
+        "--replicas", type=_positive, default=1, metavar="N", help="N times as many of each service (default: 1)"
+    )
     return parser.parse_args()
 
 

@@ -17,6 +17,10 @@ class Place:
     numa_nodes: NumaSet
 
 
+NOWHERE = Place("", NumaSet())
+"""Of a pod that stays Pending: near to nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Locality:
     """Shares of the calls, 0 to 1: inside one NUMA node, inside one node."""
@@ -33,6 +37,6 @@ def locality(places: Mapping[Pod, Place], shops: Iterable[str]) -> Locality:
     edges = [edge for edge in calls(list(places)) if edge[0].shop in wanted]
     total = sum(weight for _, _, weight in edges)
     together = [(places[a], places[b], weight) for a, b, weight in edges]
-    same_node = sum(weight for a, b, weight in together if a.node == b.node)
+    same_node = sum(weight for a, b, weight in together if a.node and a.node == b.node)
     same_numa = sum(weight for a, b, weight in together if a == b and len(a.numa_nodes) == 1)
     return Locality(same_numa / total, same_node / total) if total else Locality(0, 0)

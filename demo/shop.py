@@ -84,9 +84,11 @@ class Pod:
         return f"{self.shop}/{self.service.name}"
 
 
-def arrivals(seed: int) -> list[Pod]:
-    """Every pod of every shop, in a random order: the shops are rolled out at the same time."""
-    pods = [Pod(shop, service, index) for shop in SHOPS for service in SERVICES for index in range(service.replicas)]
+def arrivals(seed: int, times: int = 1) -> list[Pod]:
+    """Every pod of every shop, in a random order: the shops are rolled out at the same time. times: more replicas."""
+    pods = [
+        Pod(shop, service, index) for shop in SHOPS for service in SERVICES for index in range(times * service.replicas)
+    ]
     random.Random(seed).shuffle(pods)  # noqa: S311 - an order, no secret
     return pods
 

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from demo.baselines import Baseline
 from demo.cluster import Cluster
-from demo.locality import Place, locality
+from demo.locality import NOWHERE, Place, locality
 from demo.shop import SERVICES, SHOPS, Pod
 
 
@@ -78,12 +79,26 @@ def compared(console: Console, ways: Mapping[str, Mapping[Pod, Place]]) -> None:
     """The same shops, the same order, placed in different ways."""
     table = Table(title="calls that stay inside one NUMA node", title_justify="left")
     table.add_column("placed by")
-    for shop in (*SHOPS, "all", "inside one node"):
+    for shop in (*SHOPS, "all", "inside one node", "Pending"):
         table.add_column(shop, justify="right")
     for way, places in ways.items():
         whole = locality(places, SHOPS)
         cells = [locality(places, [shop]).numa for shop in SHOPS] + [whole.numa]
-        table.add_row(way, *map(_cell, cells), Text(f"{whole.node:.0%}", "dim"))
+        pending = sum(place == NOWHERE for place in places.values())
+        table.add_row(way, *map(_cell, cells), Text(f"{whole.node:.0%}", "dim"), str(pending or "-"))
+    console.print(table)
+
+
+def by_hand(console: Console, baselines: Iterable[Baseline]) -> None:
+    """What each way costs whoever keeps it up, and where it ends."""
+    table = Table(title="what each needs written by hand, and where it breaks", title_justify="left", show_lines=True)
+    for column in ("placed by", "by hand", "breaks"):
+        table.add_column(column)
+    table.add_row(
+        "numakin", "the same annotation in each pod", "a group beyond one NUMA node is cut, where that costs least"
+    )
+    for baseline in baselines:
+        table.add_row(baseline.name, baseline.by_hand, baseline.breaks)
     console.print(table)
 
 
