@@ -24,7 +24,7 @@ from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
-from extender.reports.server import Denied, Unproven
+from extender.reports.streams import Denied, Unproven
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from extender.views.readout import Gauge

@@ -176,7 +176,7 @@ class Program(SessionCallbacks):
         self.gate.pods(changes)
         nominations = self.cluster.apply_pods(changes)
         if self._server is not None:
-            self._server.nomination(nominations)
+            self._server.nominate(nominations)
 
     def nodes_changed(self, changes: NodeChanges) -> None:
         self.gate.nodes(changes)

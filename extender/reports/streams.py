@@ -1,0 +1,155 @@
+"""The report streams of all enforcers, on the loop of `server`: who speaks for which node, and what each is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import grpc
+import structlog
+
+from extender.cluster import Cluster
+from extender.ledger import Nomination
+from extender.reports.incoming import BadMessage, OutOfBounds
+from extender.reports.outgoing import expect
+from extender.reports.session import NotYours, ReportSession, SessionCallbacks
+from proto import bounds
+from proto import report_pb2 as pb
+from proto import report_pb2_grpc as rpc
+
+_log = structlog.get_logger("reports")
+
+
+class Denied(Exception):
+    """The token does not prove which node it speaks for; the text says why."""
+
+
+class Unproven(Exception):
+    """The token could not be checked now."""
+
+
+Identify = Callable[[str], str]
+"""From a bearer token to the node's name; Denied or Unproven. It may take its time: it runs on a thread of its own."""
+
+
+class Streams(rpc.ReportsServicer):
+    """All on the loop's thread."""
+
+    def __init__(self, cluster: Cluster, taps: SessionCallbacks, identify: Identify | None) -> None:
+        self._cluster = cluster
+        self._taps = taps
+        self._identify = identify
+        self._queues: dict[str, asyncio.Queue[pb.ToEnforcer | None]] = {}
+        self._closing = False
+
+    def close(self) -> None:
+        """Ends every stream."""
+        self._closing = True
+        for queue in self._queues.values():
+            queue.put_nowait(None)
+
+    def send(self, node: str, message: pb.ToEnforcer) -> None:
+        queue = self._queues.get(node)
+        if queue is None:
+            return
+        if queue.qsize() >= bounds.UNREAD_MESSAGES:
+            del self._queues[node]
+            queue.put_nowait(None)
+            return
+        queue.put_nowait(message)
+
+    async def Stream(  # noqa: N802 - the service's own name for it
+        self, messages: AsyncIterator[pb.FromEnforcer], context: grpc.aio.ServicerContext[Any, Any]
+    ) -> None:
+        session = ReportSession(self._cluster, self._taps, self._cluster.clock, await self._proven(context))
+        queue: asyncio.Queue[pb.ToEnforcer | None] = asyncio.Queue()
+        reader = asyncio.create_task(self._read(messages, session, queue))
+        try:
+            while (message := await queue.get()) is not None:
+                await context.write(message)
+            if self._closing:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the extender is shutting down")
+            elif reader.done():
+                await self._ended(reader, context)
+            else:
+                await context.abort(grpc.StatusCode.ABORTED, f"another stream of node {session.node} took over")
+        finally:
+            reader.cancel()
+            if self._queues.get(session.node) is queue:
+                del self._queues[session.node]
+                self._cluster.disconnected(session.node)
+                _log.info("enforcer gone", node=session.node, peer=context.peer())
+
+    async def _proven(self, context: grpc.aio.ServicerContext[Any, Any]) -> str | None:
+        """The node that the caller may speak for; None: any."""
+        if self._identify is None:
+            return None
+        header = str(dict(context.invocation_metadata() or ()).get("authorization", ""))
+        try:
+            return await asyncio.to_thread(self._identify, header.removeprefix("Bearer "))
+        except Denied as bad:
+            _log.warning("enforcer denied", why=str(bad), peer=context.peer())
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(bad))
+        except Unproven as bad:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(bad))
+        return None
+
+    async def _read(
+        self,
+        messages: AsyncIterator[pb.FromEnforcer],
+        session: ReportSession,
+        queue: asyncio.Queue[pb.ToEnforcer | None],
+    ) -> None:
+        try:
+            async for message in messages:
+                before = session.in_step
+                answers = session.receive(message)
+                if queue.qsize() + len(answers) > bounds.UNREAD_MESSAGES:
+                    raise OutOfBounds(f"{bounds.UNREAD_MESSAGES} answers are waiting to be read")
+                for answer in answers:
+                    queue.put_nowait(answer)
+                if message.HasField("hello"):
+                    self._arrived(session.node, queue)
+                for nomination in await self._due(session, message, began=session.in_step and not before):
+                    queue.put_nowait(expect(nomination))
+                if session.in_step and (gone := self._cluster.departed(session.node)):
+                    queue.put_nowait(pb.ToEnforcer(gone=pb.Gone(pods=gone)))
+        finally:
+            queue.put_nowait(None)
+
+    async def _due(self, session: ReportSession, message: pb.FromEnforcer, *, began: bool) -> Iterable[Nomination]:
+        """What the enforcer is to be told now. began: its stream or its hook has just begun anew; then each of its
+        pending pods is decided on, and the other nodes' streams do not wait for that.
+        """
+        if began:
+            pending = await asyncio.to_thread(self._cluster.pending, session.node)
+            return (*pending, *self._cluster.facts(session.node))
+        reservations = message.report.reservations if session.in_step else ()
+        return (
+            self._cluster.facts(session.node, {reservation.pod for reservation in reservations}) if reservations else ()
+        )
+
+    def _arrived(self, node: str, queue: asyncio.Queue[pb.ToEnforcer | None]) -> None:
+        older = self._queues.get(node)
+        self._queues[node] = queue
+        if older is not None:
+            older.put_nowait(None)
+        _log.info("enforcer here", node=node, instead_of_another=older is not None)
+
+    async def _ended(self, reader: asyncio.Task[None], context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        failure = reader.exception()
+        for kind, code in _CODES:
+            if isinstance(failure, kind):
+                self._taps.counted("refused")
+                _log.warning("report refused", why=str(failure), peer=context.peer())
+                await context.abort(code, str(failure))
+        if failure is not None:
+            raise failure
+
+
+_CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
+    (NotYours, grpc.StatusCode.PERMISSION_DENIED),
+    (OutOfBounds, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (BadMessage, grpc.StatusCode.INVALID_ARGUMENT),
+)
