@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate reference docs clean
+.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate reference docs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,5 +67,8 @@ docs: $(READY)  ## the documentation as a site, in build/site, its links checked
 reference: $(READY)  ## write the tables and pictures of docs/ that are made from the code
 	@$(PYTHON) -m reference
 
+page:  ## build the web page of web/ into extender/web/assets (Node.js 20 or later, npm)
+	@cd web && npm ci --no-audit --no-fund && npm run --silent build
+
 clean:  ## remove what was made
-	rm -rf $(VENV) .cache build *.egg-info
+	rm -rf $(VENV) .cache build *.egg-info web/node_modules

@@ -41,6 +41,8 @@ from extender.traffic.learner import Learner
 from extender.views import traffic_view
 from extender.views.group_metrics import group_gauges
 from extender.views.readout import Gauge, gauges, members
+from extender.web.routes import Web
+from extender.web.sampling import Sampling
 from placement.traffic.graph import Flow
 from process.threads import Threads, worded
 from proto.certificates import BadCertificate, Files, Renewed
@@ -67,6 +69,8 @@ class Program(SessionCallbacks):
         self.learner = Learner(self.cluster.learned, threads=self.threads)
         self.saved_learning = SavedLearning(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
+        self.web = Web(self.cluster)
+        self.sampling = Sampling(self.web, threads=self.threads)
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: traffic_view.gauges(self.cluster.known, self.learner.dropped_flows))
         self.http_tls = self._renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
@@ -85,7 +89,9 @@ class Program(SessionCallbacks):
         self._topologies = published.TopologyPublisher()
 
     def app(self) -> Flask:
-        return create_app(self.cluster, self.metrics, self._readiness, self.calls)
+        app = create_app(self.cluster, self.metrics, self._readiness, self.calls)
+        self.web.add_to(app)
+        return app
 
     def _readiness(self) -> Readiness:
         stale = self.threads.stale()
@@ -106,6 +112,7 @@ class Program(SessionCallbacks):
         config = self.config
         self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported)
         self.learner.start()
+        self.sampling.start()
         if self._kube is not None:
             self._api = self._watched(self._kube)
         else:
@@ -163,6 +170,7 @@ class Program(SessionCallbacks):
         self._missing = "shutting down"
         if self._server is not None:
             self._server.stop()
+        self.sampling.stop()
         self.learner.stop(STOP_SECONDS)
         self._ending = True
         if self._refused_pod_checks is not None:

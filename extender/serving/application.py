@@ -114,6 +114,7 @@ class Application:
         self._begin(_address(listening.getsockname()))
         serving = [asyncio.create_task(port.serve()) for port in ports]
         grace_s = await signals.asked()
+        gateway.events.end()
         for task in serving:
             task.cancel()
         await asyncio.gather(*(port.close(grace_s) for port in ports))

@@ -9,8 +9,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from email.utils import formatdate
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -19,6 +19,7 @@ from werkzeug.test import run_wsgi_app
 from extender.scheduler.calls import CallAnswer, SchedulerCall
 from extender.serving import limits
 from extender.serving.connection import Connection
+from extender.serving.events import EventStreams, HttpAnswer
 from extender.serving.refusals import LimitRefusals
 from extender.serving.workers import Workers
 
@@ -32,13 +33,6 @@ class Over(Exception):
     def __init__(self, limit: str, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
         self.limit, self.status, self.text = limit, status, text
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
 
 
 class Gateway:
@@ -57,10 +51,12 @@ class Gateway:
         self._calls = {f"/{verb}": call for verb, call in calls.items()}
         self._peers: Counter[str] = Counter()
         self._total = _HeldBytes()
+        self.events = EventStreams()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         connection: Connection = scope["state"]["connection"]
         held = _HeldBody(self._total)
+        environ: dict[str, Any] = {}
         try:
             with self._admitted(connection.peer):
                 body = await held.read(receive, _announced(scope))
@@ -71,13 +67,15 @@ class Gateway:
                     answer = _json(await self._called(call, body))
                 else:
                     environ = _environ(scope, body, connection)
-                    workers = self._workers.get(scope["path"].split("/")[1], self._workers[""])
-                    answer = await workers.run(lambda: _answered(self._app, environ))
+                    answer = await self._answer(environ)
         except Over as over:
             self._refusals.over(over.limit, connection.peer)
             answer = _refusal(over)
         finally:
             held.release()
+        if answer.events and not self.events.full:
+            await self.events.follow(answer, partial(self._again, environ), receive, send)
+            return
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
 
@@ -85,6 +83,19 @@ class Gateway:
         """Where a thread would take longer to wake than the answer takes, none is asked."""
         answer = call.at_once(body)
         return answer if answer is not None else await self._workers[""].run(lambda: call(body))
+
+    async def _answer(self, environ: dict[str, Any]) -> HttpAnswer:
+        workers = self._workers.get(environ["PATH_INFO"].split("/")[1], self._workers[""])
+        return await workers.run(lambda: _answered(self._app, environ))
+
+    async def _again(self, environ: dict[str, Any], event: str) -> HttpAnswer:
+        """The answer to the same request from that event on."""
+        try:
+            with self._admitted(environ["REMOTE_ADDR"]):
+                return await self._answer({**environ, "wsgi.input": io.BytesIO(), "HTTP_LAST_EVENT_ID": event})
+        except Over as over:
+            self._refusals.over(over.limit, environ["REMOTE_ADDR"])
+            return _refusal(over)
 
     @contextmanager
     def _admitted(self, peer: str) -> Iterator[None]:

@@ -47,3 +47,9 @@ READERS = 2
 
 PROBES = 2
 """Threads for probes and metrics."""
+
+STREAMS = 16
+"""Readers of the stream of changes (`/api/v1/changes`); a reader over that is answered once, and comes again itself."""
+
+STREAM_S = 50.0
+"""Seconds after which a stream ends, so that it is no request that lasts too long; its reader comes again itself."""

@@ -29,6 +29,7 @@ class ClusterTraffic:
     the group that they name, empty for `auto`. found: the groups found for those. replicas: pods by workload. fates:
     bytes told, by what became of them (`Fates`). dropped: edges that the caps have cost; waiting: bytes whose other end
     is still looked for. restored: written texts that are taken in. relays: workloads that pass on what they receive.
+    pods: the graph between pods, by uid.
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -42,6 +43,7 @@ class ClusterTraffic:
     waiting: int = 0
     restored: int = 0
     relays: frozenset[str] = frozenset()
+    pods: Graph = field(default_factory=Graph)
 
     @cached_property
     def groups(self) -> dict[str, str]:
@@ -105,7 +107,7 @@ class TrafficLearning:
         return ClusterTraffic(
             workloads, neighbours(weights), neighbours(pods.weights()), said, self._found, graph.roster.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
-            self._relays,
+            self._relays, pods,
         )  # fmt: skip
 
     def _hear_of_relays(self, now: frozenset[str]) -> None:

@@ -13,8 +13,11 @@ NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"
 
 
-def explain(cluster: Cluster, namespace: str, name: str) -> dict[str, Any] | None:
-    """Node by node what was weighed for the pod, then what happened; None when nothing is known of it."""
+def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None = None) -> dict[str, Any] | None:
+    """Node by node what was weighed for the pod, then what happened; None when nothing is known of it.
+
+    most_nodes: of those that were scored, only the best; None: all.
+    """
     story = cluster.story(namespace, name)
     if story is None:
         return None
@@ -23,7 +26,7 @@ def explain(cluster: Cluster, namespace: str, name: str) -> dict[str, Any] | Non
         "uid": story.uid,
         "pod": f"{offer.want.pod.namespace}/{offer.want.pod.name}" if offer else _named(decisions),
         "group": offer.want.group if offer else None,
-        "scored": _scored(offer, story.at) if offer else None,
+        "scored": _scored(offer, story.at, most_nodes) if offer else None,
         "expected": _expected(assumed, story.at) if assumed else None,
         "happened": [_happened(row) for row in decisions],
     }
@@ -33,10 +36,11 @@ def _named(decisions: tuple[DecisionRow, ...]) -> str:
     return f"{decisions[-1].namespace}/{decisions[-1].name}"
 
 
-def _scored(offer: Offer, now: float) -> dict[str, Any]:
-    rows = sorted(offer.rows, key=lambda row: (-row.score, row.node))
+def _scored(offer: Offer, now: float, most_nodes: int | None) -> dict[str, Any]:
+    rows = sorted(offer.rows, key=lambda row: (-row.score, row.node))[:most_nodes]
     return {
         "seconds_ago": round(now - offer.at, 3),
+        "nodes_scored": len(offer.names),
         "nodes": [weighed(row, offer.want) for row in rows],
     }
 

@@ -1,0 +1,133 @@
+"""How local a group would be if it were placed otherwise, on the machines as they are without it.
+
+The best possible is what the planner finds when all of the group may go anywhere. The two others are what there is
+without numakin: kube-scheduler takes the emptiest node, and there the kubelet's topology manager the lowest-numbered
+NUMA node with room, or the kernel's load balancing the emptiest one. All are computed when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from heapq import heapify, heapreplace
+
+from extender.planning.group_plan import Place, make_plan, roomiest
+from extender.state.node_view import NodeView
+from placement.model.demand import Demand
+from placement.plan.problem import Room, Weights, Workload, free_room
+
+MOST_NODES = 200
+"""Nodes that are looked at, those with members and the roomiest."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedGroup:
+    """A group to place anew. workloads: by pod uid. demands: of one replica. weights: between workloads, each pair
+    once, in ascending order.
+    """
+
+    workloads: Mapping[str, str]
+    demands: Mapping[str, Demand]
+    weights: Weights
+
+    @property
+    def replicas(self) -> Counter[str]:
+        return Counter(self.workloads.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Shares of the group's weight inside one NUMA node, 0 to 1."""
+
+    best: float
+    lowest_first: float
+    spread: float
+
+
+def compared(group: PlacedGroup, views: Sequence[NodeView]) -> Compared:
+    """views: of the nodes that newcomers may go to."""
+    here = Counter(view.name for view in views for uid in view.index.member_pods if uid in group.workloads)
+    need = sum(group.demands[workload].cpu_milli * count for workload, count in group.replicas.items())
+    empty = [_without(view, group) if view.name in here else view for view in views]
+    return Compared(
+        best=_local(group, _planned(group, empty, here, need)),
+        lowest_first=_local(group, _scheduled(group, empty, min)),
+        spread=_local(group, _scheduled(group, empty, lambda rooms: max(rooms, key=lambda one: (rooms[one], -one)))),
+    )
+
+
+Counts = Mapping[str, Mapping[Place, int]]
+"""Replicas by workload and place; who fits nowhere is in none."""
+
+
+def _local(group: PlacedGroup, counts: Counts) -> float:
+    """The share of all pairs' weight that has both ends in one place, each workload's spread over its replicas."""
+    replicas = group.replicas
+    total = local = 0.0
+    for (one, other), weight in group.weights.items():
+        mine, theirs = counts.get(one, {}), counts.get(other, {})
+        if one == other:
+            pairs = replicas[one] * (replicas[one] - 1)
+            together = sum(count * (count - 1) for count in mine.values())
+        else:
+            pairs = replicas[one] * replicas[other]
+            together = sum(count * theirs.get(place, 0) for place, count in mine.items())
+        if pairs:
+            total += weight
+            local += weight * together / pairs
+    return local / total if total else 0.0
+
+
+def _planned(group: PlacedGroup, views: Sequence[NodeView], here: Mapping[str, int], need: int) -> Counts:
+    workloads = [Workload(name, group.demands[name], count) for name, count in sorted(group.replicas.items())]
+    machines = roomiest(views, here, {}, need)
+    if not machines:
+        return {}
+    plan = make_plan(machines, workloads, group.weights, {}, {})
+    return {name: {slot.place: slot.replicas for slot in slots} for name, slots in plan.slots.items()}
+
+
+def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Callable[[dict[int, int]], int]) -> Counts:
+    """One pod after the other, in an order that is random and always the same."""
+    room = {view.name: free_room(view.machine, view.occupancy) for view in views}
+    nodes = [(-_free_share(view, room[view.name]), view.name) for view in views]
+    heapify(nodes)
+    whole = {view.name: 1000 * len(view.machine.cpus) for view in views}
+    counts: dict[str, Counter[Place]] = {}
+    for uid in sorted(group.workloads, key=lambda uid: blake2b(uid.encode(), digest_size=8).digest()):
+        workload = group.workloads[uid]
+        demand = group.demands[workload]
+        free, node = nodes[0] if nodes else (0.0, "")
+        rooms = {at: left[0] for at, left in room.get(node, {}).items() if _holds(left, demand)}
+        if not rooms:
+            continue
+        numa_node = choose(rooms)
+        cpu, memory = room[node][numa_node]
+        room[node][numa_node] = cpu - demand.cpu_milli, memory - demand.memory
+        heapreplace(nodes, (free + demand.cpu_milli / whole[node], node))
+        counts.setdefault(workload, Counter())[Place(node, numa_node)] += 1
+    return counts
+
+
+def free_milli(view: NodeView) -> int:
+    """Millicores of a node that nobody has asked for."""
+    machine = view.machine
+    return 1000 * len(machine.cpus) - sum(view.occupancy.cpu_load(machine).values())
+
+
+def _holds(room: Room, demand: Demand) -> bool:
+    return demand.cpu_milli <= room[0] and demand.memory <= room[1]
+
+
+def _free_share(view: NodeView, rooms: Mapping[int, Room]) -> float:
+    return sum(cpu for cpu, _ in rooms.values()) / (1000 * len(view.machine.cpus))
+
+
+def _without(view: NodeView, group: PlacedGroup) -> NodeView:
+    """As if no pod of the group were there."""
+    occupancy = view.occupancy
+    for uid in view.index.member_pods & group.workloads.keys():
+        occupancy = occupancy.without_pod(uid)
+    return replace(view, reported=occupancy, assumed={}, ended=frozenset(), occupancy=occupancy)

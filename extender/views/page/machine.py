@@ -1,0 +1,80 @@
+"""One node: its hardware, who has which CPUs, how its enforcer is, and what to do about what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from extender.scoring.node_table import NodeState
+from extender.views.page.overview import Live, condition
+from extender.views.page.rooms import numa_rows
+from extender.views.page.scene import Reach, Scene
+from extender.views.page.warnings import warnings
+
+MOST_CONTAINERS = 1_000
+
+Row = dict[str, Any]
+
+
+def node(scene: Scene, name: str, live: Live) -> Row | None:
+    """None when no enforcer has reported it."""
+    state = next((state for state in scene.picture.nodes if state.view.name == name), None)
+    if state is None:
+        return None
+    view = state.view
+    machine = view.machine
+    traffic = scene.node_traffic.get(name)
+    return {
+        "name": name,
+        "machine": machine.name,
+        "state": condition(state, live=live(state)),
+        "numa_nodes": [
+            {
+                **row,
+                "distances": [numa_node.distances[other.id] for other in machine.numa_nodes],
+                "isolated": str(numa_node.isolated),
+                "hugepages": sorted(numa_node.hugepages.items()),
+                "withheld": numa_node.withheld,
+            }
+            for row, numa_node in zip(numa_rows(state), machine.numa_nodes, strict=True)
+        ],
+        "sockets": [str(cpus) for cpus in machine.sockets],
+        "caches": [str(cpus) for cpus in machine.caches],
+        "cores": [str(cpus) for cpus in machine.cores],
+        "reserved": str(view.occupancy.reserved),
+        "containers": _containers(state, scene),
+        "containers_known": len(view.occupancy.allocations),
+        "traffic": [round(traffic[reach]) for reach in Reach] if traffic else None,
+        "enforcer": _enforcer(state),
+        "warnings": warnings(state, scene.picture.faults.get(name, 0)),
+    }
+
+
+def _containers(state: NodeState, scene: Scene) -> list[Row]:
+    """Those with CPUs of their own first."""
+    view = state.view
+    allocations = sorted(view.occupancy.allocations.values(), key=lambda one: (not one.exclusive, one.pod, one.name))
+    return [
+        {
+            "pod": scene.picture.names.get(allocation.pod),
+            "group": scene.group_of.get(allocation.pod),
+            "container": allocation.name,
+            "cpus": str(allocation.cpus),
+            "mems": str(allocation.mems),
+            "exclusive": str(allocation.exclusive),
+            "externally_managed": allocation.externally_managed,
+            "member": allocation.pod in view.index.member_pods,
+        }
+        for allocation in allocations[:MOST_CONTAINERS]
+    ]
+
+
+def _enforcer(state: NodeState) -> Row:
+    view = state.view
+    return {
+        "connected": state.connected,
+        "registered": view.registered,
+        "age_seconds": round(state.age, 1),
+        "version": view.version,
+        "session": view.session,
+        "generation": view.generation,
+    }

@@ -1,0 +1,142 @@
+"""The whole cluster in short: a row for each node, a row for each group, and the sums.
+
+Rows are numbered by the version in which they last changed, so that a reader who knows one version is sent only what
+has changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from extender.scoring.node_table import NodeState
+from extender.views.page.scene import Reach, Scene, Scenes, by_reach
+from extender.views.page.shares import inside, shares
+
+MOST_GROUPS = 500
+"""Group rows, those with most members; `groups_known` says how many there are."""
+
+Row = dict[str, Any]
+Live = Callable[[NodeState], bool]
+
+
+MOST_GONE = 1_000
+"""Nodes that left and are still named to readers; who has missed more is sent everything."""
+
+
+class Overview:
+    """Thread-safe. live: whether pods that start on a node now would be placed."""
+
+    def __init__(self, scenes: Scenes, live: Live) -> None:
+        self._scenes, self._live = scenes, live
+        self._lock = Lock()
+        self._scene: Scene | None = None
+        self._version = self._oldest = 0
+        self._rows: dict[str, tuple[int, Row]] = {}
+        self._gone: dict[str, int] = {}
+        self._sums: Row = {}
+
+    def since(self, version: int) -> Row:
+        """What has changed after a version; 0, or one that was never given: everything."""
+        scene = self._scenes.current()
+        with self._lock:
+            if scene is not self._scene:
+                self._take_in(scene)
+            if not self._oldest < version <= self._version:
+                version = 0
+            return {
+                "version": self._version,
+                "whole": version == 0,
+                "nodes": [row for at, row in self._rows.values() if at > version],
+                "gone": [node for node, at in self._gone.items() if at > version] if version else [],
+                **(self._sums if version < self._version else {}),
+            }
+
+    def _take_in(self, scene: Scene) -> None:
+        self._scene = scene
+        following = self._version + 1
+        before = len(self._rows)
+        changed = False
+        names = set()
+        for state in scene.picture.nodes:
+            name = state.view.name
+            names.add(name)
+            row = _node_row(state, scene, live=self._live(state))
+            if name not in self._rows or self._rows[name][1] != row:
+                self._rows[name] = following, row
+                changed = True
+        for name in self._rows.keys() - names:
+            del self._rows[name]
+            self._gone[name] = following
+        for name in names & self._gone.keys():
+            del self._gone[name]
+        while len(self._gone) > MOST_GONE:
+            self._oldest = self._gone.pop(next(iter(self._gone)))
+        sums = _sums(scene)
+        if changed or len(self._rows) != before or sums != self._sums:
+            self._version, self._sums = following, sums
+
+
+def _node_row(state: NodeState, scene: Scene, *, live: bool) -> Row:
+    view = state.view
+    summary = view.memo.get("page")
+    if summary is None:
+        summary = view.memo["page"] = _placed(state)
+    traffic = scene.node_traffic.get(view.name)
+    return {
+        **summary,
+        "state": condition(state, live=live),
+        "traffic": [round(traffic[reach]) for reach in Reach] if traffic else None,
+    }
+
+
+def condition(state: NodeState, *, live: bool) -> str:
+    """In one word: live, unregistered (with the runtime), lost (the stream is closed), or silent."""
+    if live:
+        return "live"
+    if not state.connected:
+        return "lost"
+    return "silent" if state.view.registered else "unregistered"
+
+
+def _placed(state: NodeState) -> Row:
+    """What depends on the view alone; it is kept with the view."""
+    view = state.view
+    machine, occupancy = view.machine, view.occupancy
+    cpu, memory, used = occupancy.cpu_load(machine), occupancy.memory_load(machine), occupancy.live.used_cpu
+    return {
+        "name": view.name,
+        "machine": machine.name,
+        "numa_nodes": len(machine.numa_nodes),
+        "members": len(view.index.member_pods),
+        "cpu": [1000 * len(machine.cpus), sum(cpu.values()), sum(used.values()) if used else None],
+        "memory": [sum(node.memory for node in machine.numa_nodes), sum(memory.values())],
+        "exclusive": len(occupancy.exclusive),
+    }
+
+
+def _sums(scene: Scene) -> Row:
+    groups = [_group_row(group, scene) for group in scene.groups]
+    groups.sort(key=lambda row: (-row["members"], row["group"]))
+    traffic = by_reach(iter(scene.lines.values()))
+    return {
+        "groups": groups[:MOST_GROUPS],
+        "groups_known": len(groups),
+        "traffic": [round(traffic[reach]) for reach in Reach],
+        "share": shares(scene.lines.values()),
+        "members": len(scene.places),
+    }
+
+
+def _group_row(group: str, scene: Scene) -> Row:
+    members = scene.groups[group]
+    pods = {member.reservation.pod for member in members}
+    places = {(member.node, numa_node) for member in members for numa_node in member.reservation.numa_nodes}
+    return {
+        "group": group,
+        "members": len(pods),
+        "nodes": len({node for node, _ in places}),
+        "numa_nodes": len(places),
+        "share": shares(inside(pods, scene)),
+    }

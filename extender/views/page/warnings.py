@@ -1,0 +1,65 @@
+"""What is wrong with a node, in words, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from extender.scoring.node_table import NodeState
+
+STALLED = 0.1
+"""Share of time from which waiting for memory is worth a warning."""
+
+
+class Warned(NamedTuple):
+    """what: to whom it happened, and what. action: what an operator can do."""
+
+    what: str
+    action: str
+
+
+def warnings(state: NodeState, weighing_faults: int) -> list[dict[str, str]]:
+    return [warning._asdict() for warning in (*_of_enforcer(state), *_of_machine(state), *_of_us(weighing_faults))]
+
+
+def _of_enforcer(state: NodeState) -> Iterator[Warned]:
+    if not state.connected:
+        yield Warned(
+            f"the enforcer's report stream is closed since {state.age:.0f} s: what is shown may have changed",
+            "kubectl -n numakin get pods -o wide: is the enforcer of this node running? Its log says whom it dials",
+        )
+    elif state.age > 30:
+        yield Warned(
+            f"the enforcer has sent nothing for {state.age:.0f} s",
+            "numakin-enforcer status, on the node, says which of its threads gets nowhere",
+        )
+    if not state.view.registered:
+        yield Warned(
+            "the enforcer is not registered with the container runtime: new pods start unpinned",
+            "switch NRI on in the runtime's configuration, or run the enforcer with --mode bypass; "
+            "numakin-enforcer doctor says which",
+        )
+
+
+def _of_machine(state: NodeState) -> Iterator[Warned]:
+    for numa_node, share in sorted(state.view.occupancy.live.stalled.items()):
+        if share >= STALLED:
+            yield Warned(
+                f"NUMA node {numa_node} waits for memory {share:.0%} of the time: nothing more is bound to it",
+                "lower the memory limits of what runs there, or move pods to another node",
+            )
+    managed = [one for one in state.view.occupancy.allocations.values() if one.externally_managed]
+    members = [one for one in managed if one.pod in state.view.index.member_pods]
+    if members:
+        yield Warned(
+            f"{len(members)} containers that opted in have their CPUs set by somebody else, and are left alone",
+            "set the kubelet's cpuManagerPolicy to none, or take the annotation away; docs/migration.md",
+        )
+
+
+def _of_us(weighing_faults: int) -> Iterator[Warned]:
+    if weighing_faults:
+        yield Warned(
+            f"the node could not be weighed {weighing_faults} times, for a fault of numakin's; it then scores 0",
+            "please report it, with the extender's log",
+        )

@@ -1,0 +1,32 @@
+"""Who keeps the groups' localities over time: a thread of its own, that costs next to nothing."""
+
+from __future__ import annotations
+
+import time
+
+from extender.views.page.shares import group_shares
+from extender.web.routes import Web
+from process.threads import Thread, Threads
+
+EVERY_S = 10.0
+"""Seconds between two samples."""
+
+SHARE = 0.01
+"""Of its time that the thread may spend on sampling: on large clusters samples come less often."""
+
+
+class Sampling:
+    def __init__(self, web: Web, *, threads: Threads) -> None:
+        self._web = web
+        self._thread: Thread = threads.thread("locality", self._round, stale_after_s=300.0)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._thread.stop()
+
+    def _round(self) -> None:
+        began = time.monotonic()
+        self._web.history.sample(time.time(), group_shares(self._web.scenes.current()))
+        self._thread.stopping.wait(max(EVERY_S, (time.monotonic() - began) / SHARE))

@@ -1,0 +1,85 @@
+"""The page as a whole: who may use it, on what, and what it may load."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import Site
+
+PLACES = ("#view=map", "#view=groups", "#view=nodes")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", [*PLACES, "pod", "group", "node"])
+def test_axe_finds_nothing(site: Site, page: Page, place: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.goto(site.url + _hash(site, place))
+    expect(page.locator(".room, .list").first).to_be_visible()
+    if place in ("pod", "group", "node"):
+        expect(page.locator(".panel section").first).to_be_visible()
+    results = Axe().run(page)
+    assert not results.response["violations"], results.generate_report()
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Site, page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(site.url + _hash(site, "group"))
+    expect(page.locator(".series canvas")).to_be_visible()
+    assert asked
+    assert all(url.startswith(site.url) for url in asked)
+
+
+def test_the_policy_lets_no_foreign_or_inline_code_run(site: Site, page: Page) -> None:
+    policy = page.goto(site.url).headers["content-security-policy"]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert set(rules) >= {"base-uri", "form-action", "frame-ancestors", "require-trusted-types-for"}
+    assert {rules[kind] for kind in ("script-src", "style-src", "img-src", "connect-src")} == {"'self'"}
+
+
+def test_a_group_is_found_by_its_name(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    expect(page.locator(".room").first).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("combobox", name="Find")).to_be_focused()
+    page.keyboard.type("hotel")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary").get_by_role("heading", level=2)).to_contain_text("hotel-reservation")
+
+
+def test_the_theme_can_be_chosen_and_is_remembered(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    ground = "() => getComputedStyle(document.documentElement).backgroundColor"
+    before = page.evaluate(ground)
+    page.get_by_role("button", name="Theme: auto").click()
+    page.get_by_role("button", name="Theme: light").click()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    dark = page.evaluate(ground)
+    assert dark != before
+    page.reload()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    assert page.evaluate(ground) == dark
+
+
+def test_on_paper_there_are_no_controls(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    expect(page.locator(".room").first).to_be_visible()
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation")).to_be_hidden()
+    expect(page.get_by_role("combobox", name="Find")).to_be_hidden()
+    expect(page.locator(".room").first).to_be_visible()
+
+
+def _hash(site: Site, place: str) -> str:
+    if place.startswith("#"):
+        return place
+    if place == "node":
+        return "#view=map&node=node-00000"
+    group = site.get("overview")["groups"][0]["group"]
+    if place == "group":
+        return f"#view=map&group={group}"
+    member = site.get(f"group?group={group}")["members"][0]["pod"]
+    return f"#view=map&pod={member}"

@@ -1,0 +1,126 @@
+"""What a click opens: a pod, a group, a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import Site
+
+
+@pytest.fixture
+def pod(site: Site) -> dict[str, Any]:
+    """One that talks to others, as the extender tells of it."""
+    rooms = site.get("rooms?" + "&".join(f"node={node['name']}" for node in site.get("overview")["nodes"]))
+    crossing = next(line for line in rooms["lines"] if line["reach"] == "numa")
+    named = {row["uid"]: row["pod"] for room in rooms["nodes"] for row in room["pods"]}
+    namespace, name = named[crossing["pods"][0]].split("/")
+    return site.get(f"pod?namespace={namespace}&pod={name}")
+
+
+def test_a_click_on_a_pod_says_why_it_is_there(site: Site, page: Page, pod: dict[str, Any]) -> None:
+    page.goto(site.url)
+    page.locator(f'.pod[data-box="{pod["uid"]}"]').click()
+    panel = page.get_by_role("complementary")
+    expect(panel.get_by_role("heading", name=pod["pod"])).to_be_focused()
+    (decision,) = pod["happened"]
+    for reason in decision["reasons"]:
+        expect(panel.locator(".decision").get_by_text(reason, exact=True)).to_be_visible()
+
+
+def test_it_says_what_was_nominated_and_what_became_of_it(site: Site, page: Page, pod: dict[str, Any]) -> None:
+    page.goto(f"{site.url}#view=map&pod={pod['pod']}")
+    (decision,) = pod["happened"]
+    expect(page.locator(".outcome")).to_contain_text(decision["nomination"])
+    expect(page.locator(".outcome")).to_contain_text(f"NUMA {decision['nominated']}")
+
+
+def test_it_says_what_else_was_weighed(site: Site, page: Page, pod: dict[str, Any]) -> None:
+    page.goto(f"{site.url}#view=map&pod={pod['pod']}")
+    rows = page.locator(".scored")
+    expect(rows).to_have_count(len(pod["scored"]["nodes"]))
+    for at, scored in enumerate(pod["scored"]["nodes"]):
+        expect(rows.nth(at)).to_contain_text(f"{scored['score']}{scored['node']}")
+    expect(page.locator(".scored", has_text="it is here")).to_have_count(1)
+
+
+def test_it_names_the_peers_and_leads_to_them(site: Site, page: Page, pod: dict[str, Any]) -> None:
+    page.goto(f"{site.url}#view=map&pod={pod['pod']}")
+    peers = page.get_by_role("region", name="Peers")
+    expect(peers.locator("tbody tr")).to_have_count(len(pod["peers"]))
+    first = pod["peers"][0]
+    row = peers.locator("tbody tr").first
+    expect(row).to_contain_text(
+        {"local": "inside one NUMA node", "numa": "between NUMA nodes", "node": "between nodes"}[first["reach"]]
+    )
+    row.get_by_role("button").click()
+    expect(page.get_by_role("complementary").get_by_role("heading", level=2)).to_have_text(first["pod"])
+
+
+def test_a_pod_that_nobody_knows_is_said_to_be_unknown(site: Site, page: Page) -> None:
+    page.goto(f"{site.url}#view=map&pod=nowhere/nobody")
+    expect(page.get_by_role("alert")).to_contain_text("nowhere/nobody was neither scored nor reported")
+
+
+def test_escape_closes_it_and_the_focus_is_where_it_was(site: Site, page: Page, pod: dict[str, Any]) -> None:
+    page.goto(site.url)
+    shown = page.locator(f'.pod[data-box="{pod["uid"]}"]')
+    shown.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("complementary")).to_have_count(0)
+    expect(shown).to_be_focused()
+
+
+def test_a_group_shows_its_locality_beside_what_else_could_be(site: Site, page: Page) -> None:
+    name = site.get("overview")["groups"][0]["group"]
+    page.goto(f"{site.url}#view=map&group={name}")
+    rows = page.locator(".compared tr")
+    expect(rows).to_have_count(4)
+    story = site.get(f"group?group={name}")
+    shares = [story["now"], *(story["compared"][way] for way in ("best", "lowest_first", "spread"))]
+    for at, share in enumerate(shares):
+        expect(rows.nth(at).locator(".number")).to_have_text(f"{round(share * 100)} %")
+    assert story["compared"]["best"] >= story["compared"]["lowest_first"]
+
+
+def test_a_group_shows_its_locality_over_time(site: Site, page: Page) -> None:
+    name = site.get("overview")["groups"][0]["group"]
+    page.goto(f"{site.url}#view=map&group={name}")
+    canvas = page.locator(".series canvas")
+    expect(canvas).to_be_visible()
+    drawn = (
+        "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(value => value)"
+    )
+    assert canvas.evaluate(drawn)
+
+
+def test_a_group_shows_who_talks_to_whom(site: Site, page: Page) -> None:
+    name = site.get("overview")["groups"][0]["group"]
+    story = site.get(f"group?group={name}")
+    page.goto(f"{site.url}#view=map&group={name}")
+    graph = page.get_by_role("region", name="Workloads and their traffic")
+    expect(graph.locator(".workload")).to_have_count(len(story["workloads"]))
+    expect(graph.locator(".line")).to_have_count(sum(edge["source"] != edge["target"] for edge in story["edges"]))
+
+
+def test_a_node_shows_its_machine(site: Site, page: Page) -> None:
+    story = site.get("node?node=node-00002")
+    page.goto(f"{site.url}#view=nodes&node=node-00002")
+    expect(page.locator(".panel .cpu[x]:not(.legend *)")).to_have_count(
+        sum(row["cpu"] for row in story["numa_nodes"]) // 1000
+    )
+    cells = page.locator(".distances td.number")
+    assert [int(text) for text in cells.all_inner_texts()] == [
+        far for row in story["numa_nodes"] for far in row["distances"]
+    ]
+
+
+def test_a_node_shows_whose_the_exclusive_cpus_are(site: Site, page: Page) -> None:
+    node = next(row for row in site.get("overview")["nodes"] if row["exclusive"])
+    page.goto(f"{site.url}#view=nodes&node={node['name']}")
+    expect(page.locator(".panel .cpus .cpu-exclusive")).to_have_count(node["exclusive"])
+    expect(page.locator(".panel .cpus .cpu-exclusive title").first).to_contain_text("exclusive to crowd-")

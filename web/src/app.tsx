@@ -1,0 +1,37 @@
+import { useEffect } from "preact/hooks";
+import { Header } from "./header";
+import { useOverview } from "./live";
+import { MapView } from "./map/view";
+import { Panel } from "./panels/panel";
+import { close, useRoute } from "./route";
+import { Summary } from "./summary";
+import { GroupsTable } from "./tables/groups";
+import { NodesTable } from "./tables/nodes";
+
+export function App() {
+  const overview = useOverview();
+  const route = useRoute();
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key === "Escape") close();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+  const Content = { map: MapView, groups: GroupsTable, nodes: NodesTable }[route.view];
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>
+        To the content
+      </a>
+      <Header overview={overview} route={route} />
+      <Summary overview={overview} />
+      <div class={route.kind ? "stage with-panel" : "stage"}>
+        <main id="content" tabIndex={-1}>
+          <Content overview={overview} route={route} />
+        </main>
+        {route.kind && <Panel kind={route.kind} name={route.name} version={overview.version} key={`${route.kind} ${route.name}`} />}
+      </div>
+    </>
+  );
+}

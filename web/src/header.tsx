@@ -1,0 +1,37 @@
+import { Finder } from "./finder";
+import type { Link, Overview } from "./live";
+import { address, VIEWS, type Route, type View } from "./route";
+import { ThemeSwitch } from "./theme";
+
+const NAMES: Record<View, string> = { map: "Map", groups: "Groups", nodes: "Nodes" };
+
+const LINKS: Record<Link, [string, string]> = {
+  connecting: ["connecting", "The extender is being asked"],
+  live: ["live", "Changes come as they happen"],
+  lost: ["no answer", "The extender does not answer: what is shown is the last that it said"],
+};
+
+export function Header({ overview, route }: { overview: Overview; route: Route }) {
+  const [word, explanation] = LINKS[overview.link];
+  return (
+    <header class="header">
+      <h1 class="brand">
+        <img src="assets/icon.svg" alt="" width="28" height="28" />
+        numakin
+      </h1>
+      <nav aria-label="Views">
+        {VIEWS.map((view) => (
+          <a key={view} href={address({ ...route, view })} aria-current={route.view === view ? "page" : undefined}>
+            {NAMES[view]}
+          </a>
+        ))}
+      </nav>
+      <Finder overview={overview} />
+      <p class={`link link-${overview.link}`} role="status" title={explanation}>
+        <span class="dot" aria-hidden="true" />
+        {word}
+      </p>
+      <ThemeSwitch />
+    </header>
+  );
+}

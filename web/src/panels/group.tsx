@@ -1,0 +1,104 @@
+// One group: how local it is, over time and beside what else could be; its workloads and who of them talks to whom.
+import { useAnswer } from "../api";
+import { percent, plural, short } from "../format";
+import { Open } from "../parts/links";
+import { ReachBar } from "../parts/reach";
+import { Series } from "../parts/series";
+import { Swatch } from "../parts/swatch";
+import { go } from "../route";
+import type { GroupStory } from "../types";
+import { Waiting } from "./panel";
+import { place } from "./pod";
+import { WorkloadGraph } from "./workloads";
+
+export function GroupPanel({ name, version }: { name: string; version: number }) {
+  const { value: story, error } = useAnswer<GroupStory>(`group?group=${encodeURIComponent(name)}`, version);
+  if (!story) return <Waiting error={error} />;
+  return (
+    <>
+      <p class="actions">
+        <Swatch group={name} /> {plural(story.members_known, "pod")}
+        <button type="button" class="open" onClick={() => go({ view: "map", filter: name })}>Show only this group on the map</button>
+      </p>
+      <Compared story={story} />
+      <section>
+        <h3>Over time</h3>
+        <Series points={story.series} now={story.now} compared={story.compared} />
+      </section>
+      <section>
+        <h3>Who talks to whom</h3>
+        <WorkloadGraph story={story} />
+      </section>
+      <Reasons story={story} />
+      <Members story={story} />
+    </>
+  );
+}
+
+const WAYS = [
+  ["best", "best possible", "what the planner finds when all of the group may go anywhere now"],
+  ["lowest_first", "lowest first", "kube-scheduler's emptiest node, there the lowest NUMA node that fits, as the kubelet does"],
+  ["spread", "spread", "kube-scheduler's emptiest node, there the emptiest NUMA node"],
+] as const;
+
+function Compared({ story }: { story: GroupStory }) {
+  const of = story.by === "traffic" ? "of its traffic" : "of its pairs of pods (no traffic is known)";
+  return (
+    <section>
+      <h3>Inside one NUMA node, {of}</h3>
+      {story.shares && <ReachBar share={story.shares} />}
+      <table class="compared">
+        <tbody>
+          <Way word="now" title="as the pods are" share={story.now} kind="now" />
+          {WAYS.map(([key, word, title]) => <Way key={key} word={word} title={title} share={story.compared?.[key] ?? null} kind={key} />)}
+        </tbody>
+      </table>
+      {!story.compared && <p class="note">A group of one, or of very many, is not placed anew to compare.</p>}
+    </section>
+  );
+}
+
+function Way({ word, title, share, kind }: { word: string; title: string; share: number | null; kind: string }) {
+  return (
+    <tr title={title}>
+      <th scope="row">{word}</th>
+      <td class="bar"><span class={`bar-${kind}`} style={{ width: `${100 * (share ?? 0)}%` }} /></td>
+      <td class="number">{share === null ? "–" : percent(share)}</td>
+    </tr>
+  );
+}
+
+function Reasons({ story }: { story: GroupStory }) {
+  if (!story.reasons.length) return null;
+  return (
+    <section>
+      <h3>Why these belong together</h3>
+      <ul class="reasons">
+        {story.reasons.map((row) => <li key={row.workload}><strong>{short(row.workload)}</strong>: {row.reason}</li>)}
+      </ul>
+    </section>
+  );
+}
+
+function Members({ story }: { story: GroupStory }) {
+  return (
+    <section>
+      <h3>Members</h3>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Members">
+        <table>
+          <thead><tr><th>pod</th><th>workload</th><th>where</th></tr></thead>
+          <tbody>
+            {story.members.map((member) => (
+              <tr key={member.uid}>
+                <th scope="row" class="clipped" title={member.pod}><Open kind="pod" name={member.pod}>{short(member.pod)}</Open></th>
+                <td>{short(member.workload)}</td>
+                <td>{place(member.node, member.numa_nodes)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {story.members_known > story.members.length && <p class="note">{story.members.length} of {plural(story.members_known, "member")}.</p>}
+    </section>
+  );
+}

@@ -1,0 +1,151 @@
+// One node: its warnings, its enforcer, and a picture of the machine with who has which CPUs.
+import { useAnswer } from "../api";
+import { ago, bytes, cpus, plural, short } from "../format";
+import { Meter } from "../parts/meter";
+import { Open } from "../parts/links";
+import { ReachBar } from "../parts/reach";
+import { State } from "../parts/state";
+import { Swatch } from "../parts/swatch";
+import type { MachineNuma, NodeStory } from "../types";
+import { CpuPicture, CpuLegend } from "./machine";
+import { Waiting } from "./panel";
+
+export function NodePanel({ name, version }: { name: string; version: number }) {
+  const { value: story, error } = useAnswer<NodeStory>(`node?node=${encodeURIComponent(name)}`, version);
+  if (!story) return <Waiting error={error} />;
+  return (
+    <>
+      <Warnings story={story} />
+      <Enforcer story={story} />
+      <section>
+        <h3>Machine</h3>
+        <p class="note">
+          {plural(story.sockets.length, "socket")}, {plural(story.numa_nodes.length, "NUMA node")}, {plural(story.cores.length, "core")}, {plural(story.caches.length, "last-level cache")}
+          {story.reserved && `; CPUs ${story.reserved} are reserved`}.
+        </p>
+        {story.numa_nodes.map((numa) => <Numa key={numa.id} numa={numa} story={story} />)}
+        <CpuLegend />
+      </section>
+      <Distances rows={story.numa_nodes} />
+      <Containers story={story} />
+    </>
+  );
+}
+
+function Warnings({ story }: { story: NodeStory }) {
+  if (!story.warnings.length) return <p class="fine">Nothing to warn of.</p>;
+  return (
+    <section>
+      <h3>Warnings</h3>
+      <ul class="warnings">
+        {story.warnings.map((warning) => (
+          <li key={warning.what}>
+            <p><strong>{warning.what}</strong></p>
+            <p class="what">{warning.action}</p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Enforcer({ story }: { story: NodeStory }) {
+  const { enforcer, traffic } = story;
+  const total = traffic ? traffic[0] + traffic[1] + traffic[2] : 0;
+  return (
+    <section>
+      <h3>Enforcer</h3>
+      <dl class="facts">
+        <dt>State</dt>
+        <dd><State state={story.state} /></dd>
+        <dt>Last heard of</dt>
+        <dd>{ago(enforcer.age_seconds)} ago</dd>
+        <dt>Runtime</dt>
+        <dd>{enforcer.registered ? "registered" : "not registered"}</dd>
+        <dt>Version</dt>
+        <dd>{enforcer.version}, generation {enforcer.generation}</dd>
+      </dl>
+      {traffic && total > 0 && <ReachBar share={[traffic[0] / total, traffic[1] / total, traffic[2] / total]} />}
+    </section>
+  );
+}
+
+function Numa({ numa, story }: { numa: MachineNuma; story: NodeStory }) {
+  const notes = [
+    numa.isolated && `CPUs ${numa.isolated} isolated`,
+    numa.withheld && "memory withheld",
+    ...numa.hugepages.map(([size, amount]) => `${bytes(amount)} in pages of ${bytes(size)}`),
+    numa.stalled ? `waits for memory ${Math.round(numa.stalled * 100)} % of the time` : "",
+  ].filter(Boolean);
+  return (
+    <div class="numa">
+      <p class="numa-name">NUMA {numa.id} <span class="what">CPUs {numa.cpus || "none"}{notes.length > 0 && `; ${notes.join("; ")}`}</span></p>
+      <CpuPicture numa={numa} story={story} />
+      {numa.cpu > 0 && (
+        <Meter
+          label="CPU"
+          whole={numa.cpu}
+          parts={[{ value: numa.cpu_requested, kind: "requested", words: `${cpus(numa.cpu_requested)} of ${cpus(numa.cpu)} CPUs requested` }]}
+          mark={numa.cpu_used === null ? null : { value: numa.cpu_used, kind: "used", words: `${cpus(numa.cpu_used)} in use` }}
+        />
+      )}
+      <Meter
+        label="mem"
+        whole={numa.memory}
+        parts={[{ value: numa.memory_requested, kind: "requested", words: `${bytes(numa.memory_requested)} of ${bytes(numa.memory)} requested` }]}
+        mark={numa.memory_free === null ? null : { value: numa.memory - numa.memory_free, kind: "used", words: `${bytes(numa.memory - numa.memory_free)} in use` }}
+      />
+    </div>
+  );
+}
+
+function Distances({ rows }: { rows: MachineNuma[] }) {
+  if (rows.length < 2) return null;
+  const far = Math.max(...rows.flatMap((row) => row.distances));
+  return (
+    <section>
+      <h3>Distances</h3>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Distances between NUMA nodes">
+        <table class="distances">
+          <thead><tr><td>NUMA</td>{rows.map((row) => <th key={row.id} scope="col">{row.id}</th>)}</tr></thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.id}>
+                <th scope="row">{row.id}</th>
+                {row.distances.map((distance, at) => (
+                  <td key={at} class="number" style={{ "--far": `${Math.round((70 * (distance - 10)) / Math.max(1, far - 10))}%` }}>{distance}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Containers({ story }: { story: NodeStory }) {
+  const members = story.containers.filter((row) => row.member);
+  return (
+    <section>
+      <h3>Containers</h3>
+      <p class="note">{plural(members.length, "container")} that opted in, {story.containers_known - members.length} others.</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Containers that opted in">
+        <table>
+          <thead><tr><th>group</th><th>pod</th><th>container</th><th>CPUs</th><th>memory of</th></tr></thead>
+          <tbody>
+            {members.map((row, at) => (
+              <tr key={at}>
+                <td><Swatch group={row.group} /></td>
+                <th scope="row" class="clipped" title={row.pod ?? ""}>{row.pod ? <Open kind="pod" name={row.pod}>{short(row.pod)}</Open> : "–"}</th>
+                <td>{row.container}</td>
+                <td>{row.externally_managed ? "set by somebody else" : row.cpus || "all"}{row.exclusive && ", exclusive"}</td>
+                <td>{row.mems ? `NUMA ${row.mems}` : "any"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,188 @@
+// One pod: where it is, why, what else was weighed, whom it talks to, and how it was moved.
+import { useAnswer } from "../api";
+import { ago, plural, rate, short } from "../format";
+import { Open } from "../parts/links";
+import { ReachBar, ReachTag } from "../parts/reach";
+import { Swatch } from "../parts/swatch";
+import type { Happened, Peer, PodStory, ScoredNode } from "../types";
+import { Waiting } from "./panel";
+
+export function PodPanel({ name, version }: { name: string; version: number }) {
+  const [namespace, pod] = [name.slice(0, name.indexOf("/")), short(name)];
+  const { value: story, error } = useAnswer<PodStory>(`pod?namespace=${encodeURIComponent(namespace)}&pod=${encodeURIComponent(pod)}`, version);
+  if (!story) return <Waiting error={error} />;
+  return (
+    <>
+      <Where story={story} />
+      <Why story={story} />
+      <Peers story={story} />
+      <Weighed story={story} />
+      <Moves moves={story.moves} />
+    </>
+  );
+}
+
+export function place(node: string, numaNodes: number[] | string): string {
+  const list = typeof numaNodes === "string" ? numaNodes : numaNodes.join(", ");
+  return `${node}, NUMA ${list || "any"}`;
+}
+
+function Where({ story }: { story: PodStory }) {
+  return (
+    <section aria-label="Where it is">
+      <dl class="facts">
+        <dt>Where</dt>
+        <dd>{story.place ? <><Open kind="node" name={story.place.node} />, NUMA {story.place.numa_nodes.join(", ")}</> : "nowhere now"}</dd>
+        <dt>Group</dt>
+        <dd>{story.group ? <><Swatch group={story.group} /> <Open kind="group" name={story.group} /></> : "none yet: it is found by traffic"}</dd>
+        <dt>Workload</dt>
+        <dd>{story.workload || "–"}</dd>
+      </dl>
+      {story.expected && (
+        <p class="note">
+          It is {story.expected.bound ? "bound to" : "scored best on"} {place(story.expected.node, story.expected.numa_nodes)}; its room is held for {ago(story.expected.expires_in_seconds)} more.
+        </p>
+      )}
+    </section>
+  );
+}
+
+const OUTCOMES: Record<string, string> = {
+  kept: "kept: it is where the extender nominated it",
+  declined: "declined: what was nominated did not fit any more",
+  late: "late: the nomination came after the container",
+  unpromised: "there was none: the node decided alone",
+};
+
+const EVENTS: Record<string, string> = {
+  create: "when the container was created",
+  synchronize: "when the enforcer took over what ran",
+  update: "when it was resized",
+  yielded: "somebody else sets its CPUs",
+  move: "it was moved",
+};
+
+function Why({ story }: { story: PodStory }) {
+  const latest = story.happened.filter((row) => row.event !== "move");
+  return (
+    <section>
+      <h3>Why it is there</h3>
+      {!latest.length && <p class="empty">No enforcer has reported a decision yet.</p>}
+      {latest.map((row, at) => (
+        <Decision key={at} row={row} />
+      ))}
+    </section>
+  );
+}
+
+function Decision({ row }: { row: Happened }) {
+  return (
+    <article class="decision">
+      <p>
+        <strong>{row.container}</strong> on NUMA {row.numa_nodes || "any"}, {EVENTS[row.event] ?? row.event}
+      </p>
+      <ul class="reasons">
+        {row.reasons.map((reason) => (
+          <li key={reason}>{reason}</li>
+        ))}
+      </ul>
+      <dl class="facts">
+        <dt>CPUs</dt>
+        <dd>{row.cpus || "all"}</dd>
+        <dt>Memory of</dt>
+        <dd>{row.mems ? `NUMA ${row.mems}` : "any NUMA node"}</dd>
+        <dt>Nomination</dt>
+        <dd class={`outcome outcome-${row.nomination}`}>
+          {row.nominated && `NUMA ${row.nominated}, `}
+          {OUTCOMES[row.nomination] ?? row.nomination}
+        </dd>
+      </dl>
+    </article>
+  );
+}
+
+function Peers({ story }: { story: PodStory }) {
+  return (
+    <section>
+      <h3>Whom it talks to</h3>
+      {story.share && <ReachBar share={story.share} />}
+      {!story.peers.length && <p class="empty">No traffic with pods that opted in is known.</p>}
+      {story.peers.length > 0 && (
+        <div class="scroll" tabIndex={0} role="region" aria-label="Peers">
+          <table>
+            <thead>
+              <tr><th>peer</th><th>where</th><th class="number">sent</th><th class="number">received</th><th>goes</th></tr>
+            </thead>
+            <tbody>
+              {story.peers.map((peer) => <PeerRow key={peer.uid} peer={peer} here={story.place?.node ?? ""} />)}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {story.peers_known > story.peers.length && <p class="note">The {story.peers.length} heaviest of {plural(story.peers_known, "peer")}.</p>}
+    </section>
+  );
+}
+
+function PeerRow({ peer, here }: { peer: Peer; here: string }) {
+  return (
+    <tr>
+      <th scope="row" class="clipped" title={peer.pod}><Open kind="pod" name={peer.pod}>{short(peer.pod)}</Open></th>
+      <td>{peer.node === here ? `NUMA ${peer.numa_nodes.join(", ")} here` : place(peer.node, peer.numa_nodes)}</td>
+      <td class="number">{rate(peer.sent)}</td>
+      <td class="number">{rate(peer.received)}</td>
+      <td><ReachTag reach={peer.reach} /></td>
+    </tr>
+  );
+}
+
+function Weighed({ story }: { story: PodStory }) {
+  if (!story.scored) {
+    return (
+      <section>
+        <h3>What else was weighed</h3>
+        <p class="empty">Its scores are not remembered: it was scored before this extender's time, or many pods ago.</p>
+      </section>
+    );
+  }
+  const { nodes, nodes_scored, seconds_ago } = story.scored;
+  return (
+    <section>
+      <h3>What else was weighed</h3>
+      <p class="note">
+        {plural(nodes_scored, "node")} scored {ago(seconds_ago)} ago{nodes.length < nodes_scored ? `, the best ${nodes.length} here` : ""}.
+      </p>
+      {nodes.map((row) => <Scored key={row.node} row={row} here={row.node === story.place?.node} />)}
+    </section>
+  );
+}
+
+function Scored({ row, here }: { row: ScoredNode; here: boolean }) {
+  return (
+    <details class="scored" open={here}>
+      <summary>
+        <span class="score" title="Score, 0 to 10">
+          <span class="score-bar" style={{ width: `${row.score * 10}%` }} aria-hidden="true" />
+          <span class="score-number">{row.score}</span>
+        </span>
+        <span>{row.numa_nodes === undefined ? row.node : place(row.node, row.numa_nodes)}</span>
+        {here && <span class="tag">it is here</span>}
+        {row.fits === false && <span class="tag">does not fit</span>}
+      </summary>
+      <ul class="reasons">
+        {row.reasons.map((reason) => <li key={reason}>{reason}</li>)}
+        {row.data_age_seconds !== undefined && <li>on a report {ago(row.data_age_seconds)} old</li>}
+      </ul>
+    </details>
+  );
+}
+
+function Moves({ moves }: { moves: Happened[] }) {
+  return (
+    <section>
+      <h3>Moves</h3>
+      {!moves.length && <p class="empty">It has not been moved.</p>}
+      {moves.map((row, at) => <Decision key={at} row={row} />)}
+    </section>
+  );
+}

@@ -1,0 +1,22 @@
+interface Part {
+  value: number;
+  kind: string;
+  words: string;
+}
+
+/** How full something is. mark: where its live use is; parts are drawn one after the other, of `whole`. */
+export function Meter({ label, parts, whole, mark }: { label: string; parts: Part[]; whole: number; mark?: Part | null }) {
+  const words = [...parts, ...(mark ? [mark] : [])].map((part) => part.words).join(", ");
+  const share = (value: number) => `${Math.min(100, whole ? (100 * value) / whole : 0)}%`;
+  return (
+    <div class="meter" role="img" aria-label={`${label}: ${words}`} title={`${label}: ${words}`}>
+      <span class="meter-label" aria-hidden="true">{label}</span>
+      <span class="meter-bar" aria-hidden="true">
+        {parts.map((part) => (
+          <span key={part.kind} class={`meter-part meter-${part.kind}`} style={{ width: share(part.value) }} />
+        ))}
+        {mark && <span class="meter-mark" style={{ left: share(mark.value) }} />}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+// How far traffic goes: inside one NUMA node, between NUMA nodes, between nodes. By colour, dash and word.
+import { percent } from "../format";
+import { REACHES, type Reach, type Triple } from "../types";
+
+export const REACH_WORDS: Record<Reach, string> = {
+  local: "inside one NUMA node",
+  numa: "between NUMA nodes",
+  node: "between nodes",
+};
+
+export function ReachBar({ share }: { share: Triple }) {
+  const words = REACHES.map((reach, at) => `${percent(share[at] ?? 0)} ${REACH_WORDS[reach]}`).join(", ");
+  return (
+    <div class="reach-bar" role="img" aria-label={words} title={words}>
+      {REACHES.map((reach, at) => (
+        <span key={reach} class={`reach-${reach}`} style={{ flexGrow: share[at] ?? 0 }} />
+      ))}
+    </div>
+  );
+}
+
+export function ReachTag({ reach }: { reach: Reach }) {
+  return <span class={`reach-tag reach-${reach}`}>{REACH_WORDS[reach]}</span>;
+}
+
+export function ReachLegend() {
+  return (
+    <ul class="legend" aria-label="What lines mean">
+      {REACHES.map((reach) => (
+        <li key={reach}>
+          <svg width="34" height="10" aria-hidden="true">
+            <line class={`line line-${reach}`} x1="1" y1="5" x2="33" y2="5" stroke-width="3" />
+          </svg>
+          {REACH_WORDS[reach]}
+        </li>
+      ))}
+    </ul>
+  );
+}

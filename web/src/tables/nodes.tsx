@@ -1,0 +1,50 @@
+import { useState } from "preact/hooks";
+import { bytes, cpus } from "../format";
+import type { Overview } from "../live";
+import { Meter } from "../parts/meter";
+import { Open } from "../parts/links";
+import { State } from "../parts/state";
+import type { NodeRow } from "../types";
+import { Head, useSorted, type Column } from "./sorting";
+
+const PAGE = 200;
+
+const COLUMNS: Column<NodeRow>[] = [
+  { name: "node", by: (row) => row.name },
+  { name: "state", by: (row) => row.state },
+  { name: "NUMA nodes", by: (row) => row.numa_nodes, number: true },
+  { name: "opted-in pods", by: (row) => row.members, number: true },
+  { name: "CPUs requested", by: (row) => row.cpu[1] / Math.max(1, row.cpu[0]), number: true },
+  { name: "exclusive", by: (row) => row.exclusive, number: true },
+  { name: "memory requested", by: (row) => row.memory[1] / Math.max(1, row.memory[0]), number: true },
+];
+
+export function NodesTable({ overview }: { overview: Overview }) {
+  const [rows, order, sort] = useSorted(overview.nodes, COLUMNS, { column: 0, down: false });
+  const [pages, setPages] = useState(1);
+  const shown = rows.slice(0, pages * PAGE);
+  return (
+    <>
+      <div class="toolbar"><h2>Nodes</h2></div>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Nodes">
+        <table class="list">
+          <Head columns={COLUMNS} order={order} sort={sort} />
+          <tbody>
+            {shown.map((row) => (
+              <tr key={row.name}>
+                <th scope="row"><Open kind="node" name={row.name} /></th>
+                <td><State state={row.state} /></td>
+                <td class="number">{row.numa_nodes}</td>
+                <td class="number">{row.members}</td>
+                <td><Meter label="CPU" whole={row.cpu[0]} parts={[{ value: row.cpu[1], kind: "requested", words: `${cpus(row.cpu[1])} of ${cpus(row.cpu[0])} CPUs requested` }]} /></td>
+                <td class="number">{row.exclusive}</td>
+                <td><Meter label="mem" whole={row.memory[0]} parts={[{ value: row.memory[1], kind: "requested", words: `${bytes(row.memory[1])} of ${bytes(row.memory[0])} requested` }]} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > shown.length && <button type="button" class="open" onClick={() => setPages(pages + 1)}>{PAGE} more of {rows.length - shown.length}</button>}
+    </>
+  );
+}

@@ -1,0 +1,190 @@
+// What the extender answers; extender/views/page has each field.
+
+/** Inside one NUMA node, between NUMA nodes of one node, between nodes: the order of every triple. */
+export const REACHES = ["local", "numa", "node"] as const;
+export type Reach = (typeof REACHES)[number];
+export type Triple = [number, number, number];
+
+export interface NodeRow {
+  name: string;
+  machine: string;
+  state: "live" | "unregistered" | "lost" | "silent";
+  numa_nodes: number;
+  members: number;
+  /** Millicores: capacity, requested, used. */
+  cpu: [number, number, number | null];
+  memory: [number, number];
+  exclusive: number;
+  traffic: Triple | null;
+}
+
+export interface GroupRow {
+  group: string;
+  members: number;
+  nodes: number;
+  numa_nodes: number;
+  share: Triple | null;
+}
+
+export interface Changes {
+  version: number;
+  whole: boolean;
+  nodes: NodeRow[];
+  gone: string[];
+  groups?: GroupRow[];
+  groups_known?: number;
+  traffic?: Triple;
+  share?: Triple | null;
+  members?: number;
+}
+
+export interface NumaRow {
+  id: number;
+  cpus: string;
+  cpu: number;
+  cpu_requested: number;
+  cpu_used: number | null;
+  exclusive: number;
+  memory: number;
+  memory_requested: number;
+  memory_free: number | null;
+  stalled: number | null;
+}
+
+export interface PodRow {
+  uid: string;
+  pod: string;
+  group: string | null;
+  workload: string;
+  numa_nodes: number[];
+  cpu: number;
+  memory: number;
+  exclusive: number;
+  expected: boolean;
+}
+
+export interface Room {
+  name: string;
+  machine: string;
+  numa_nodes: NumaRow[];
+  pods: PodRow[];
+}
+
+export interface LineRow {
+  pods: [string, string];
+  bytes: number;
+  messages: number;
+  reach: Reach;
+  elsewhere: string | null;
+}
+
+export interface Rooms {
+  nodes: Room[];
+  lines: LineRow[];
+  lines_known: number;
+}
+
+export interface ScoredNode {
+  node: string;
+  score: number;
+  numa_nodes?: string;
+  fits?: boolean;
+  decision_score?: number;
+  reasons: string[];
+  data_age_seconds?: number;
+}
+
+export interface Happened {
+  container: string;
+  event: string;
+  numa_nodes: string;
+  cpus: string;
+  mems: string;
+  score: number;
+  reasons: string[];
+  nomination: string;
+  nominated: string;
+}
+
+export interface Peer {
+  uid: string;
+  pod: string;
+  workload: string;
+  node: string;
+  numa_nodes: number[];
+  reach: Reach;
+  sent: number;
+  received: number;
+  messages: number;
+  share: number;
+}
+
+export interface PodStory {
+  uid: string;
+  pod: string;
+  group: string | null;
+  workload: string;
+  place: { node: string; numa_nodes: number[] } | null;
+  share: Triple | null;
+  scored: { seconds_ago: number; nodes_scored: number; nodes: ScoredNode[] } | null;
+  expected: { node: string; numa_nodes: string; bound: boolean; expires_in_seconds: number } | null;
+  happened: Happened[];
+  peers: Peer[];
+  peers_known: number;
+  moves: Happened[];
+}
+
+export interface GroupStory {
+  group: string;
+  reasons: { workload: string; reason: string }[];
+  members: { uid: string; pod: string; workload: string; node: string; numa_nodes: number[] }[];
+  members_known: number;
+  workloads: { workload: string; replicas: number; places: [string, string, number][]; relay: boolean }[];
+  edges: { source: string; target: string; bytes: Triple }[];
+  by: "traffic" | "pairs";
+  shares: Triple | null;
+  now: number | null;
+  compared: { best: number; lowest_first: number; spread: number } | null;
+  series: [number, number][];
+}
+
+export interface MachineNuma extends NumaRow {
+  distances: number[];
+  isolated: string;
+  hugepages: [number, number][];
+  withheld: boolean;
+}
+
+export interface ContainerRow {
+  pod: string | null;
+  group: string | null;
+  container: string;
+  cpus: string;
+  mems: string;
+  exclusive: string;
+  externally_managed: boolean;
+  member: boolean;
+}
+
+export interface NodeStory {
+  name: string;
+  machine: string;
+  state: NodeRow["state"];
+  numa_nodes: MachineNuma[];
+  sockets: string[];
+  caches: string[];
+  cores: string[];
+  reserved: string;
+  containers: ContainerRow[];
+  containers_known: number;
+  traffic: Triple | null;
+  enforcer: {
+    connected: boolean;
+    registered: boolean;
+    age_seconds: number;
+    version: string;
+    session: string;
+    generation: number;
+  };
+  warnings: { what: string; action: string }[];
+}
