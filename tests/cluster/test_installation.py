@@ -3,9 +3,49 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from cluster.cluster import Cluster
 from tests.cluster.workloads import Namespace, member
+from tests.manifests import foreign
+from tests.manifests.rendered import WHOLE, rendered
+
+
+def definition(api_version: str, kind: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Of a kind that is not ours, as its owner would have installed it."""
+    group, _, version = api_version.partition("/")
+    plural = f"{kind.lower()}s"
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "versions": [served],
+        },
+    }
+
+
+@pytest.fixture
+def foreign_kinds(ten_nodes: Cluster) -> None:
+    ten_nodes.apply(definition(*of, schema) for of, schema in foreign.SCHEMAS.items())
+    ten_nodes.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+
+
+@pytest.mark.usefixtures("foreign_kinds")
+@pytest.mark.parametrize("overlay", WHOLE)
+def test_every_overlay_can_be_applied_over_the_others(ten_nodes: Cluster, overlay: str):
+    objects = rendered(overlay)
+    said = ten_nodes.apply(objects).splitlines()
+    assert len(said) == len(objects)
+    assert all(line.endswith((" created", " configured", " unchanged")) for line in said)
+    for kind in ("daemonset/numakin-enforcer", "deployment/numakin-extender"):
+        ten_nodes.kubectl("-n", "numakin", "rollout", "status", kind, "--timeout=60s")
 
 
 def conditions(obj: dict) -> dict[str, str]:
