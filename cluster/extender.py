@@ -40,7 +40,7 @@ class Extender:
         return sum(1 for node in self.get("/api/v1/nodes")["nodes"] if node["live"])
 
     def metric(self, name: str) -> float:
-        """The sum of a metric's series; 0 where it has none."""
+        """The sum of a metric's series; one series when it is named with its labels; 0 where there is none."""
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_S) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name}{{", f"{name} ")))

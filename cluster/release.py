@@ -20,6 +20,11 @@ class Release:
         return self.minor >= 30
 
     @property
+    def preempts_through_extenders(self) -> bool:
+        """1.20's kube-scheduler never hands its extenders to what preempts: the preempt verb is not called."""
+        return self.minor >= 21
+
+    @property
     def insecure_port_off(self) -> tuple[str, ...]:
         """Else the controller-manager and the scheduler of old serve a second port, on all addresses."""
         return ("--port=0",) if self.minor < 24 else ()

@@ -43,9 +43,14 @@ def ten_nodes(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[
         yield cluster
 
 
+def made(cluster: Cluster) -> Iterator[Namespace]:
+    """A namespace of its own for one test."""
+    namespace = Namespace(cluster, f"test-{next(_numbers)}")
+    namespace.make()
+    yield namespace
+    namespace.delete()
+
+
 @pytest.fixture
 def namespace(ten_nodes: Cluster) -> Iterator[Namespace]:
-    made = Namespace(ten_nodes, f"test-{next(_numbers)}")
-    made.make()
-    yield made
-    made.delete()
+    yield from made(ten_nodes)
