@@ -145,7 +145,7 @@ class Plugin:
                     return
                 late = self._lateness(session)
                 sock.sendall(answer)
-                self._answered(session, began)
+                self.stats.answers[session.event].add(time.monotonic() - began)
                 if late:
                     self._lost(late)
                     return
@@ -167,11 +167,6 @@ class Plugin:
         except ProtocolError as error:
             if self._session is session:
                 self._lost(f"connection given up: {error}")
-
-    def _answered(self, session: Session, began: float) -> None:
-        if session.event:
-            self.stats.answers[session.event].add(time.monotonic() - began)
-            session.event = ""
 
     def _flush(self) -> None:
         if self._session is None or self._socket is None:

@@ -9,9 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any, TypeVar
-
-from google.protobuf.message import DecodeError, Message
+from typing import Any
 
 from enforcer.nri import dispatch, mux, ttrpc
 from enforcer.nri.calls import OnAnswer, RuntimeCalls
@@ -19,6 +17,7 @@ from enforcer.nri.errors import ConfigurationRefusedError, PeerError, UsageError
 from enforcer.nri.events import Event, Runtime
 from enforcer.nri.handlers import Handlers, Updates
 from enforcer.nri.identity import Identity
+from enforcer.nri.payloads import decoded, serialized, subject
 from enforcer.nri.stats import Stats
 from proto import nri_pb2 as nri
 from proto import ttrpc_pb2
@@ -32,8 +31,6 @@ MAX_SYNCHRONIZE = 256 << 20
 
 # Answered events that wait to be handled; then they are handled first.
 MOST_POSTPONED = 64
-
-M = TypeVar("M", bound=Message)
 
 
 class Stage(Enum):
@@ -65,7 +62,7 @@ class Session:
         self.answering = ""
         """The method of the request that was answered last."""
         self.event = ""
-        """The event of the latest request that a handler of ours answered."""
+        """The same; of a StateChange its event's own name, and `unknown` for what is not implemented."""
         self.patience_s = Runtime("", "").request_timeout_s
         """How long the runtime waits for that answer."""
         self._handlers = handlers
@@ -129,7 +126,7 @@ class Session:
         """Handles the events that were answered already."""
         postponed, self._postponed = self._postponed, []
         for row, payload in postponed:
-            self._event(row, _decode(row.request, payload, row.method))
+            self._event(row, decoded(row.request, payload, row.method))
 
     def end(self, reason: str) -> None:
         """The connection is gone: every UpdateContainers without an answer gets `reason` as its error."""
@@ -146,7 +143,7 @@ class Session:
             if self.stage is Stage.CONFIGURED:  # it was Synchronize
                 raise PeerError(f"not synchronized: {text}")
             return
-        request = _decode(ttrpc_pb2.Request, message.payload, "request")
+        request = decoded(ttrpc_pb2.Request, message.payload, "request")
         self._note(request)
         try:
             answer = ttrpc.encode_answer(message.stream, self._answer(request))
@@ -171,11 +168,13 @@ class Session:
 
     def _answer(self, request: ttrpc_pb2.Request) -> bytes:
         """The payload of the answer. Newer runtimes try calls that we may not know; code 12 tells them so."""
+        self.event = request.method
         if request.service == SERVICE and (method := self._methods.get(request.method)):
             self.catch_up()
             return method(request.payload)
         row = dispatch.BY_METHOD.get(request.method) if request.service == SERVICE else None
         if row is None:
+            self.event = "unknown"
             self._stats.unknown_methods[request.method] += 1
             raise _RefusalError(ttrpc.Code.UNIMPLEMENTED, f"{request.service}/{request.method} is not implemented")
         if self._can_wait(row, request.payload):
@@ -183,7 +182,7 @@ class Session:
             self._postponed.append((row, request.payload))
             return b""
         self.catch_up()
-        return self._event(row, _decode(row.request, request.payload, request.method))
+        return self._event(row, decoded(row.request, request.payload, request.method))
 
     def _can_wait(self, row: dispatch.Row, payload: bytes) -> bool:
         concerns = self._handlers.concerns
@@ -195,7 +194,7 @@ class Session:
         )
 
     def _configure(self, payload: bytes) -> bytes:
-        request = _decode(nri.ConfigureRequest, payload, "Configure")
+        request = decoded(nri.ConfigureRequest, payload, "Configure")
         self._stats.requests["Configure"] += 1
         told = {
             "registration_timeout_s": request.registration_timeout / 1000,
@@ -224,7 +223,7 @@ class Session:
         if self._parts_size > MAX_SYNCHRONIZE:
             self._parts, self._parts_size = [], 0
             raise _RefusalError(ttrpc.Code.RESOURCE_EXHAUSTED, f"Synchronize: over {MAX_SYNCHRONIZE} bytes in all")
-        part = _decode(nri.SynchronizeRequest, payload, "Synchronize")
+        part = decoded(nri.SynchronizeRequest, payload, "Synchronize")
         self._parts.append(part)
         if part.more:
             return nri.SynchronizeResponse(more=True).SerializeToString()
@@ -236,7 +235,7 @@ class Session:
 
         def run() -> bytes:
             updates = self._handlers.synchronize(pods, containers) if self._handlers.synchronize else ()
-            return _sized(nri.SynchronizeResponse(update=updates))
+            return serialized(nri.SynchronizeResponse(update=updates))
 
         return self._guarded("Synchronize", part, run)
 
@@ -251,11 +250,12 @@ class Session:
         return self._guarded("Shutdown", nri.Empty(), run)
 
     def _state_change(self, payload: bytes) -> bytes:
-        change = _decode(nri.StateChangeEvent, payload, "StateChange")
+        change = decoded(nri.StateChangeEvent, payload, "StateChange")
         row = dispatch.BY_STATE_CHANGE.get(change.event)
         if row is None:
             self._stats.unknown_methods[f"StateChange({change.event})"] += 1
             return b""
+        self.event = row.method
         return self._event(row, change)
 
     def _event(self, row: dispatch.Row, request: Any) -> bytes:
@@ -264,41 +264,16 @@ class Session:
         handler = getattr(self._handlers, row.handler)
         if handler is None:
             return b""
-        return self._guarded(row.method, request, lambda: _sized(row.call(handler, request)))
+        return self._guarded(row.method, request, lambda: serialized(row.call(handler, request)))
 
     def _guarded(self, method: str, request: Any, run: Callable[[], bytes]) -> bytes:
         """The handler's answer, or an empty success: a mistake of ours must not fail a user's container."""
-        self.event = method
         began = time.perf_counter()
         try:
             return run()
         except Exception:
             self._stats.handler_errors[method] += 1
-            log.exception("%s%s failed; answered with no change", method, _subject(request))
+            log.exception("%s%s failed; answered with no change", method, subject(request))
             return b""
         finally:
             self._stats.handlers[method].add(time.perf_counter() - began)
-
-
-def _sized(answer: Message) -> bytes:
-    """Serialized. Over what the runtime takes, an answer would be thrown away and waited for: refused here."""
-    payload = answer.SerializeToString()
-    if len(payload) > ttrpc.MAX_PAYLOAD:
-        raise UsageError(f"an answer of {len(payload)} bytes: at most {ttrpc.MAX_PAYLOAD} can be sent")
-    return payload
-
-
-def _decode(kind: type[M], payload: bytes, what: str) -> M:
-    try:
-        return kind.FromString(payload)
-    except DecodeError as error:
-        raise PeerError(f"the runtime sent a {what} that can't be decoded as {kind.DESCRIPTOR.full_name}") from error
-
-
-def _subject(request: Any) -> str:
-    """The pod and container of a request, for the log."""
-    pod, container = getattr(request, "pod", None), getattr(request, "container", None)
-    if pod is None:
-        return ""
-    where = f" for pod {pod.namespace}/{pod.name}"
-    return f"{where} container {container.name} ({container.id})" if container is not None and container.id else where
