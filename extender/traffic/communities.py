@@ -8,8 +8,9 @@ with each other at random. It is raised by moving single workloads, then merging
   - a group falls apart where hardly anything joins its parts any more;
   - all is divided anew, from single workloads, where that gains `PAYS` of all traffic over what the old groups became.
 
-Relays (placement/traffic/relays.py) join nobody: what they exchange is left out, and each is then a member of the group
-that it exchanges most with.
+Hubs (`hubs`: DNS, a collector of metrics, an ingress, a shared database) join nobody, and are members of nothing:
+through them strangers would be one group. Relays (placement/traffic/relays.py) join nobody: what they exchange is left
+out, and each is then a member of the group that it exchanges most with.
 
 Groups that users named are taken as they are: their workloads stay, and an `auto` workload may join them. Same
 arguments, same partition.
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from extender.traffic.exchanged import Traffic
+from extender.traffic.hubs import hubs
 
 STAYS = 0.1
 """Share of its traffic that a workload must gain to leave the group that it was in, or a group to be merged."""
@@ -69,10 +71,13 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Memberships by workload; a workload on its own has none. modularity: of what was divided, -0.5 to 1."""
+    """Memberships by workload; a workload on its own has none. modularity: of what was divided, -0.5 to 1. hubs: those
+    that serve many groups, and so are members of none.
+    """
 
     members: Mapping[str, Membership] = field(default_factory=dict)
     modularity: float = 0.0
+    hubs: frozenset[str] = frozenset()
 
     def groups(self) -> dict[str, list[str]]:
         """Workloads by group, both in ascending order."""
@@ -96,8 +101,10 @@ def partition(
     by workload. relays: those of either that pass on what they receive.
     """
     everything = Traffic.among({*auto, *named}, weights)
-    free = sorted(set(auto) - named.keys() - relays)
-    traffic = everything.without(relays)
+    passed = everything.without(relays)
+    shared = hubs(passed, previous.hubs)
+    free = sorted(set(auto) - named.keys() - relays - shared)
+    traffic = passed.without(shared)
     before = {one: previous.members[one].group for one in free if one in previous.members}
     alone = {one: one for one in free}
     labels = _climbed(traffic, alone | _parted(traffic, before), named, before)
@@ -107,7 +114,8 @@ def partition(
             labels = anew
     found = _described(traffic, _titled(traffic, labels, named, before), named, before)
     passing = sorted((set(auto) - named.keys()) & relays)
-    return replace(found, members={**found.members, **_attached(everything, passing, found, named, previous)})
+    members = {**found.members, **_attached(everything, passing, found, named, previous)}
+    return replace(found, members=members, hubs=shared)
 
 
 def _attached(

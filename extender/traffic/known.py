@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import structlog
@@ -93,7 +93,7 @@ class TrafficLearning:
         self._restored += 1
         self.graph.remembered.restored(learned.edges, now)
         before = {workload: Membership(group, 0.0) for workload in learned.members}
-        self._found = Partition({**before, **self._found.members}, self._found.modularity)
+        self._found = replace(self._found, members={**before, **self._found.members})
 
     def known(self, now: float) -> ClusterTraffic:
         graph = self.graph

@@ -1,0 +1,124 @@
+"""Known systems side by side, with hubs planted among them: how well `auto` finds the groups all the same.
+
+    python -m benchmarks.quality.hubs
+
+Six systems with their published call graphs, each in a namespace of its own and under a load of its own. Precision and
+recall are of pairs of workloads: those in one group with the hubs there, against those in one group without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from random import Random
+from statistics import median
+
+from benchmarks.graphs.app import App
+from benchmarks.quality.scenario import CALLS_PER_S, GRAPHS, Pair
+from extender.traffic.communities import partition
+from placement.traffic.graph import Costs, Rate
+
+HUBS = ("dns", "metrics", "ingress", "database", "proxy")
+"""dns: every workload spends up to a seventh on it. metrics: every workload is scraped alike. ingress: calls each front
+end as often as users do. database: a quarter of each system's workloads use it much. proxy: a fifth of them talk
+through it."""
+
+NAMES = {
+    "dns": "kube-system/Deployment/dns",
+    "metrics": "monitoring/StatefulSet/prometheus",
+    "ingress": "ingress/Deployment/ingress",
+    "database": "storage/StatefulSet/postgres",
+    "proxy": "mesh/Deployment/proxy",
+}
+SYSTEMS = 6
+SEEDS = 20
+PAGE = 2000
+"""Bytes of a user's request and its answer."""
+
+_COSTS = Costs()
+
+
+def planted(seed: int, kinds: Sequence[str] = HUBS) -> dict[Pair, float]:
+    """Weights between workloads. Same seed, same systems, whatever the hubs."""
+    random = Random(f"hubs/{seed}")
+    known = [source for source in GRAPHS.values() if isinstance(source, App)]
+    systems = [(f"ns{n}", random.choice(known), CALLS_PER_S * random.lognormvariate(0, 0.7)) for n in range(SYSTEMS)]
+    weights: dict[Pair, float] = {}
+    for namespace, app, users in systems:
+        for call in app.calls:
+            rate = Rate(call.size * call.calls * users / 100, 2 * call.calls * users / 100)
+            _add(weights, _name(namespace, call.source), _name(namespace, call.target), _COSTS.weight("tcp", rate))
+    strength = _strength(weights)
+    usual = median(strength.values())
+    for kind in kinds:
+        lots, hub = Random(f"hubs/{seed}/{kind}"), NAMES[kind]
+        for namespace, app, users in systems:
+            mine = sorted(workload for workload in strength if workload.startswith(f"{namespace}/"))
+            if kind == "dns":
+                for workload in mine:
+                    _add(weights, hub, workload, strength[workload] * lots.uniform(0.01, 0.15))
+            elif kind == "metrics":
+                for workload in mine:
+                    _add(weights, hub, workload, strength[workload] * lots.uniform(0.02, 0.1) + 0.05 * usual)
+            elif kind == "ingress":
+                cost = _COSTS.weight("tcp", Rate(PAGE * users, 2 * users))
+                _add(weights, hub, _name(namespace, _front(app)), cost * lots.uniform(0.7, 1.5))
+            else:
+                part, least, most = (4, 0.2, 0.8) if kind == "database" else (5, 0.1, 0.5)
+                for workload in lots.sample(mine, max(1, len(mine) // part)):
+                    _add(weights, hub, workload, strength[workload] * lots.uniform(least, most))
+    return weights
+
+
+def agreement(with_hubs: Mapping[Pair, float], without: Mapping[Pair, float]) -> tuple[float, float]:
+    """Precision and recall of pairs of workloads in one group."""
+    workloads = sorted({end for pair in without for end in pair})
+    found, true = _groups(with_hubs), _groups(without)
+    same = [(found[a] == found[b], true[a] == true[b]) for a, b in combinations(workloads, 2)]
+    both = sum(here and there for here, there in same)
+    here, there = sum(pair[0] for pair in same), sum(pair[1] for pair in same)
+    return both / here if here else 1.0, both / there if there else 1.0
+
+
+def _groups(weights: Mapping[Pair, float]) -> dict[str, str]:
+    """The group of each workload; one without any is its own."""
+    workloads = {end for pair in weights for end in pair}
+    members = partition(weights, workloads, {}).members
+    return {workload: members[workload].group if workload in members else workload for workload in workloads}
+
+
+def _front(app: App) -> str:
+    """Whom users call: the first that nobody calls."""
+    called = {call.target for call in app.calls}
+    return next((call.source for call in app.calls if call.source not in called), app.calls[0].source)
+
+
+def _name(namespace: str, service: str) -> str:
+    return f"{namespace}/Deployment/{service}"
+
+
+def _add(weights: dict[Pair, float], a: str, b: str, weight: float) -> None:
+    if a != b:
+        pair = min(a, b), max(a, b)
+        weights[pair] = weights.get(pair, 0.0) + weight
+
+
+def _strength(weights: Mapping[Pair, float]) -> dict[str, float]:
+    strength: dict[str, float] = {}
+    for pair, weight in weights.items():
+        for end in pair:
+            strength[end] = strength.get(end, 0.0) + weight
+    return strength
+
+
+def main() -> None:
+    print(f"{'':12}{'precision':>18}{'recall':>18}\n{'':12}{'median':>9}{'worst':>9}{'median':>9}{'worst':>9}")
+    for kinds in [*((kind,) for kind in HUBS), HUBS]:
+        ends = [agreement(planted(seed, kinds), planted(seed, ())) for seed in range(SEEDS)]
+        columns = [[end[at] for end in ends] for at in (0, 1)]
+        name = kinds[0] if len(kinds) == 1 else "all"
+        print(f"{name:12}" + "".join(f"{median(column):9.3f}{min(column):9.3f}" for column in columns))
+
+
+if __name__ == "__main__":
+    main()
