@@ -15,7 +15,7 @@ HISTORY = {"CHANGELOG.md"}
 
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*\.(py|proto|toml|md|yaml|svg|c|h|sh)")
 FOLDERS = ("placement", "process", "proto", "enforcer", "extender", "standins", "benchmarks", "tests", "demo", "reference",
-           "docs", "manifests", "setup", "scheduler-config", "cluster", "kubectl_numakin")  # fmt: skip
+           "docs", "manifests", "setup", "scheduler-config", "cluster", "kubectl_numakin", "charts", "comparison")  # fmt: skip
 
 
 @cache

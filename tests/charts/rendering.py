@@ -1,0 +1,166 @@
+"""The chart as Helm renders it: by Helm where it is installed, else by the part of its language that the chart uses.
+
+Our templates are generated in a handful of forms (if, with, range, a value through functions); anything else is an
+error here. `test_chart.py` holds both ways to the same objects where Helm is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHART = Path(__file__).parents[2] / "charts/numakin"
+NAMESPACE = "numakin"
+
+_ACTION = re.compile(r"(\s*)\{\{-\s*(.*?)\s*\}\}|\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_WORD = re.compile(r'"[^"]*"|\S+')
+
+Values = Mapping[str, Any]
+
+
+def values(changes: Values | None = None) -> dict[str, Any]:
+    """The chart's own, with these in their place."""
+    return _merged(yaml.safe_load((CHART / "values.yaml").read_text()), changes or {})
+
+
+def by_hand(changes: Values | None = None) -> list[dict[str, Any]]:
+    """The objects, by the templates' own few forms."""
+    scope = {
+        "Values": values(changes),
+        "Release": {"Namespace": NAMESPACE},
+        "Chart": yaml.safe_load((CHART / "Chart.yaml").read_text()),
+    }
+    found: list[dict[str, Any]] = []
+    for path in sorted((CHART / "templates").glob("*.yaml")):
+        text, rest = _block(_parts(path.read_text()), 0, scope, scope)
+        assert rest is None
+        found += [one for one in yaml.safe_load_all(text) if one]
+    return found
+
+
+def by_helm(changes: Values | None = None) -> list[dict[str, Any]]:
+    """The objects, by `helm template`."""
+    helm = shutil.which("helm")
+    assert helm is not None
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump(dict(changes or {}), file)
+        file.flush()
+        command = [
+            helm,
+            "template",
+            "numakin",
+            str(CHART),
+            "--namespace",
+            NAMESPACE,
+            "--kube-version",
+            "1.34.0",
+            "--values",
+            file.name,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+def _merged(before: Any, changes: Any) -> Any:
+    if not (isinstance(before, dict) and isinstance(changes, Mapping)):
+        return changes
+    return {**before, **{key: _merged(before.get(key), value) for key, value in changes.items()}}
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """Texts and actions in turn; `{{-` has eaten the white space before it."""
+    found, at = [], 0
+    for match in _ACTION.finditer(text):
+        found += [("text", text[at : match.start()]), ("action", match[2] if match[2] is not None else match[3])]
+        at = match.end()
+    return [*found, ("text", text[at:])]
+
+
+def _block(
+    parts: list[tuple[str, str]], at: int, root: Values, dot: Any, *, shown: bool = True
+) -> tuple[str, int | None]:
+    """Renders up to the `else` or `end` that closes it; None: up to the end of the file."""
+    out = ""
+    while at < len(parts):
+        kind, text = parts[at]
+        if kind == "text":
+            out += text if shown else ""
+        elif text in ("else", "end"):
+            return out, at
+        elif (word := text.partition(" ")[0]) in ("if", "with", "range"):
+            more, at = _branch(parts, at, root, dot, word, shown=shown)
+            out += more
+        elif shown:
+            out += str(_piped(text, root, dot))
+        at += 1
+    return out, None
+
+
+def _branch(
+    parts: list[tuple[str, str]], at: int, root: Values, dot: Any, word: str, *, shown: bool
+) -> tuple[str, int]:
+    subject = _piped(parts[at][1].partition(" ")[2], root, dot) if shown else None
+    rounds = list(subject or ()) if word == "range" else [subject] if subject else []
+    out, closing = "", at
+    for one in rounds or [None]:
+        inner = dot if word == "if" else one
+        more, end = _block(parts, at + 1, root, inner, shown=shown and bool(rounds))
+        assert end is not None
+        out, closing = out + more, end
+    if parts[closing][1] == "else":
+        more, end = _block(parts, closing + 1, root, dot, shown=shown and not rounds)
+        assert end is not None
+        out, closing = out + more, end
+    return out, closing
+
+
+def _piped(text: str, root: Values, dot: Any) -> Any:
+    value: Any = None
+    for number, call in enumerate(text.split(" | ")):
+        words = _WORD.findall(call)
+        given = [
+            _value(word, root, dot)
+            for word in (words if number == 0 and words[0].startswith((".", '"')) and len(words) == 1 else words[1:])
+        ]
+        value = (
+            given[0] if number == 0 and len(words) == 1 else _FUNCTIONS[words[0]](*given, *([value] if number else []))
+        )
+    return value
+
+
+def _value(word: str, root: Values, dot: Any) -> Any:
+    if word.startswith('"'):
+        return word[1:-1]
+    if word.isdecimal():
+        return int(word)
+    if word == ".":
+        return dot
+    found: Any = root
+    for name in word.removeprefix(".").split("."):
+        found = found[name[0].lower() + name[1:] if name == "AppVersion" else name]
+    return found
+
+
+def _indented(count: int, text: str) -> str:
+    return "\n".join(" " * count + line for line in text.split("\n"))
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "toYaml": lambda value: yaml.safe_dump(value, sort_keys=True).removesuffix("...\n").rstrip("\n"),
+    "nindent": lambda count, text: "\n" + _indented(count, text),
+    "indent": _indented,
+    "default": lambda fallback, value: value or fallback,
+    "quote": lambda value: json.dumps(str(value)),
+    "toJson": json.dumps,
+    "eq": lambda one, other: one == other,
+    ".Files.Get": lambda name: (CHART / name).read_text(),
+}

@@ -1,0 +1,170 @@
+"""The Helm chart installs what the manifests do, and its values set what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.charts.rendering import CHART, by_hand, by_helm, values
+from tests.manifests.rendered import MANIFESTS, one, rendered
+
+HELM = pytest.param(
+    by_helm, id="by helm", marks=pytest.mark.skipif(not shutil.which("helm"), reason="helm is not installed")
+)
+WAYS = pytest.mark.parametrize("render", [pytest.param(by_hand, id="by hand"), HELM])
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+
+
+def named(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The namespace is Helm's to make."""
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects if each["kind"] != "Namespace"}
+
+
+OVERLAYS = {
+    "base": {},
+    "overlays/strict": {"extender": {"refuse": True}},
+    "overlays/bypass": {"enforcer": {"mode": "bypass"}},
+    "overlays/trial": {"enforcer": {"nodeSelector": {"numakin.io/trial": "true"}}},
+}
+
+
+@WAYS
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_chart_is_equal_to_the_manifests(render, overlay):
+    ours, theirs = named(render(OVERLAYS[overlay])), named(rendered(overlay))
+    assert ours.keys() == theirs.keys()
+    for key, each in theirs.items():
+        assert ours[key] == each, key
+
+
+@WAYS
+def test_strict_and_bypass_and_monitoring_go_together(render, tmp_path):
+    ours = named(
+        render({"extender": {"refuse": True}, "enforcer": {"mode": "bypass"}, "monitoring": {"enabled": True}})
+    )
+    assert "--refuse" in container(ours, "Deployment", "numakin-extender")["args"]
+    assert "--mode=bypass" in container(ours, "DaemonSet", "numakin-enforcer")["args"]
+    rules = yaml.safe_load((MANIFESTS / "components/monitoring/rules.yaml").read_text())
+    assert ours["PrometheusRule", "numakin"]["spec"] == rules["spec"]
+    boards = ours["ConfigMap", "numakin-dashboards"]["data"]
+    assert {json.loads(text)["uid"] for text in boards.values()} == {"numakin-overview", "numakin-nodes"}
+
+
+def container(objects: dict[tuple[str, str], dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = objects[kind, name]["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+@WAYS
+def test_each_value_sets_what_it_says(render):
+    changes = {
+        "image": {"registry": "r.example/a/", "tag": "1.2.3", "pullPolicy": "Always", "pullSecrets": [{"name": "s"}]},
+        "extender": {"replicas": 3, "extraArgs": ["--hold=60"], "resources": {"limits": {"memory": "4Gi"}}, "priorityClassName": "p",
+                     "nodeSelector": {"a": "b"}, "tolerations": [{"key": "x", "operator": "Exists"}]},
+        "enforcer": {"extraArgs": ["--reserved-cpus=0-3", "--memory-tiers=2"], "priorityClassName": "q", "tolerations": []},
+        "networkPolicy": {"enabled": False},
+        "crd": {"install": False},
+    }  # fmt: skip
+    ours = named(render(changes))
+    extender, enforcer = (
+        ours[key]["spec"]["template"]["spec"]
+        for key in (("Deployment", "numakin-extender"), ("DaemonSet", "numakin-enforcer"))
+    )
+    assert extender["containers"][0]["image"] == "r.example/a/numakin-extender:1.2.3"
+    assert extender["containers"][0]["imagePullPolicy"] == "Always"
+    assert extender["imagePullSecrets"] == [{"name": "s"}]
+    assert extender["containers"][0]["args"][-1] == "--hold=60"
+    assert extender["containers"][0]["resources"]["limits"] == {"memory": "4Gi"}
+    assert (extender["priorityClassName"], extender["nodeSelector"]) == ("p", {"a": "b"})
+    assert extender["tolerations"] == [{"key": "x", "operator": "Exists"}]
+    assert ours["Deployment", "numakin-extender"]["spec"]["replicas"] == 3
+    assert enforcer["containers"][0]["args"][-2:] == ["--reserved-cpus=0-3", "--memory-tiers=2"]
+    assert "tolerations" not in enforcer
+    assert {kind for kind, _ in ours} & {"NetworkPolicy", "CustomResourceDefinition", "PodMonitor"} == set()
+
+
+def test_the_templates_are_what_the_manifests_say():
+    rendered("base")  # skips where no kustomize is to be had
+    done = subprocess.run(
+        [sys.executable, MANIFESTS.parent / "setup/chart", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_chart_is_of_the_projects_version():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = re.search(r'^version = "(.+)"', (MANIFESTS.parent / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    assert chart["version"] == chart["appVersion"] == version[1]
+
+
+def test_the_defaults_fit_the_schema():
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    jsonschema.validate(values(), SCHEMA)
+
+
+WRONG = {
+    "an unknown setting": {"enforcer": {"mod": "nri"}},
+    "a mode that is none": {"enforcer": {"mode": "eBPF"}},
+    "six replicas": {"extender": {"replicas": 6}},
+    "replicas as text": {"extender": {"replicas": "2"}},
+    "a registry without its slash": {"image": {"registry": "r.example"}},
+    "an argument that is no option": {"extender": {"extraArgs": ["hold=60"]}},
+    "a section that is none": {"agent": {}},
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_value_is_refused_by_the_schema(case):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(values(WRONG[case]), SCHEMA)
+
+
+def described(lines: list[str]) -> dict[str, bool]:
+    """Each setting of values.yaml, and whether a comment stands above it or above its section's first."""
+    found, commented, path = {}, False, [""]
+    for line in lines:
+        text = line.strip()
+        if text.startswith("#"):
+            commented = True
+            continue
+        match = re.match(r"^( *)([\w]+):", line)
+        if match:
+            depth = len(match[1]) // 2
+            path = [*path[: depth + 1], match[2]][: depth + 2]
+            if depth == 1:
+                found[".".join(path[1:])] = commented
+        commented = False
+    return found
+
+
+PLAIN = {"resources", "priorityClassName", "nodeSelector", "tolerations"}
+"""Say what they are by Kubernetes' own words."""
+
+
+def test_every_setting_is_documented():
+    told = described((CHART / "values.yaml").read_text().splitlines())
+    assert len(told) > 15
+    assert [name for name, commented in told.items() if not commented and name.rpartition(".")[2] not in PLAIN] == []
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="helm is not installed")
+def test_helm_finds_nothing_to_complain_of():
+    done = subprocess.run(["helm", "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_namespace_that_helm_makes_wants_its_label_told():
+    """The manifests' Namespace lets the enforcer's pods in where Pod Security is on; Helm's own does not."""
+    labels = one(rendered("base"), "Namespace", "numakin")["metadata"]["labels"]
+    text = (Path(MANIFESTS.parent) / "docs/operations.md").read_text()
+    assert all(f"{key}={value}" in text for key, value in labels.items() if "pod-security" in key)
