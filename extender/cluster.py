@@ -83,9 +83,9 @@ class Cluster:
         with self._lock:
             self._nodes.disconnected(node)
 
-    def heard(self, node: str) -> None:
+    def received(self, node: str) -> None:
         with self._lock:
-            self._nodes.heard(node, self.clock())
+            self._nodes.received(node, self.clock())
 
     def reported(self, fresh: NodeView, report: Report) -> NodeView | ReportRefused:
         """Applies a report; `fresh` is the view that a whole one starts from."""

@@ -98,16 +98,16 @@ def roomiest(
     node, until together they have ROOMY times the need. here: members by node. need: millicores.
     """
     free = {view.name: _free(view, kept) for view in views}
-    ranked = sorted(views, key=lambda one: (-here.get(one.name, 0), -max(free[one.name], default=0.0), one.name))
-    found: list[NodeView] = []
+    ranked = sorted(views, key=lambda view: (-here.get(view.name, 0), -max(free[view.name], default=0.0), view.name))
+    chosen: list[NodeView] = []
     bins, left = 0, ROOMY * need
-    for one in ranked:
-        bins += len(one.machine.cpu_nodes)
-        if found and (bins > MOST_BINS or (left <= 0 and one.name not in here)):
+    for view in ranked:
+        bins += len(view.machine.cpu_nodes)
+        if chosen and (bins > MOST_BINS or (left <= 0 and view.name not in here)):
             break
-        found.append(one)
-        left -= sum(free[one.name])
-    return found
+        chosen.append(view)
+        left -= sum(free[view.name])
+    return chosen
 
 
 def _free(view: NodeView, kept: Mapping[Place, Room]) -> list[float]:
@@ -116,7 +116,7 @@ def _free(view: NodeView, kept: Mapping[Place, Room]) -> list[float]:
     if columns is None or columns.keeps.any():
         return []
     rows = zip(columns.numa_node.tolist(), columns.free.tolist(), strict=True)
-    return [max(0.0, free - kept.get(Place(view.name, int(one)), NOTHING)[0]) for one, free in rows]
+    return [max(0.0, free - kept.get(Place(view.name, int(numa_node)), NOTHING)[0]) for numa_node, free in rows]
 
 
 def _less(room: Room, kept: Room | None) -> Room:

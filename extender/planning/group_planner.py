@@ -92,14 +92,14 @@ class GroupPlanner:
         return {name: slots for made in self._plans.values() for name, slots in made.plan.slots.items()}
 
     def _expect(self, known: ClusterTraffic, placed: PlacedMembers, now: float) -> None:
-        found = {}
+        expected = {}
         for name in known.peers:
             before, demand = self._expected.get(name), placed.demands.get(name)
             if before is None and demand is not None:
                 before = Expected(0, now, demand)
             if before is not None:
-                found[name] = replace(before, demand=demand or before.demand).after(known.replicas.get(name, 0), now)
-        self._expected = found
+                expected[name] = replace(before, demand=demand or before.demand).after(known.replicas.get(name, 0), now)
+        self._expected = expected
 
     def _named(self) -> dict[str, list[str]]:
         """Workloads by group, of which so much is known that they can be planned."""
@@ -133,14 +133,14 @@ class GroupPlanner:
         expected = {name: self._expected[name] for name in names}
         members = {key: name for key, name in placed.members.items() if name in expected}
         here = Counter(placed.nodes[key] for key in members)
-        need = sum(one.demand.cpu_milli * one.replicas for one in expected.values())
-        workloads = [Workload(name, one.demand, one.replicas) for name, one in expected.items()]
+        need = sum(workload.demand.cpu_milli * workload.replicas for workload in expected.values())
+        workloads = [Workload(name, workload.demand, workload.replicas) for name, workload in expected.items()]
         kept = self._kept(names, placed)
         return make_plan(roomiest(views, here, kept, need), workloads, weights, members, kept, previous=before)
 
     def _kept(self, but: Collection[str], placed: PlacedMembers) -> dict[Place, Room]:
         """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""
-        found: dict[Place, Room] = {}
+        kept: dict[Place, Room] = {}
         for made in self._plans.values():
             for name, slots in made.plan.slots.items():
                 if name in but or name not in self._expected:
@@ -148,32 +148,32 @@ class GroupPlanner:
                 demand = self._expected[name].demand
                 for place, replicas in slots:
                     coming = max(0, replicas - placed.places[name, place])
-                    cpu, memory = found.get(place, NO_ROOM)
-                    found[place] = cpu + coming * demand.cpu_milli, memory + coming * demand.memory
-        return found
+                    cpu, memory = kept.get(place, NO_ROOM)
+                    kept[place] = cpu + coming * demand.cpu_milli, memory + coming * demand.memory
+        return kept
 
 
 def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMembers:
-    found = PlacedMembers()
+    placed = PlacedMembers()
     for view in views:
         if not view.index.member_pods:
             continue
         for key, reservation in view.occupancy.reservations.items():
             name = workloads.get(reservation.pod)
             if name is not None and planned(reservation):
-                found.members[key], found.nodes[key], found.demands[name] = name, view.name, reservation.demand
-                found.counts[name] += 1
+                placed.members[key], placed.nodes[key], placed.demands[name] = name, view.name, reservation.demand
+                placed.counts[name] += 1
                 if len(reservation.numa_nodes) == 1:
-                    found.places[name, Place(view.name, reservation.numa_nodes.lowest)] += 1
-    return found
+                    placed.places[name, Place(view.name, reservation.numa_nodes.lowest)] += 1
+    return placed
 
 
 def _weights(names: Sequence[str], peers: Peers, spec: GroupSpec) -> dict[tuple[str, str], float]:
     """Of each pair of the group's workloads, times the priorities of both."""
     priority = {name: spec.priorities.get(name, USUAL) for name in names}
     return {
-        (one, other): weight * priority[one] * priority[other]
-        for one in names
-        for other, weight in peers[one].items()
-        if other in priority and one <= other
+        (name, other): weight * priority[name] * priority[other]
+        for name in names
+        for other, weight in peers[name].items()
+        if other in priority and name <= other
     }

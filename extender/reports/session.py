@@ -148,7 +148,7 @@ class ReportSession:
         """One of another generation than is held means that a report was lost; and none is held of a node whose Node
         object was deleted and made anew.
         """
-        self._cluster.heard(self.node)
+        self._cluster.received(self.node)
         self._taps.counted("heartbeat")
         lost = self._view is not None and message.generation != self._view.generation
         if self._in_step and (lost or self._cluster.forgotten(self.node)):
@@ -158,7 +158,7 @@ class ReportSession:
 
     def _traffic(self, message: pb.Traffic) -> list[pb.ToEnforcer]:
         flows = incoming.traffic(message)
-        self._cluster.heard(self.node)
+        self._cluster.received(self.node)
         self._taps.traffic(self.node, flows)
         return []
 

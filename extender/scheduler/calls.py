@@ -46,13 +46,13 @@ class SchedulerCall:
     def _measured(self, answer: Callable[[bytes], bytes], body: bytes) -> CallAnswer:
         begin = time.perf_counter()
         try:
-            found = CallAnswer(200, answer(body))
+            answered = CallAnswer(200, answer(body))
             self._answered.inc()
         except Exception as error:  # noqa: BLE001 - it is answered, logged and counted
-            found = self._fault(error)
-            self._metrics.requests.labels(self._verb, str(found.status)).inc()
+            answered = self._fault(error)
+            self._metrics.requests.labels(self._verb, str(answered.status)).inc()
         self._seconds.observe(time.perf_counter() - begin)
-        return found
+        return answered
 
     def _fault(self, error: Exception) -> CallAnswer:
         if isinstance(error, (wire.BadRequest, PlacementError)):

@@ -63,10 +63,10 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
         namespace, pod = request.args.get("namespace", "default"), request.args.get("pod", "")
         if not pod:
             return _error(400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME")
-        found = explain(cluster, namespace, pod)
-        if found is None:
+        explained = explain(cluster, namespace, pod)
+        if explained is None:
             return _error(404, f"pod {namespace}/{pod} was neither scored nor reported lately")
-        return _json(found)
+        return _json(explained)
 
     @app.get("/api/v1/nodes")
     def nodes() -> Response:
@@ -91,7 +91,7 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
         if not planning.acquire(blocking=False):
             return _error(429, "somebody else's plan is being made: ask again")
         try:
-            return _json(plan.plan(cluster, [(one.pods, one.names) for one in questions]))
+            return _json(plan.plan(cluster, [(question.pods, question.names) for question in questions]))
         finally:
             planning.release()
 

@@ -175,17 +175,17 @@ def preempt_arguments(body: bytes) -> PreemptArguments:
 
 def questions(body: bytes, most: int) -> tuple[Question, ...]:
     """Pods that are only asked about: {"questions": [{"pods": [v1.Pod], "nodes": [names]}]}."""
-    found = []
+    asked = []
     for at, raw in enumerate(_typed(_top(body).get("questions"), list[dict[str, msgspec.Raw]], "questions")):
         names = _typed(raw.get("nodes"), list[str] | None, f"questions[{at}].nodes")
         pods = _typed(raw.get("pods"), list[_Pod], f"questions[{at}].pods")
-        found.append(
+        asked.append(
             Question(tuple(map(_row, pods)), None if names is None else _named(names, f"questions[{at}].nodes"))
         )
-    count = sum(len(question.pods) for question in found)
+    count = sum(len(question.pods) for question in asked)
     if not 0 < count <= most:
         raise BadRequest(f"questions: 1 to {most} pods can be asked about at once, not {count}")
-    return tuple(found)
+    return tuple(asked)
 
 
 def filter_answer(asked: Arguments, refusals: FilterRefusals) -> bytes:
@@ -255,14 +255,14 @@ def _top(body: bytes) -> dict[str, msgspec.Raw]:
     if (values := body.count(b",")) > VALUES:
         raise BadRequest(f"the request: {values} values are over the bound of {VALUES}")
     try:
-        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        keys = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError as bad:
         raise BadRequest(f"the request is not a JSON object: {bad}") from bad
     except msgspec.DecodeError as bad:
         raise BadRequest(f"the request is not JSON: {bad}") from bad
     except RecursionError as bad:
         raise BadRequest("the request is not JSON: it is nested too deeply") from bad
-    return {key.lower(): value for key, value in found.items()}
+    return {key.lower(): value for key, value in keys.items()}
 
 
 def _within(path: str, raw: msgspec.Raw | None, most: int) -> None:
@@ -333,19 +333,19 @@ def _row(pod: _Pod) -> PodRow:
     )
 
 
-def _container(one: _WireContainer, *, init: bool) -> ContainerRow:
-    resources = one.resources or _WireResources()
+def _container(container: _WireContainer, *, init: bool) -> ContainerRow:
+    resources = container.resources or _WireResources()
     return ContainerRow(
-        name=one.name,
+        name=container.name,
         requests=_amounts(resources.requests),
         limits=_amounts(resources.limits),
         init=init,
-        restartable=init and one.restart_policy == "Always",
+        restartable=init and container.restart_policy == "Always",
     )
 
 
-def _amounts(told: Mapping[str, str | int | float] | None) -> dict[str, str]:
-    return {name: str(amount) for name, amount in (told or {}).items()}
+def _amounts(amounts: Mapping[str, str | int | float] | None) -> dict[str, str]:
+    return {name: str(amount) for name, amount in (amounts or {}).items()}
 
 
 def _shown(text: str) -> str:

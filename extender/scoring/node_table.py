@@ -34,13 +34,13 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class TableContents:
-    """A table at one moment. heard: by node, when its enforcer last was. held: assumptions by pod uid."""
+    """A table at one moment. received: by node, when its enforcer last sent anything. held: assumptions by pod uid."""
 
     known: ClusterTraffic
     specs: Specs
     plans: Plans
     views: tuple[NodeView, ...]
-    heard: Mapping[str, float]
+    received: Mapping[str, float]
     connected: frozenset[str]
     held: Mapping[str, Assumption]
     workloads: Mapping[str, str]
@@ -57,7 +57,7 @@ class NodeTable:
         self.plans: Plans = {}
         self._columns = ColumnStore()
         self._views: dict[str, NodeView] = {}
-        self._heard: dict[str, float] = {}
+        self._received_at: dict[str, float] = {}
         self._connected: set[str] = set()
         self._held: dict[str, Assumption] = {}
 
@@ -68,7 +68,7 @@ class NodeTable:
             specs=self.specs,
             plans=self.plans,
             views=tuple(self._views.values()),
-            heard=dict(self._heard),
+            received=dict(self._received_at),
             connected=frozenset(self._connected),
             held=dict(self._held),
             workloads=self.locations.workloads(),
@@ -83,7 +83,7 @@ class NodeTable:
             table.locations.named(uid, workload)
         for view in contents.views:
             table._swap(view)
-            table.heard(view.name, contents.heard[view.name])
+            table.received(view.name, contents.received[view.name])
         table._connected, table._held = set(contents.connected), dict(contents.held)
         return table
 
@@ -109,11 +109,11 @@ class NodeTable:
 
     def _members(self, group: str) -> list[str]:
         """The uids of a named group's, assumed ones too."""
-        found = []
+        uids = []
         for node in self.groups.nodes(group):
             occupancy = self._views[node].occupancy
-            found += [occupancy.reservations[key].pod for key in occupancy.directory.by_group.get(group, ())]
-        return found
+            uids += [occupancy.reservations[key].pod for key in occupancy.directory.by_group.get(group, ())]
+        return uids
 
     def wanted(self, pod: PodRow) -> Wanted | None:
         """None for a pod that has not opted in: nearly all are, and they are answered at once.
@@ -137,7 +137,10 @@ class NodeTable:
 
     def states(self, now: float) -> list[NodeState]:
         """Of all nodes."""
-        return [NodeState(view, now - self._heard[node], node in self._connected) for node, view in self._views.items()]
+        return [
+            NodeState(view, now - self._received_at[node], node in self._connected)
+            for node, view in self._views.items()
+        ]
 
     def candidates(self, names: Sequence[str], want: Wanted, now: float) -> Candidates:
         on_nodes, slot = self._planned(names, want)
@@ -152,14 +155,14 @@ class NodeTable:
 
     def connected(self, node: str, now: float) -> None:
         self._connected.add(node)
-        self.heard(node, now)
+        self.received(node, now)
 
     def disconnected(self, node: str) -> None:
         self._connected.discard(node)
 
-    def heard(self, node: str, now: float) -> None:
-        self._heard[node] = now
-        self._columns.heard(node, now)
+    def received(self, node: str, now: float) -> None:
+        self._received_at[node] = now
+        self._columns.received(node, now)
 
     def reported(self, fresh: NodeView, report: Report, now: float) -> NodeView | ReportRefused:
         """Applies a report to the view held of this node and session; a whole report to the given fresh one."""
@@ -174,7 +177,7 @@ class NodeTable:
             del self._held[pod]
         self._held.update(after.assumed)
         self._swap(after)
-        self.heard(after.name, now)
+        self.received(after.name, now)
         return after
 
     def held(self, pod: str) -> Assumption | None:
@@ -183,19 +186,19 @@ class NodeTable:
     def assumptions(self) -> list[Assumption]:
         return list(self._held.values())
 
-    def hold(self, one: Assumption) -> None:
+    def hold(self, assumption: Assumption) -> None:
         """In place of any other for the same pod; nothing on a node that is not known or has reported the pod."""
-        self.release(one.pod)
-        view = self._views.get(one.node)
-        if view is None or one.pod in view.index.pods:
+        self.release(assumption.pod)
+        view = self._views.get(assumption.node)
+        if view is None or assumption.pod in view.index.pods:
             return
-        self._held[one.pod] = one
-        self._swap(view.assuming(one))
+        self._held[assumption.pod] = assumption
+        self._swap(view.assuming(assumption))
 
     def release(self, pod: str) -> None:
-        one = self._held.pop(pod, None)
-        if one is not None:
-            self._swap(self._views[one.node].without_assumed(pod))
+        assumption = self._held.pop(pod, None)
+        if assumption is not None:
+            self._swap(self._views[assumption.node].without_assumed(pod))
 
     def ended(self, pod: str, node: str) -> None:
         """The API server does not have the pod any more: its room on the node is free."""
@@ -206,7 +209,7 @@ class NodeTable:
 
     def expire(self, now: float) -> int:
         """How many assumptions had their time without the enforcer showing the pod."""
-        late = [pod for pod, one in self._held.items() if one.until <= now]
+        late = [pod for pod, assumption in self._held.items() if assumption.until <= now]
         for pod in late:
             self.release(pod)
         return len(late)
@@ -221,7 +224,7 @@ class NodeTable:
                 self.locations.changed(node, view, None)
                 for pod in view.assumed:
                     self._held.pop(pod, None)
-            self._heard.pop(node, None)
+            self._received_at.pop(node, None)
 
     def _swap(self, after: NodeView) -> None:
         before = self._views.get(after.name)

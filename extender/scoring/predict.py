@@ -98,7 +98,7 @@ def wanted(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOT
         for container in pod.containers
         if container.name in asked and asked[container.name].policy is not Policy.NONE
     )
-    return Wanted(pod, requests, frozenset(one.name for one in pod.lasting)) if requests else None
+    return Wanted(pod, requests, frozenset(container.name for container in pod.lasting)) if requests else None
 
 
 def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:

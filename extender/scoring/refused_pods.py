@@ -132,14 +132,16 @@ class WelcomeRound:
             place = self._place(reduce(NodeView.assuming, taken, view), want, kin)
         if place is None:
             if not taken:
-                remember(view, key, found=False)
+                remember(view, key, answer=False)
             return False
         self._taken[view.name].append(place)
         self.places.append(place)
         return True
 
     def _place(self, view: NodeView, want: Wanted, kin: Kin) -> Assumption | None:
-        found = predict(view.machine, view.occupancy, want, kin)
-        if not (found.fits and found.admitted):
+        prediction = predict(view.machine, view.occupancy, want, kin)
+        if not (prediction.fits and prediction.admitted):
             return None
-        return Assumption(want.pod.uid, view.name, found.numa_nodes, found.reservations, found.allocations, until=0.0)
+        return Assumption(
+            want.pod.uid, view.name, prediction.numa_nodes, prediction.reservations, prediction.allocations, until=0.0
+        )

@@ -55,13 +55,13 @@ def covered(want: Wanted) -> bool:
     """Whether such a pod's place can be told here."""
     first = want.requests[0]
     deciding = (first,) if want.alone_decides else want.requests
-    own = {one.opt_in.cpus for one in deciding} - {Cpus.SHARED}
+    own = {request.opt_in.cpus for request in deciding} - {Cpus.SHARED}
     return (
         len(own) < 2
         and (len(deciding) == 1 or first.opt_in.scope is Scope.POD)
-        and all(replace(one.opt_in, cpus=first.opt_in.cpus) == first.opt_in for one in deciding)
+        and all(replace(request.opt_in, cpus=first.opt_in.cpus) == first.opt_in for request in deciding)
         and not first.opt_in.alone
-        and not any(one.pool is not Pool.SHARED or one.devices or _hugepages(one) for one in deciding)
+        and not any(request.pool is not Pool.SHARED or request.devices or _hugepages(request) for request in deciding)
     )
 
 

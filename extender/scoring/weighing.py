@@ -99,34 +99,34 @@ def _shares(view: NodeView, want: Wanted, kin: Kin) -> Floats:
     if view.table is None:
         return np.zeros(0)
     key = ("near", want.group, tuple(kin.weights.items()))
-    found: tuple[Floats, float] | None = view.memo.get(key)
-    if found is None:
+    shares: tuple[Floats, float] | None = view.memo.get(key)
+    if shares is None:
         peers = peers_of(view.occupancy, want.requests[0], kin)
         pull = pulls(view.machine, peers, NO_KIN, strangers(view.occupancy, want.requests[0], kin))
-        found = np.array([pull[int(one)] for one in view.table[0]]), sum(weight for _, weight in peers)
-        remember(view, key, found)
-    near, here = found
+        shares = np.array([pull[int(numa_node)] for numa_node in view.table[0]]), sum(weight for _, weight in peers)
+        remember(view, key, shares)
+    near, here = shares
     return near * (here / (here + kin.elsewhere)) if here else near
 
 
-def remember(view: NodeView, key: Hashable, found: object) -> None:
+def remember(view: NodeView, key: Hashable, answer: object) -> None:
     if len(view.memo) >= REMEMBERED:
         view.memo.clear()
-    view.memo[key] = found
+    view.memo[key] = answer
 
 
 def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float] | None:
     """What decide() said of another replica of the same workload; None when it has to be asked."""
-    found: tuple[float, float] | None = view.memo.get(likeness(view, want, kin))
-    return found
+    known: tuple[float, float] | None = view.memo.get(likeness(view, want, kin))
+    return known
 
 
 def _decided(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
     """Score and kin by decide() itself."""
-    found = _asked(view, want, kin)
+    decided = _asked(view, want, kin)
     if want.pod.uid not in view.index.pods:
-        remember(view, likeness(view, want, kin), found)
-    return found
+        remember(view, likeness(view, want, kin), decided)
+    return decided
 
 
 def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
@@ -151,5 +151,5 @@ def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
     strange = strangers(view.occupancy, request, kin)
     pull = pulls(view.machine, peers_of(view.occupancy, request, kin), kin, strange)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
-    near = sum(pull[one] * size for one, size in sizes.items()) / sum(sizes.values())
+    near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
     return prediction.score, min(near, prediction.score / KIN_SHARE)

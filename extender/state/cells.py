@@ -81,26 +81,26 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
     return np.array(rows, dtype=np.float64).T if rows else None
 
 
-def _row(machine: Machine, occupancy: Occupancy, one: int) -> tuple[float, ...]:
+def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, ...]:
     """numa_node to reservations."""
-    cpus = machine.node(one).cpus.mask
+    cpus = machine.node(cpu_node).cpus.mask
     rows = occupancy.load(machine).rows
-    row = rows.get(one, EMPTY)
-    mems = machine.nearest_mems(NumaSet(1 << one))
+    row = rows.get(cpu_node, EMPTY)
+    mems = machine.nearest_mems(NumaSet(1 << cpu_node))
     return (
-        one,
+        cpu_node,
         1000 * (cpus & ~occupancy.reserved.mask).bit_count() - row.cpu,
         1000 * cpus.bit_count(),
-        occupancy.live.used_cpu.get(one, 0),
+        occupancy.live.used_cpu.get(cpu_node, 0),
         sum(max(0, capacity(machine, mem) - rows.get(mem, EMPTY).memory) for mem in mems),
         sum(max(0, really_free(machine, occupancy, mem)) for mem in mems),
         row.reservations,
     )
 
 
-def _own(machine: Machine, one: int, spare: int, size: int) -> tuple[int, int, int]:
+def _own(machine: Machine, cpu_node: int, spare: int, size: int) -> tuple[int, int, int]:
     """spare, cores, core."""
-    whole = sum(1 for core in machine.cores_by_node[one] if core & spare == core) if size else 0
+    whole = sum(1 for core in machine.cores_by_node[cpu_node] if core & spare == core) if size else 0
     return spare.bit_count(), whole * size, size
 
 

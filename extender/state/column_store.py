@@ -71,7 +71,7 @@ class ColumnStore:
         self._vacant: list[int] = []
         self._changed: set[int] = set()
         self._views: list[NodeView | None] = [None]
-        self._heard = np.full(64, -np.inf)
+        self._received_at = np.full(64, -np.inf)
         self._registered = np.zeros(64, dtype=np.bool_)
         self._block = _blank(64, 2)
 
@@ -85,18 +85,18 @@ class ColumnStore:
         self._views[slot] = view
         self._changed.add(slot)
 
-    def heard(self, node: str, at: float) -> None:
-        """The node's enforcer was heard; nothing for a node that has no view."""
+    def received(self, node: str, at: float) -> None:
+        """The node's enforcer sent something; nothing for a node that has no view."""
         slot = self._slots.get(node, UNKNOWN)
         if slot != UNKNOWN:
             self._grow(slot + 1, 0)
-            self._heard[slot] = at
+            self._received_at[slot] = at
 
     def drop(self, node: str) -> None:
         slot = self._slots.pop(node, None)
         if slot is not None:
             self._grow(slot + 1, 0)
-            self._views[slot], self._heard[slot] = None, -np.inf
+            self._views[slot], self._received_at[slot] = None, -np.inf
             self._changed.add(slot)
             self._vacant.append(slot)
 
@@ -114,7 +114,7 @@ class ColumnStore:
         self._changed.clear()
         slots = np.fromiter(map(self._slots.get, names, repeat(UNKNOWN)), np.intp, len(names))
         views = [self._views[at] for at in slots.tolist()]
-        ages, cells = now - self._heard[slots], _columns(self._block.take(slots, axis=0))
+        ages, cells = now - self._received_at[slots], _columns(self._block.take(slots, axis=0))
         return Candidates(names, views, ages, self._registered[slots], cells, kins, near, slot)
 
     def _write(self, slot: int, view: NodeView | None) -> None:
@@ -134,7 +134,7 @@ class ColumnStore:
         self._block = _blank(room, max(width, before.shape[2]))
         self._block[: before.shape[0], :, : before.shape[2]] = before
         more = room - before.shape[0]
-        self._heard = np.append(self._heard, np.full(more, -np.inf))
+        self._received_at = np.append(self._received_at, np.full(more, -np.inf))
         self._registered = np.append(self._registered, np.zeros(more, dtype=np.bool_))
 
 

@@ -191,7 +191,9 @@ class NodeView:
             generation=report.generation,
             fingerprint=report.fingerprint,
             registered=self.registered if report.registered is None else report.registered,
-            assumed={pod: left for pod, one in self.assumed.items() if (left := one.unreported(reported))},
+            assumed={
+                pod: left for pod, assumption in self.assumed.items() if (left := assumption.unreported(reported))
+            },
             ended=frozenset(pod for pod in self.ended if pod in reported.directory.by_pod),
             occupancy=UNMADE,
         )
@@ -210,14 +212,16 @@ class NodeView:
             return self
         return replace(self, ended=self.ended | {pod}, occupancy=_less(self.occupancy, (pod,)))
 
-    def assuming(self, one: Assumption) -> NodeView:
+    def assuming(self, assumption: Assumption) -> NodeView:
         """With this too; in place of what was assumed of the same pod.
 
         The occupancy is carried on, not made anew: in a burst one node has hundreds of assumptions.
         """
-        before = self.without_assumed(one.pod)
+        before = self.without_assumed(assumption.pod)
         return replace(
-            before, assumed={**before.assumed, one.pod: one}, occupancy=_with_assumed(before.occupancy, (one,))
+            before,
+            assumed={**before.assumed, assumption.pod: assumption},
+            occupancy=_with_assumed(before.occupancy, (assumption,)),
         )
 
     def without_assumed(self, pod: str) -> NodeView:
@@ -225,13 +229,17 @@ class NodeView:
         gone = self.assumed.get(pod)
         if gone is None:
             return self
-        left = {key: one for key, one in self.assumed.items() if key != pod}
+        left = {uid: assumption for uid, assumption in self.assumed.items() if uid != pod}
         if not left and not self.ended:
             return replace(self, assumed=left, occupancy=self.reported)
         shown = self.reported
         after = self.occupancy.changed(
-            reservations={one.key: shown.reservations.get(one.key) for one in gone.reservations},
-            allocations={one.container: shown.allocations.get(one.container) for one in gone.allocations},
+            reservations={
+                reservation.key: shown.reservations.get(reservation.key) for reservation in gone.reservations
+            },
+            allocations={
+                allocation.container: shown.allocations.get(allocation.container) for allocation in gone.allocations
+            },
             checked=False,
         )
         return replace(self, assumed=left, occupancy=after)
@@ -254,8 +262,12 @@ def _with_assumed(occupancy: Occupancy, assumed: Collection[Assumption]) -> Occu
     if not assumed:
         return occupancy
     return occupancy.changed(
-        reservations={reservation.key: reservation for one in assumed for reservation in one.reservations},
-        allocations={allocation.container: allocation for one in assumed for allocation in one.allocations},
+        reservations={
+            reservation.key: reservation for assumption in assumed for reservation in assumption.reservations
+        },
+        allocations={
+            allocation.container: allocation for assumption in assumed for allocation in assumption.allocations
+        },
         checked=False,
     )
 

@@ -158,8 +158,8 @@ class PodIndex:
 
     def _enter(self, row: PodRow) -> None:
         before = self._live.get(row.uid)
-        said = parse(row.namespace, row.annotations)
-        group = said.group if said else ""
+        opt_in = parse(row.namespace, row.annotations)
+        group = opt_in.group if opt_in else ""
         pod = IndexedPod(row.workload, group, row.node, _canonical(row.ip), row.host_network)
         self._live[row.uid] = pod
         if before is not None:

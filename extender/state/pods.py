@@ -102,7 +102,7 @@ class PodRow:
     def asks_as(self, other: PodRow) -> bool:
         """Whether both ask for the same resources."""
         mine, theirs = (
-            (one.containers, dict(one.requests), dict(one.limits), one.annotations) for one in (self, other)
+            (row.containers, dict(row.requests), dict(row.limits), row.annotations) for row in (self, other)
         )
         return mine == theirs
 

@@ -32,7 +32,7 @@ class ExtenderClient:
 
     def prioritize(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, int]:
         """Scores from 0 to 10 by node."""
-        return {one["Host"]: one["Score"] for one in self._post("/prioritize", pod, nodes)}
+        return {row["Host"]: row["Score"] for row in self._post("/prioritize", pod, nodes)}
 
     def close(self) -> None:
         if self._connection is not None:

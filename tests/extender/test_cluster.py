@@ -83,7 +83,7 @@ def test_an_assumption_that_nobody_confirms_expires(cluster: Cluster, clock: Clo
     tell(cluster, "a")
     scores(cluster, want("p"), "a")
     clock.now += 31
-    cluster.heard("a")
+    cluster.received("a")
     assert [node_state.view.assumed for node_state in cluster.picture().nodes] == [{}]
     assert cluster.picture().expired == 1
 

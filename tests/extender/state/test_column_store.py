@@ -21,7 +21,7 @@ STEPS = st.lists(
     st.one_of(
         st.sampled_from(NAMES).flatmap(views),
         st.tuples(st.just("drop"), st.sampled_from(NAMES)),
-        st.tuples(st.just("heard"), st.sampled_from(NAMES)),
+        st.tuples(st.just("received"), st.sampled_from(NAMES)),
         st.just("look"),
     ),
     max_size=12,
@@ -37,33 +37,33 @@ def numbers(cells, at: int) -> list[list[float]]:
 @settings(max_examples=100, deadline=None)
 @given(STEPS)
 def test_candidates_tell_of_each_node_what_it_was_told_last(steps):
-    column_store, told, heard = ColumnStore(), {}, {}
+    column_store, sent, received = ColumnStore(), {}, {}
     for now, step in enumerate(steps):
         match step:
             case "look":
                 column_store.candidates(NAMES, now)
             case ("drop", name):
                 column_store.drop(name)
-                told.pop(name, None)
-                heard.pop(name, None)
-            case ("heard", name):
-                column_store.heard(name, now)
-                heard.update({name: now} if name in told else {})
+                sent.pop(name, None)
+                received.pop(name, None)
+            case ("received", name):
+                column_store.received(name, now)
+                received.update({name: now} if name in sent else {})
             case view:
                 column_store.put(view)
-                told[view.name] = view
+                sent[view.name] = view
     candidates = column_store.candidates([*NAMES, "unknown"], 100.0)
-    assert candidates.views == [told.get(name) for name in NAMES] + [None]
-    assert candidates.ages.tolist() == [100.0 - heard.get(name, -np.inf) for name in [*NAMES, "unknown"]]
+    assert candidates.views == [sent.get(name) for name in NAMES] + [None]
+    assert candidates.ages.tolist() == [100.0 - received.get(name, -np.inf) for name in [*NAMES, "unknown"]]
     for at, name in enumerate(NAMES):
-        expected = cells_of([told[name].table]) if name in told else cells_of([None])
+        expected = cells_of([sent[name].table]) if name in sent else cells_of([None])
         assert numbers(candidates.cells, at) == numbers(expected, 0)
 
 
 def test_a_node_that_takes_over_a_slot_is_not_as_old_as_the_one_before():
     column_store = ColumnStore()
     column_store.put(NodeView("gone", "s", "1", XEON))
-    column_store.heard("gone", 1.0)
+    column_store.received("gone", 1.0)
     column_store.drop("gone")
     column_store.put(NodeView("new", "s", "1", XEON))
     assert np.isinf(column_store.candidates(["new"], 2.0).ages).all()
@@ -75,7 +75,7 @@ def test_there_is_room_for_any_number_of_nodes(count):
     names = [f"n{at}" for at in range(count)]
     for at, name in enumerate(names):
         column_store.put(NodeView(name, "s", "1", XEON))
-        column_store.heard(name, float(at))
+        column_store.received(name, float(at))
     candidates = column_store.candidates(names, 1000.0)
     assert candidates.ages.tolist() == [1000.0 - at for at in range(count)]
     assert (candidates.cells.whole == 1000 * len(XEON.numa_nodes[0].cpus)).all()
