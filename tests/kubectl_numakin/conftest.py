@@ -16,8 +16,11 @@ POD = "0c3a"
 
 @pytest.fixture(scope="session")
 def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
-    """One that knows two nodes: on node-1 three members of shop/boutique, on node-2 nobody; cart-9 was scored."""
-    with running(tmp_path_factory.mktemp("extender")) as one:
+    """One that knows two nodes: on node-1 three members of shop/boutique, on node-2 nobody; cart-9 was scored.
+
+    It outlives all tests, on a busy machine too: nothing of it gets too old.
+    """
+    with running(tmp_path_factory.mktemp("extender"), "--report-timeout=3600", "--hold=3600") as one:
         first = one.enforcer("node-1")
         members = [
             reservation(uid, numa, group="shop/boutique", milli=1500)
@@ -32,6 +35,7 @@ def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
         one.enforcer("node-2").report(machine())
         until("both nodes are known", lambda: len(one.get("/api/v1/nodes")["nodes"]) == 2)
         one.post("prioritize", scored("cart-9"))
+        one.connection.close()  # an idle one is closed by the extender; it is opened again when it is used
         yield one
 
 

@@ -61,6 +61,7 @@ def test_a_replica_finds_those_before_it(written, at):
 
 def test_nothing_is_held_or_remembered(written, at, extender):
     before = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
+    extender.connection.close()
     planned(written, at, deployment(8, cpu="2"))
     after = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
     assert [(one["generation"], one["assumed"]) for one in before[0]] == [
@@ -68,6 +69,7 @@ def test_nothing_is_held_or_remembered(written, at, extender):
     ]
     assert before[1] == after[1]
     assert extender.ask("GET", "/api/v1/explain?namespace=shop&pod=web-numakin0plan-0")[0] == 404
+    extender.connection.close()
 
 
 def test_what_is_planned_is_what_is_then_scored(tmp_path, written):
