@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from placement.model.demand import Demand
+from placement.plan.expected import PEAK_S, Peak
 from placement.plan.problem import Weights, Workload
 from placement.state.occupancy import Occupancy
 from placement.traffic.affinity import neighbours, with_replicas
@@ -17,9 +18,12 @@ from proto import local_pb2 as local
 MOST_PAST = 2048
 """Pods that are gone and still stand for their workload's traffic; the oldest go first."""
 
-PERIOD = 60
-"""Windows. As many replicas of a workload are expected as there were at most in this period and the one before: ten to
-twenty minutes, which a rolling update or a node's drain may take.
+WINDOW_S = 10.0
+"""Seconds that a window counts for here: as long as one is unless told otherwise."""
+
+PERIOD = int(PEAK_S / WINDOW_S)
+"""Windows for which the most replicas of a workload are expected again; one that is gone is forgotten after two such
+periods: it may have moved to another node.
 """
 
 
@@ -27,24 +31,21 @@ twenty minutes, which a rolling update or a node's drain may take.
 class WorkloadIndex:
     """Which pods are here and opted in, and which workload each belongs or belonged to.
 
-    most, before: of each workload the most replicas seen in this period and in the last one. demands: what its newest
-    replica asked for. age: windows of this period.
+    peaks: the replicas expected of each workload. demands: what its newest replica asked for. windows: seen so far.
     """
 
     present: frozenset[str] = frozenset()
     workloads: Mapping[str, str] = field(default_factory=dict)
-    most: Mapping[str, int] = field(default_factory=dict)
-    before: Mapping[str, int] = field(default_factory=dict)
+    peaks: Mapping[str, Peak] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
-    age: int = 0
+    windows: int = 0
 
     def after(self, containers: Iterable[local.LocalContainer]) -> WorkloadIndex:
         """With the containers of now; pods that are gone keep their workload for a while."""
         now = {container.pod: container.workload for container in containers if container.opted_in}
         past = [(pod, name) for pod, name in self.workloads.items() if pod not in now]
         workloads = {**dict(past[-MOST_PAST:]), **now}
-        most = {name: max(count, self.most.get(name, 0)) for name, count in Counter(now.values()).items()}
-        return replace(self, present=frozenset(now), workloads=workloads, most={**self.most, **most})
+        return _counted(replace(self, present=frozenset(now), workloads=workloads))
 
     def over_a_window(self, occupancy: Occupancy) -> WorkloadIndex:
         """A window later, with what the members ask for that sit there."""
@@ -53,12 +54,8 @@ class WorkloadIndex:
             for reservation in occupancy.reservations.values()
             if reservation.workload
         }
-        later = replace(self, demands={**self.demands, **asked}, age=self.age + 1)
-        if later.age < PERIOD:
-            return later
-        now = Counter(self.workloads[pod] for pod in self.present)
-        kept = {name: demand for name, demand in later.demands.items() if name in self.most}
-        return replace(later, most=now, before=self.most, demands=kept, age=0)
+        later = _counted(replace(self, demands={**self.demands, **asked}, windows=self.windows + 1))
+        return replace(later, demands={name: demand for name, demand in later.demands.items() if name in later.peaks})
 
     def expected(self, weights: Weights) -> list[Workload]:
         """The workloads whose traffic is known, those too whose pods are gone, but not for long. Of the others nothing
@@ -66,10 +63,19 @@ class WorkloadIndex:
         """
         talking = {name for pair, weight in weights.items() if weight > 0 for name in pair}
         return [
-            Workload(name, demand, max(self.most.get(name, 0), self.before.get(name, 0)))
+            Workload(name, demand, self.peaks[name].replicas)
             for name, demand in self.demands.items()
-            if name in talking and (name in self.most or name in self.before)
+            if name in talking and name in self.peaks
         ]
+
+
+def _counted(index: WorkloadIndex) -> WorkloadIndex:
+    """With the replicas that are present now, without the workloads that are gone for long."""
+    counts, now = Counter(index.workloads[pod] for pod in index.present), index.windows * WINDOW_S
+    names = dict.fromkeys((*index.peaks, *counts))
+    peaks = {name: index.peaks.get(name, Peak()).after(counts[name], now) for name in names}
+    kept = {name: peak for name, peak in peaks.items() if counts[name] or now - peak.since < 2 * PEAK_S}
+    return replace(index, peaks=kept)
 
 
 def learned(weights: Weights, between: Weights, roster: WorkloadIndex) -> dict[str, dict[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from extender.planning.group_plan import NOTHING as NO_ROOM
 from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, planned, roomiest
@@ -12,12 +12,8 @@ from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
 from placement.model.demand import Demand
+from placement.plan.expected import Peak
 from placement.plan.problem import Room, Weights, Workload
-
-PEAK_S = 600.0
-"""For so long as many replicas are expected again as there were; after it, as many as there are, unless there are none:
-what is scaled to nothing comes back as it was.
-"""
 
 AGAIN_S = 60.0
 """A plan that is still waited for is looked at again so often: rates and room change."""
@@ -31,16 +27,14 @@ Plans = Mapping[str, Sequence[Vacancy]]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Of one workload: the most replicas lately, since when (seconds), and what one asks for."""
+    """Of one workload: the replicas that are expected, and what one asks for."""
 
-    replicas: int
-    since: float
+    peak: Peak
     demand: Demand
 
-    def after(self, replicas: int, now: float) -> Expected:
-        if replicas >= self.replicas or (replicas and now - self.since > PEAK_S):
-            return replace(self, replicas=replicas, since=now)
-        return self
+    @property
+    def replicas(self) -> int:
+        return self.peak.replicas
 
 
 @dataclass(frozen=True)
@@ -96,9 +90,10 @@ class GroupPlanner:
         for name in known.peers:
             before, demand = self._expected.get(name), placed.demands.get(name)
             if before is None and demand is not None:
-                before = Expected(0, now, demand)
+                before = Expected(Peak(0, now), demand)
             if before is not None:
-                expected[name] = replace(before, demand=demand or before.demand).after(known.replicas.get(name, 0), now)
+                peak = before.peak.after(known.replicas.get(name, 0), now)
+                expected[name] = Expected(peak, demand or before.demand)
         self._expected = expected
 
     def _named(self) -> dict[str, list[str]]:

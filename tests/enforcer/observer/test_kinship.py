@@ -97,7 +97,7 @@ class TestExpected:
 
     @pytest.mark.parametrize("age", [0, 1, kinship.PERIOD - 1])
     def test_who_is_gone_is_expected_for_a_period_at_least_and_two_at_most(self, age: int) -> None:
-        roster = WorkloadIndex(age=age).after(here(*PODS)).over_a_window(seated(*PODS)).after(here(*PODS[:1]))
+        roster = WorkloadIndex(windows=age).after(here(*PODS)).over_a_window(seated(*PODS)).after(here(*PODS[:1]))
         both = [Workload("ns/Deployment/a", ONE, 2), Workload("ns/Deployment/b", ONE, 1)]
         for window in range(2 * kinship.PERIOD):
             assert window >= kinship.PERIOD or roster.expected(TALK) == both

@@ -9,7 +9,7 @@ import pytest
 
 from extender.cluster import Cluster, Settings
 from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, roomiest
-from extender.planning.group_planner import AGAIN_S, PEAK_S, GroupPlanner
+from extender.planning.group_planner import AGAIN_S, GroupPlanner
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView
 from extender.state.pods import PodChanges
@@ -17,6 +17,7 @@ from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
+from placement.plan.expected import PEAK_S
 from placement.plan.problem import Workload
 from placement.state.occupancy import Occupancy, Reservation
 from tests.extender.machines import pod
