@@ -147,7 +147,9 @@ class Cluster:
         return self._nodes.wanted(pod)
 
     def score(self, want: Wanted, names: Sequence[str]) -> Offer:
-        """Each offered node's score, 0..10, in their order; room on the leading one is held for the pod for a while."""
+        """Each offered node's score, 0..10, in their order; room on the leading one is held for a while for a pod that
+        the API server has.
+        """
         uid = want.pod.uid
         self.asked(want.pod)
         with self._lock:
@@ -165,9 +167,9 @@ class Cluster:
         place = self._ledger.predicted(leader.view, want, leader.kin) if leader and leader.view else None
         with self._lock:
             self._history.offered(offer)
-            if mine is not None and mine.bound:
+            if mine is not None and (mine.bound or not self._ledger.knows(want.pod)):
                 self._nodes.hold(mine)
-            elif leader is not None and place is not None and place.fits:
+            elif leader is not None and place is not None and place.fits and self._ledger.knows(want.pod):
                 self._ledger.hold(place, uid, leader.node, bound=False)
         return offer
 
@@ -177,7 +179,7 @@ class Cluster:
             candidates = self._candidates(want.pod.uid, want, names)
         refused = refusals(candidates, want, self.settings.report_timeout, self.faults)
         with self._lock:
-            self._refused.answered(want, everywhere=len(refused) == len(names))
+            self._refused.answered(want, everywhere=len(refused) == len(names) and self._ledger.knows(want.pod))
         return refused
 
     def victims(self, want: Wanted, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

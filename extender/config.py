@@ -47,6 +47,8 @@ class Config:
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
+    own_ca: bool = False
+    authorise_readers: bool = False
     grpc_tls_cert: str = ""
     grpc_tls_key: str = ""
     grpc_tls_client_ca: str = ""
@@ -79,6 +81,8 @@ class Config:
         ready = Path(self.ready_file)
         if self.ready_file and (ready.is_dir() or not ready.parent.is_dir()):
             raise BadConfig(f"--ready-file must be a file in a folder that is there, not {self.ready_file!r}")
+        if self.own_ca and (self.tls_cert or self.grpc_tls_cert):
+            raise BadConfig("--own-ca makes the certificates: --tls-cert and --grpc-tls-cert are not for use with it")
         for prefix in ("tls", "grpc_tls"):
             cert, key, ca = (getattr(self, f"{prefix}_{part}") for part in ("cert", "key", "client_ca"))
             if bool(cert) != bool(key) or (ca and not cert):
@@ -131,7 +135,15 @@ _HELP: Mapping[str, tuple[str, str]] = {
     ),
     "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP port, renewed under way; without it: plain HTTP"),
     "tls_key": ("FILE", "its private key"),
-    "tls_client_ca": ("FILE", "demand client certificates signed by this CA on the HTTP port"),
+    "tls_client_ca": ("FILE", "demand a client certificate signed by this CA of whoever asks for filters and scores"),
+    "own_ca": (
+        "",
+        "TLS on both ports by numakin's own CA, kept in Secret numakin-ca; kube-scheduler must show its certificate",
+    ),
+    "authorise_readers": (
+        "",
+        "answer below /api/ only those whom the API server lets list AffinityGroups, by a bearer token",
+    ),
     "grpc_tls_cert": ("FILE", "certificate chain (PEM) of the gRPC port, renewed under way; without it: no TLS"),
     "grpc_tls_key": ("FILE", "its private key"),
     "grpc_tls_client_ca": ("FILE", "demand client certificates signed by this CA from enforcers"),

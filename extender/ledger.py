@@ -124,6 +124,13 @@ class BindingLedger:
         """Nodes that are no more in the cluster."""
         self._departed.forget(nodes)
 
+    def knows(self, pod: PodRow) -> bool:
+        """Whether the API server has the pod with these requests: whoever reaches kube-scheduler's port can invent one.
+        Of every pod where there is no API server.
+        """
+        row = self.rows.get(pod.uid)
+        return not self.listed or (row is not None and _requests(row) == _requests(pod))
+
     def hold(self, prediction: Prediction, uid: str, node: str, *, bound: bool) -> None:
         until = self._clock() + self._hold_s
         self._nodes.hold(
@@ -241,3 +248,7 @@ class BindingLedger:
             self._nodes.locations.forget(uid)
             if row is not None and row.node:
                 self._nodes.ended(uid, row.node)
+
+
+def _requests(pod: PodRow) -> tuple[object, ...]:
+    return pod.namespace, pod.name, pod.containers, dict(pod.requests), dict(pod.limits)

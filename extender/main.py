@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
@@ -16,7 +18,7 @@ from extender import log
 from extender.apiserver import ApiServerLink, own_namespace
 from extender.cluster import Cluster, Settings
 from extender.config import BadConfig, Config, host_and_port, load
-from extender.kube.api import Api
+from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from extender.kube.kubeconfig import BadKubeconfig
 from extender.kube.objects import published
@@ -24,10 +26,14 @@ from extender.kube.objects.group_objects import GroupObjects
 from extender.kube.objects.grouprows import GroupChanges
 from extender.kube.objects.saved_learning import SavedLearning
 from extender.kube.publish import Desired, Unwanted
+from extender.kube.readers import Readers
+from extender.kube.tls.authorities import SCHEDULER
+from extender.kube.tls.own_ca import OwnCa
 from extender.readiness import ReadinessGate
 from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
+from extender.scheduler.access import authorise, common_name
 from extender.scheduler.calls import scheduler_calls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
@@ -49,8 +55,17 @@ from proto.certificates import BadCertificate, Files, Renewed
 
 STOP_SECONDS = 2.0
 
+SERVICES = ("numakin-extender", "numakin-extender-replicas")
+"""The names by which kube-scheduler and enforcers dial."""
+
 NAMESPACE = "numakin"
 """Where the manifests put everything."""
+
+_NEEDS_API = {
+    "enforcer_account": "check tokens with",
+    "own_ca": "keep its certificates at",
+    "authorise_readers": "ask who may read",
+}
 
 _log = structlog.get_logger("extender")
 
@@ -73,16 +88,19 @@ class Program(SessionCallbacks):
         self.sampling = Sampling(self.web, threads=self.threads)
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: traffic_view.gauges(self.cluster.known, self.learner.dropped_flows))
-        self.http_tls = self._renewed("http", Files(config.tls_cert, config.tls_key, config.tls_client_ca))
+        self._kube = self._connected()
+        self._own_ca = self._certificates()
+        own = self._own_ca.files if self._own_ca is not None else None
+        http_files = own or Files(config.tls_cert, config.tls_key, config.tls_client_ca)
+        self.http_tls = self._renewed("http", replace(http_files, optional=True))
         grpc_files = Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca)
-        self._grpc_tls = self._renewed("grpc", grpc_files)
+        self._grpc_tls = self._renewed("grpc", replace(own, ca="") if own else grpc_files)
         self.metrics.gauges(lambda: group_gauges(self.cluster.picture()))
         self.metrics.gauges(self._expiries)
         self.metrics.gauges(lambda: thread_gauges(self.threads.standings()))
         self.metrics.gauges(self._configured)
         self._ending = False
         self._missing = "the gRPC port is not open yet"
-        self._kube = self._connected()
         self._api: ApiServerLink | None = None
         self._server: Server | None = None
         self._refused_pod_checks: RefusedPodChecks | None = None
@@ -91,7 +109,15 @@ class Program(SessionCallbacks):
     def app(self) -> Flask:
         app = create_app(self.cluster, self.metrics, self._readiness, self.calls)
         self.web.add_to(app)
+        if self.config.authorise_readers and self._kube is not None:
+            authorise(app, Readers(self._kube))
         return app
+
+    def certified(self, certificate: Mapping[str, Any]) -> bool:
+        """Whether whoever shows this certificate is kube-scheduler, as far as that is asked for."""
+        if self.config.own_ca:
+            return common_name(certificate) == SCHEDULER
+        return bool(certificate) or not self.config.tls_client_ca
 
     def _readiness(self) -> Readiness:
         stale = self.threads.stale()
@@ -113,6 +139,8 @@ class Program(SessionCallbacks):
         self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported)
         self.learner.start()
         self.sampling.start()
+        if self._own_ca is not None:
+            self._own_ca.start()
         if self._kube is not None:
             self._api = self._watched(self._kube)
         else:
@@ -142,9 +170,10 @@ class Program(SessionCallbacks):
         when that can't be meant.
         """
         api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
-        if api is None and self.config.enforcer_account:
-            why = "needs an API server to check tokens with: --kubeconfig, or run as a pod"
-            raise BadConfig(f"--enforcer-account {why}")
+        for option, use in _NEEDS_API.items():
+            if api is None and getattr(self.config, option):
+                flag = "--" + option.replace("_", "-")
+                raise BadConfig(f"{flag} needs an API server to {use}: --kubeconfig, or run as a pod")
         if api is None and self.config.kube:
             _log.warning(
                 "no API server is configured: neither --kubeconfig nor a service account; pods are known from their "
@@ -152,11 +181,25 @@ class Program(SessionCallbacks):
             )
         return api
 
+    @property
+    def _namespace(self) -> str:
+        return self.config.namespace or own_namespace() or NAMESPACE
+
+    def _certificates(self) -> OwnCa | None:
+        """Certificates of numakin's own CA, made by now; BadConfig when they can't be."""
+        if not self.config.own_ca or self._kube is None:
+            return None
+        own = OwnCa(self._kube, self._namespace, SERVICES, threads=self.threads)
+        try:
+            own.ensure()
+        except (ApiError, Unreachable) as bad:
+            raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
+        return own
+
     def _watched(self, api: Api) -> ApiServerLink:
-        namespace = self.config.namespace or own_namespace() or NAMESPACE
         changed = self.pods_changed, self.nodes_changed, self.groups_changed
         return ApiServerLink(
-            api, *changed, self.published, namespace=namespace, terms=self.config.terms, threads=self.threads
+            api, *changed, self.published, namespace=self._namespace, terms=self.config.terms, threads=self.threads
         )
 
     def _configured(self) -> Iterator[Gauge]:
@@ -172,6 +215,8 @@ class Program(SessionCallbacks):
             self._server.stop()
         self.sampling.stop()
         self.learner.stop(STOP_SECONDS)
+        if self._own_ca is not None:
+            self._own_ca.stop(STOP_SECONDS)
         self._ending = True
         if self._refused_pod_checks is not None:
             self._refused_pod_checks.stop(STOP_SECONDS)
@@ -289,6 +334,7 @@ def main() -> None:
         threads=program.threads,
         refusals=refusals,
         tls=program.http_tls,
+        certified=program.certified,
     ).run()
 
 

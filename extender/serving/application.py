@@ -19,7 +19,7 @@ from flask import Flask
 from extender.config import BadConfig, Config, host_and_port
 from extender.scheduler.calls import SchedulerCall
 from extender.serving import limits
-from extender.serving.gateway import Gateway
+from extender.serving.gateway import VERBS, Gateway
 from extender.serving.listener import Listener
 from extender.serving.refusals import LimitRefusals
 from extender.serving.workers import Workers
@@ -70,7 +70,10 @@ def calm_collector() -> None:
 
 
 class Application:
-    """Runs the program: ports, threads and signals. begin gets the bound HTTP address once both ports are bound."""
+    """Runs the program: ports, threads and signals. begin gets the bound HTTP address once both ports are bound.
+
+    certified: whether whoever shows this certificate may ask for kube-scheduler's verbs.
+    """
 
     def __init__(
         self,
@@ -83,10 +86,11 @@ class Application:
         threads: Threads,
         refusals: LimitRefusals,
         tls: Renewed | None = None,
+        certified: Callable[[Mapping[str, Any]], bool] = lambda _certificate: True,
     ) -> None:
         self._config, self._load, self._calls = config, load, calls
         self._begin, self._end = begin, end
-        self._threads, self._refusals, self._tls = threads, refusals, tls
+        self._threads, self._refusals, self._tls, self._certified = threads, refusals, tls, certified
 
     def run(self) -> None:
         """SystemExit: 0 when it was asked to end, 1 when it could not begin."""
@@ -100,11 +104,11 @@ class Application:
         signals = _Signals()
         _allow_descriptors()
         workers = {
-            "": Workers("scheduler", self._config.threads, self._threads),
+            **dict.fromkeys(VERBS, Workers("scheduler", self._config.threads, self._threads)),
             "api": Workers("reader", limits.READERS, self._threads),
             **dict.fromkeys(HEALTH, Workers("probe", limits.PROBES, self._threads)),
         }
-        gateway = Gateway(self._load(), self._calls, workers, self._refusals)
+        gateway = Gateway(self._load(), self._calls, workers, self._refusals, self._certified)
         listening = _bound(self._config.listen)
         ports = [Listener(listening, _uvicorn(gateway), self._tls, self._refusals)]
         if self._config.health_listen:

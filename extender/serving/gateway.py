@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import formatdate
 from functools import partial
@@ -23,8 +23,8 @@ from extender.serving.events import EventStreams, HttpAnswer
 from extender.serving.refusals import LimitRefusals
 from extender.serving.workers import Workers
 
-IDENTITY = "numakin.identity"
-"""In the WSGI environment: the caller's verified certificate; empty without one."""
+VERBS = frozenset({"filter", "prioritize", "preempt"})
+"""What kube-scheduler asks for."""
 
 
 class Over(Exception):
@@ -36,8 +36,8 @@ class Over(Exception):
 
 
 class Gateway:
-    """An ASGI application. calls: by the path, answered without WSGI. workers: by the first part of the path; "" is for
-    all other paths.
+    """An ASGI application. calls: by the verb, answered without WSGI. workers: by the first part of the path, where
+    other parts count as "api". certified: whether a certificate may ask for kube-scheduler's VERBS.
     """
 
     def __init__(
@@ -46,9 +46,10 @@ class Gateway:
         calls: Mapping[str, SchedulerCall],
         workers: Mapping[str, Workers],
         refusals: LimitRefusals,
+        certified: Callable[[Mapping[str, Any]], bool],
     ) -> None:
-        self._app, self._workers, self._refusals = app, workers, refusals
-        self._calls = {f"/{verb}": call for verb, call in calls.items()}
+        self._app, self._calls, self._workers = app, calls, workers
+        self._refusals, self._certified = refusals, certified
         self._peers: Counter[str] = Counter()
         self._total = _HeldBytes()
         self.events = EventStreams()
@@ -59,12 +60,15 @@ class Gateway:
         environ: dict[str, Any] = {}
         try:
             with self._admitted(connection.peer):
-                body = await held.read(receive, _announced(scope))
+                kind = scope["path"].split("/")[1]
+                most = self._most(kind, connection)
+                body = await held.read(receive, _announced(scope), most)
                 if body is None:
                     return
-                call = self._calls.get(scope["path"]) if scope["method"] == "POST" else None
+                workers = self._workers.get(kind, self._workers["api"])
+                call = self._calls.get(kind) if scope["method"] == "POST" and scope["path"] == f"/{kind}" else None
                 if call is not None:
-                    answer = _json(await self._called(call, body))
+                    answer = _json(await _called(call, body, workers))
                 else:
                     environ = _environ(scope, body, connection)
                     answer = await self._answer(environ)
@@ -79,13 +83,16 @@ class Gateway:
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
 
-    async def _called(self, call: SchedulerCall, body: bytes) -> CallAnswer:
-        """Where a thread would take longer to wake than the answer takes, none is asked."""
-        answer = call.at_once(body)
-        return answer if answer is not None else await self._workers[""].run(lambda: call(body))
+    def _most(self, kind: str, connection: Connection) -> int:
+        """Bytes that a request of this kind may have."""
+        if kind not in VERBS:
+            return limits.READER_BODY_BYTES
+        if not self._certified(connection.identity):
+            raise Over("certificate", HTTPStatus.UNAUTHORIZED, "kube-scheduler's client certificate is needed")
+        return limits.BODY_BYTES
 
     async def _answer(self, environ: dict[str, Any]) -> HttpAnswer:
-        workers = self._workers.get(environ["PATH_INFO"].split("/")[1], self._workers[""])
+        workers = self._workers.get(environ["PATH_INFO"].split("/")[1], self._workers["api"])
         return await workers.run(lambda: _answered(self._app, environ))
 
     async def _again(self, environ: dict[str, Any], event: str) -> HttpAnswer:
@@ -113,15 +120,20 @@ class Gateway:
                 del self._peers[peer]
 
 
+async def _called(call: SchedulerCall, body: bytes, workers: Workers) -> CallAnswer:
+    """Where a thread would take longer to wake than the answer takes, none is asked."""
+    answer = call.at_once(body)
+    return answer if answer is not None else await workers.run(lambda: call(body))
+
+
 def _announced(scope: Any) -> int:
     """Bytes of the body, 0 where its length is not told; h11 has checked the number."""
     return int(dict(scope["headers"]).get(b"content-length", b"0"))
 
 
-def _too_large() -> Over:
-    return Over(
-        "body_bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the bound of {limits.BODY_BYTES} bytes"
-    )
+def _too_large(most: int) -> Over:
+    text = f"the body is over the bound of {most} bytes"
+    return Over("body_bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
 
 
 class _HeldBytes:
@@ -137,10 +149,10 @@ class _HeldBody:
     def __init__(self, total: _HeldBytes) -> None:
         self._total, self._size = total, 0
 
-    async def read(self, receive: Any, announced: int) -> bytes | None:
+    async def read(self, receive: Any, announced: int, most: int) -> bytes | None:
         """None when the caller has gone."""
-        if announced > limits.BODY_BYTES:
-            raise _too_large()
+        if announced > most:
+            raise _too_large(most)
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(limits.BODY_S):
@@ -149,7 +161,7 @@ class _HeldBody:
                     if message["type"] != "http.request":
                         return None
                     parts.append(message["body"])
-                    self._grow(len(message["body"]))
+                    self._grow(len(message["body"]), most)
                     if not message["more_body"]:
                         return b"".join(parts)
         except TimeoutError as late:
@@ -159,11 +171,11 @@ class _HeldBody:
         self._total.size -= self._size
         self._size = 0
 
-    def _grow(self, size: int) -> None:
+    def _grow(self, size: int, most: int) -> None:
         self._size += size
         self._total.size += size
-        if self._size > limits.BODY_BYTES:
-            raise _too_large()
+        if self._size > most:
+            raise _too_large(most)
         if self._total.size > limits.HELD_BYTES:
             text = f"the bodies under way are over the bound of {limits.HELD_BYTES} bytes"
             raise Over("held_bytes", HTTPStatus.SERVICE_UNAVAILABLE, text)
@@ -189,7 +201,6 @@ def _environ(scope: Any, body: bytes, connection: Connection) -> dict[str, Any]:
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
-        IDENTITY: connection.identity,
     }
     for name, value in scope["headers"]:
         key = name.decode("latin-1").upper().replace("-", "_")

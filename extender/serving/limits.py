@@ -39,6 +39,9 @@ IN_FLIGHT_PER_PEER = 16
 BODY_BYTES = 64 << 20
 """Bytes of one body: 5,000 Node objects with 50 images each are 58 MB."""
 
+READER_BODY_BYTES = 1 << 20
+"""Bytes of a body that is not kube-scheduler's, as of a manifest that is asked about."""
+
 HELD_BYTES = 128 << 20
 """Bytes of all bodies that are held at one time."""
 

@@ -33,6 +33,20 @@ class Access:
                 name=request.name,
             )
 
+    def review(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The status of a SubjectAccessReview about a resource as a whole."""
+        asked = spec.get("resourceAttributes") or {}
+        granted = self._rules.get(spec.get("user", ""), ())
+        allowed = "system:masters" in (spec.get("groups") or ()) or any(
+            namespace in ("", asked.get("namespace", "")) and _reviewed(rule, asked) for namespace, rule in granted
+        )
+        return {"allowed": allowed}
+
+
+def _reviewed(rule: Mapping[str, Any], asked: Mapping[str, str]) -> bool:
+    names = (("apiGroups", "group"), ("resources", "resource"), ("verbs", "verb"))
+    return not rule.get("resourceNames") and all(_holds(rule.get(many, ()), asked.get(one, "")) for many, one in names)
+
 
 def _allows(rule: Mapping[str, Any], request: Request) -> bool:
     resource = request.kind.plural + (f"/{request.subresource}" if request.subresource else "")

@@ -82,6 +82,10 @@ class Answers:
         if request.kind.plural == "tokenreviews" and request.method == "POST":
             _, warning = bodies.pruned(request, bodies.whole_object(request))
             return 201, _line(self.tokens.review(request)), warning
+        if request.kind.plural == "subjectaccessreviews" and request.method == "POST":
+            body = bodies.whole_object(request)
+            _, warning = bodies.pruned(request, body)
+            return 201, _line({**body, "status": self.access.review(body["spec"])}), warning
         if request.subresource == "token" and request.method == "POST":
             return 201, _line(self.tokens.request(request)), {}
         if request.method == "POST" and (request.subresource == "binding" or request.kind.plural == "bindings"):

@@ -68,12 +68,15 @@ BUILT_IN = (
         namespaced=True,
         field_labels=(*_METADATA, *_EVENT_LABELS, "reason", "type", "source"),
     ),
+    Kind("", "v1", "Secret", "secrets", namespaced=True),
+    Kind("", "v1", "ConfigMap", "configmaps", namespaced=True),
+    Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
     Kind("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, create_on_update=True),
     Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False),
     Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
 )
 
-UNSTORED = frozenset({"bindings", "tokenreviews"})
+UNSTORED = frozenset({"bindings", "tokenreviews", "subjectaccessreviews"})
 """Kinds that can only be POSTed: their objects are questions, or commands."""
 
 

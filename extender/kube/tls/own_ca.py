@@ -1,0 +1,175 @@
+"""Keeps numakin's own CA in a Secret, publishes its certificates, and writes this process's own into files.
+
+Every replica does this alike: whoever comes first makes the Secret, the others take what is there, and a change goes
+through only on the version that was read. The files are those that the ports serve by (`proto.certificates`).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from extender.kube.api import Api, ApiError, Unreachable
+from extender.kube.tls import authorities
+from extender.kube.tls.authorities import Authority, Pair
+from process.threads import IDLE, Threads
+from proto.certificates import Files
+
+CA_SECRET = "numakin-ca"  # noqa: S105 - the name of one
+SCHEDULER_SECRET = "numakin-kube-scheduler"  # noqa: S105
+BUNDLE = "numakin-ca-bundle"
+"""The ConfigMap with `ca.crt`: for enforcers, and to copy for kube-scheduler."""
+
+EVERY_S = 600.0
+"""Between two checks. Certificates are renewed weeks before they end."""
+
+STALE_AFTER_S = 3 * EVERY_S
+
+_log = structlog.get_logger("certificates")
+
+
+class OwnCa:
+    """files: where this process's certificate, key and the bundle are once `ensure` has been."""
+
+    def __init__(self, api: Api, namespace: str, services: Sequence[str], *, threads: Threads) -> None:
+        self._api, self._namespace = api, namespace
+        suffixes = ("", f".{namespace}", f".{namespace}.svc", f".{namespace}.svc.cluster.local")
+        self._names = [f"{service}{suffix}" for service in services for suffix in suffixes] + ["localhost", "127.0.0.1"]
+        self._folder = Path(tempfile.mkdtemp(prefix="numakin-tls-"))
+        cert, key, ca = (str(self._folder / name) for name in ("tls.crt", "tls.key", "ca.crt"))
+        self.files = Files(cert, key, ca)
+        self._thread = threads.thread("certificates", self._round, stale_after_s=STALE_AFTER_S)
+
+    def ensure(self) -> None:
+        """One check now. ApiError and Unreachable when the API server has no answer: without one there is no CA."""
+        now = datetime.now(UTC)
+        kept = self._authorities(now)
+        signer = authorities.signer(kept, now)
+        self._serve(signer, authorities.bundle(kept), now)
+        self._issue(signer, authorities.bundle(kept), now)
+        self._publish(authorities.bundle(kept))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        self._thread.stop(timeout_s)
+
+    def _round(self) -> object:
+        if self._thread.stopping.wait(EVERY_S):
+            return IDLE
+        try:
+            self.ensure()
+        except (ApiError, Unreachable) as bad:
+            _log.warning("certificates not checked", error=str(bad))
+            return IDLE
+        return None
+
+    def _authorities(self, now: datetime) -> tuple[Authority, ...]:
+        """As the Secret has them, renewed there where it is time."""
+        found, version = self._secret(CA_SECRET)
+        known = _parsed(found)
+        kept = authorities.renewed(known, now)
+        if kept == known:
+            return kept
+        data = {f"{at}.{end}": part for at, each in enumerate(kept) for end, part in _parts(each.pair)}
+        if self._put(CA_SECRET, data, version, "Opaque"):
+            _log.info("certificate authority made", secret=CA_SECRET, authorities=len(kept))
+            return kept
+        return self._authorities(now)
+
+    def _issue(self, signer: Authority, bundle: bytes, now: datetime) -> None:
+        """kube-scheduler's client certificate."""
+        found, version = self._secret(SCHEDULER_SECRET)
+        pair = Pair(found.get("tls.crt", b""), found.get("tls.key", b""))
+        if authorities.good(pair, signer, now) and found.get("ca.crt") == bundle:
+            return
+        if not authorities.good(pair, signer, now):
+            pair = authorities.client_pair(signer, authorities.SCHEDULER, now)
+        data = {"tls.crt": pair.cert, "tls.key": pair.key, "ca.crt": bundle}
+        if self._put(SCHEDULER_SECRET, data, version, "kubernetes.io/tls"):
+            _log.info("certificate for kube-scheduler made", secret=SCHEDULER_SECRET)
+
+    def _serve(self, signer: Authority, bundle: bytes, now: datetime) -> None:
+        cert, key, ca = (Path(path) for path in (self.files.cert, self.files.key, self.files.ca))
+        pair = Pair(cert.read_bytes(), key.read_bytes()) if cert.exists() and key.exists() else Pair(b"", b"")
+        if not authorities.good(pair, signer, now):
+            pair = authorities.server_pair(signer, self._names, now)
+            _write(key, pair.key)
+            _write(cert, pair.cert)
+        _write(ca, bundle)
+
+    def _publish(self, bundle: bytes) -> None:
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": BUNDLE, "namespace": self._namespace},
+            "data": {"ca.crt": bundle.decode()},
+        }
+        self._api.apply(f"/api/v1/namespaces/{self._namespace}/configmaps/{BUNDLE}", body, manager="numakin")
+
+    def _secret(self, name: str) -> tuple[dict[str, bytes], str]:
+        """Its data and version; empty where it is not there."""
+        try:
+            found = self._api.get(f"/api/v1/namespaces/{self._namespace}/secrets/{name}").json()
+        except ApiError as refused:
+            if refused.code == 404:
+                return {}, ""
+            raise
+        data = {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
+        return data, str(found["metadata"]["resourceVersion"])
+
+    def _put(self, name: str, data: Mapping[str, bytes], version: str, kind: str) -> bool:
+        """False when another replica was faster."""
+        metadata: dict[str, Any] = {"name": name, "namespace": self._namespace}
+        path = f"/api/v1/namespaces/{self._namespace}/secrets"
+        body: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata,
+            "type": kind,
+            "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
+        }
+        try:
+            if version:
+                metadata["resourceVersion"] = version
+                self._api.request("PUT", f"{path}/{name}", body=body)
+            else:
+                self._api.request("POST", path, body=body)
+        except ApiError as refused:
+            if refused.code == 409:
+                return False
+            raise
+        return True
+
+
+def _parsed(data: Mapping[str, bytes]) -> tuple[Authority, ...]:
+    """Those that are whole; what is damaged is named and made anew."""
+    found = []
+    for at in range(len(data) // 2):
+        try:
+            found.append(Authority.read(Pair(data.get(f"{at}.crt", b""), data.get(f"{at}.key", b""))))
+        except ValueError as bad:
+            _log.warning("a certificate authority can't be read", secret=CA_SECRET, key=f"{at}.crt", why=str(bad))
+    return tuple(found)
+
+
+def _parts(pair: Pair) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+    return ("crt", pair.cert), ("key", pair.key)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all, for nobody else to read."""
+    if path.exists() and path.read_bytes() == content:
+        return
+    descriptor, draft = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    Path(draft).rename(path)

@@ -1,0 +1,185 @@
+"""The base installation's ports, as a pod without any right finds them; and who is let in."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from extender.kube.readers import TOKEN_HEADER
+from proto import report_pb2 as pb
+from proto import report_pb2_grpc as rpc
+from standins.apiserver import ApiServer
+from standins.extender import ExtenderProcess
+from tests.extender.running import DEADLINE, recorded
+from tests.manifests.rendered import files, one
+
+NAMESPACE = "numakin"
+PATHS = ("explain?namespace=shop&pod=x", "nodes", "groups", "plans", "graph")
+
+
+@dataclass
+class Site:
+    server: ApiServer
+    extender: ExtenderProcess
+    folder: Path
+
+    def secret(self, name: str) -> dict[str, bytes]:
+        data = self.server.get("v1", "secrets", name, NAMESPACE)["data"]
+        return {key: base64.b64decode(value) for key, value in data.items()}
+
+    def context(self, *, scheduler: bool = False) -> ssl.SSLContext:
+        bundle = self.server.get("v1", "configmaps", "numakin-ca-bundle", NAMESPACE)["data"]["ca.crt"]
+        context = ssl.create_default_context(cadata=bundle)
+        if scheduler:
+            for name, content in self.secret("numakin-kube-scheduler").items():
+                (self.folder / name).write_bytes(content)
+            context.load_cert_chain(self.folder / "tls.crt", self.folder / "tls.key")
+        return context
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, *, scheduler: bool = False, **headers: str
+    ) -> tuple[int, Any]:
+        context = self.context(scheduler=scheduler)
+        connection = http.client.HTTPSConnection(self.extender.http, timeout=DEADLINE, context=context)
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        return response.status, json.loads(content)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """As the manifests have it: the extender's own account, with its own rights alone."""
+    folder = tmp_path_factory.mktemp("secured")
+    objects = files()
+    with ApiServer() as server:
+        server.define(one(objects, "CustomResourceDefinition", "affinitygroups.numakin.io"))
+        for namespace in (NAMESPACE, "shop", "other"):
+            server.create("v1", "namespaces", {"metadata": {"name": namespace}})
+        token = server.grant("extender", one(objects, "ClusterRole", "numakin-extender")["rules"])
+        server.grant("extender", one(objects, "Role", "numakin-extender")["rules"], NAMESPACE)
+        kubeconfig = str(server.kubeconfig(folder / "kubeconfig", token))
+        options = ("--kubeconfig", kubeconfig, "--namespace", NAMESPACE, "--own-ca", "--authorise-readers",
+                   "--enforcer-account", "numakin:numakin-enforcer")  # fmt: skip
+        extender = ExtenderProcess(folder, options)
+        extender.start()
+        yield Site(server, extender, folder)
+        extender.end()
+
+
+def reader(site: Site, name: str, *namespaces: str) -> str:
+    """A token of somebody who may list groups there; "" is everywhere."""
+    rule = {"apiGroups": ["numakin.io"], "resources": ["affinitygroups"], "verbs": ["list"]}
+    token = f"{name}-token"
+    for namespace in namespaces:
+        token = site.server.grant(name, [rule], namespace)
+    return token if namespaces else site.server.grant(name, [])
+
+
+def test_kube_scheduler_is_let_in_by_the_certificate_that_is_made_for_it(site):
+    status, answer = site.ask("POST", "/filter", recorded("basic-nodecache-true.filter"), scheduler=True)
+    assert (status, answer["NodeNames"]) == (200, ["n1", "n2", "n3"])
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt"])
+def test_nobody_else_asks_for_scores(site, verb):
+    status, answer = site.ask("POST", f"/{verb}", recorded("basic-nodecache-true.filter"))
+    assert (status, answer) == (401, {"error": "kube-scheduler's client certificate is needed"})
+
+
+def test_the_extender_s_own_certificate_is_no_client_s(site):
+    """Whoever stole a server's certificate does not become kube-scheduler by it."""
+    folder = Path(next(iter(Path("/tmp").glob("numakin-tls-*/tls.crt"))).parent)
+    context = site.context()
+    for each in Path("/tmp").glob("numakin-tls-*"):
+        if (each / "ca.crt").read_text() == site.server.get("v1", "configmaps", "numakin-ca-bundle", NAMESPACE)["data"][
+            "ca.crt"
+        ]:
+            folder = each
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    connection = http.client.HTTPSConnection(site.extender.http, timeout=DEADLINE, context=context)
+
+    def ask() -> int:
+        connection.request("POST", "/filter", recorded("basic-nodecache-true.filter"))
+        return connection.getresponse().status
+
+    with pytest.raises((ssl.SSLError, ConnectionError, http.client.BadStatusLine)):
+        ask()
+    connection.close()
+
+
+def test_plain_http_is_not_answered(site):
+    connection = http.client.HTTPConnection(site.extender.http, timeout=DEADLINE)
+    connection.request("GET", "/readyz")
+    with pytest.raises((ConnectionError, http.client.BadStatusLine)):
+        connection.getresponse()
+    connection.close()
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic eDp4"}], ids=str
+)
+def test_nothing_is_read_without_a_token(site, path, headers):
+    assert site.ask("GET", f"/api/v1/{path}", **headers)[0] == 401
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_read_by_who_has_no_right(site, path):
+    token = reader(site, "nobody")
+    status, answer = site.ask("GET", f"/api/v1/{path}", Authorization=f"Bearer {token}")
+    assert status == 403
+    assert answer["error"].startswith("nobody may not list affinitygroups.numakin.io in ")
+
+
+def test_a_tenant_reads_about_its_own_namespace_alone(site):
+    token = f"Bearer {reader(site, 'tenant', 'shop')}"
+    assert site.ask("GET", "/api/v1/explain?namespace=shop&pod=x", Authorization=token)[0] == 404
+    assert site.ask("GET", "/api/v1/explain?namespace=other&pod=x", Authorization=token)[0] == 403
+    assert site.ask("GET", "/api/v1/graph", Authorization=token)[0] == 403
+
+
+@pytest.mark.parametrize("header", ["Authorization", TOKEN_HEADER])
+def test_who_may_list_all_groups_reads_everything(site, header):
+    token = reader(site, "admin-of-all", "")
+    value = f"Bearer {token}" if header == "Authorization" else token
+    assert [site.ask("GET", f"/api/v1/{path}", **{header: value})[0] for path in PATHS] == [404, 200, 200, 200, 200]
+
+
+def stream(site: Site, token: str) -> grpc.RpcError:
+    bundle = site.server.get("v1", "configmaps", "numakin-ca-bundle", NAMESPACE)["data"]["ca.crt"].encode()
+    hello = pb.FromEnforcer(hello=pb.Hello(node="n1", session="s"))
+    with grpc.secure_channel(site.extender.grpc, grpc.ssl_channel_credentials(bundle)) as channel:
+        answers = rpc.ReportsStub(channel).Stream(
+            iter([hello]), timeout=DEADLINE, metadata=[("authorization", f"Bearer {token}")]
+        )
+        with pytest.raises(grpc.RpcError) as caught:
+            next(answers)
+        return caught.value
+
+
+@pytest.mark.parametrize("token", ["", "nonsense"])
+def test_no_report_is_taken_without_the_enforcer_s_token(site, token):
+    assert stream(site, token).code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_no_report_is_taken_by_a_reader_s_token(site):
+    assert stream(site, reader(site, "admin-of-all", "")).code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_the_authority_is_kept_over_a_restart(site):
+    before = site.secret("numakin-ca")
+    site.extender.end()
+    site.extender.start()
+    assert site.secret("numakin-ca") == before
+    test_kube_scheduler_is_let_in_by_the_certificate_that_is_made_for_it(site)
