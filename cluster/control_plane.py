@@ -70,7 +70,9 @@ class ControlPlane:
         config["clientConnection"] = {"kubeconfig": str(user), "qps": WRITES_PER_S, "burst": 2 * WRITES_PER_S}
         config["leaderElection"] = {"leaderElect": False}
         for each in config["extenders"]:
-            each["urlPrefix"] = f"http://{extender}"
+            # On loopback, as with manifests/overlays/plaintext.
+            each |= {"urlPrefix": f"http://{extender}", "enableHTTPS": False}
+            each.pop("tlsConfig", None)
         if not extender:
             del config["extenders"]
         if percentage is not None:

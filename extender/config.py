@@ -138,7 +138,7 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "tls_client_ca": ("FILE", "demand a client certificate signed by this CA of whoever asks for filters and scores"),
     "own_ca": (
         "",
-        "TLS on both ports by numakin's own CA, kept in Secret numakin-ca; kube-scheduler must show its certificate",
+        "TLS on both ports by numakin's own CA, in Secret numakin-own-ca; kube-scheduler must show its certificate",
     ),
     "authorise_readers": (
         "",

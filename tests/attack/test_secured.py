@@ -178,8 +178,8 @@ def test_no_report_is_taken_by_a_reader_s_token(site):
 
 
 def test_the_authority_is_kept_over_a_restart(site):
-    before = site.secret("numakin-ca")
+    before = site.secret("numakin-own-ca")
     site.extender.end()
     site.extender.start()
-    assert site.secret("numakin-ca") == before
+    assert site.secret("numakin-own-ca") == before
     test_kube_scheduler_is_let_in_by_the_certificate_that_is_made_for_it(site)

@@ -16,6 +16,7 @@ from enforcer.settings.config import MOST_REPLICAS, Config
 from enforcer.settings.options import configured, run_options
 from extender import readiness
 from extender.config import load
+from extender.kube.tls import own_ca
 from extender.kube.tokens import AUDIENCE
 from standins.apiserver.model import schema
 from standins.apiserver.model.kinds import from_definition
@@ -126,7 +127,8 @@ def test_the_enforcer_takes_its_arguments(objects):
 def test_the_programs_listen_where_the_containers_and_the_service_say(objects):
     deployment = one(objects, "Deployment", "numakin-extender")["spec"]["template"]["spec"]["containers"][0]
     ports = {each["name"]: each["containerPort"] for each in deployment["ports"]}
-    assert ports == {"http": 8080, "grpc": 8081}
+    assert ports == {"http": 8080, "grpc": 8081, "health": 8082}
+    assert load(arguments(objects, "Deployment", "numakin-extender"), {}).health_listen == "0.0.0.0:8082"
     services = [one(objects, "Service", name)["spec"]["ports"] for name in (ASKED, TOLD)]
     assert [[(each["targetPort"], each["port"]) for each in found] for found in services] == [
         [("http", 8080)],
@@ -212,7 +214,7 @@ def test_the_enforcer_has_powers_by_name_and_no_api_rights(objects):
     assert [each["serviceAccountToken"]["audience"] for each in token] == [AUDIENCE]
     bound = [each for each in objects if each["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     subjects = {subject["name"] for each in bound for subject in each["subjects"]}
-    assert subjects == {"numakin-extender"}
+    assert subjects == {"numakin-extender", "numakin-viewer"}
 
 
 def test_the_enforcer_mounts_four_folders_of_the_node(objects):
@@ -251,16 +253,43 @@ def test_the_trial_runs_on_labelled_nodes_alone():
     assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "numakin.io/trial": "true"}
 
 
+def test_only_one_overlay_is_plaintext(objects, request):
+    config = load(arguments(objects, "Deployment", "numakin-extender"), {})
+    plain = request.node.callspec.params["objects"] == "overlays/plaintext"
+    assert plain != (config.own_ca or bool(config.tls_cert and config.grpc_tls_cert))
+    enforcer = configured(run_options().parse_args(arguments(objects, "DaemonSet", "numakin-enforcer")[1:]))
+    assert plain != bool(enforcer.extender_ca)
+
+
+def test_readers_are_authorised_and_enforcers_prove_their_node_in_every_overlay(objects):
+    config = load(arguments(objects, "Deployment", "numakin-extender"), {})
+    assert config.authorise_readers
+    assert config.enforcer_account == "numakin:numakin-enforcer"
+
+
+def test_enforcers_start_without_the_bundle_that_the_extender_publishes():
+    spec = one(rendered("base"), "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
+    (volume,) = [each["configMap"] for each in spec["volumes"] if "configMap" in each]
+    assert volume == {"name": own_ca.BUNDLE, "optional": True}
+
+
+def test_the_extender_may_touch_its_own_secrets_alone():
+    rules = one(files(), "Role", "numakin-extender")["rules"]
+    (named,) = [rule for rule in rules if rule["resources"] == ["secrets"] and "resourceNames" in rule]
+    assert set(named["resourceNames"]) == {own_ca.CA_SECRET, own_ca.SCHEDULER_SECRET}
+    everywhere = [rule["resources"] for rule in one(files(), "ClusterRole", "numakin-extender")["rules"]]
+    assert not [each for each in everywhere if "secrets" in each]
+
+
 @pytest.mark.parametrize("overlay", ["overlays/tls", "overlays/tls-cert-manager"])
 def test_with_tls_both_ports_have_it_and_no_node_gets_the_key(overlay):
     found = rendered(overlay)
     config = load(arguments(found, "Deployment", "numakin-extender"), {})
     assert config.tls_cert == config.grpc_tls_cert == "/etc/numakin/tls/tls.crt"
+    assert config.tls_client_ca
     spec = one(found, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
     (secret,) = [each["secret"] for each in spec["volumes"] if "secret" in each]
     assert [each["key"] for each in secret["items"]] == ["ca.crt"]
-    extender = one(found, "Deployment", "numakin-extender")["spec"]["template"]["spec"]["containers"][0]
-    assert extender["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
 
 
 def test_the_certificate_is_for_the_name_that_enforcers_dial():

@@ -22,7 +22,7 @@ from extender.kube.tls.authorities import Authority, Pair
 from process.threads import IDLE, Threads
 from proto.certificates import Files
 
-CA_SECRET = "numakin-ca"  # noqa: S105 - the name of one
+CA_SECRET = "numakin-own-ca"  # noqa: S105 - the name of one
 SCHEDULER_SECRET = "numakin-kube-scheduler"  # noqa: S105
 BUNDLE = "numakin-ca-bundle"
 """The ConfigMap with `ca.crt`: for enforcers, and to copy for kube-scheduler."""
