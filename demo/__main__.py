@@ -96,7 +96,7 @@ def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, lambda *_: enough.set())
     example = f"http://{cluster.extender}/api/v1/explain?namespace={pod.shop}&pod={pod.name}"
-    console.print("\nleft running; Ctrl-C ends it", f"extender   http://{cluster.extender}", sep="\n")
+    console.print("\nleft running; Ctrl-C ends it", f"open       http://{cluster.extender}/", sep="\n")
     console.print(f"why there  curl '{example}'", soft_wrap=True)
     for name, node in cluster.nodes.items():
         console.print(f"{name:10} numakin-enforcer status --run-dir {node.run_dir}", soft_wrap=True)

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Site
+from tests.web.site import Site
 
 PLACES = ("#view=map", "#view=groups", "#view=nodes")
 

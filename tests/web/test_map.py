@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Site
+from tests.web.site import Site
 
 
 def test_nodes_are_rooms_with_their_numa_nodes_and_pods(site: Site, page: Page) -> None:

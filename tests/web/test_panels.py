@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Site
+from tests.web.site import Site
 
 
 @pytest.fixture

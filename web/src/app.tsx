@@ -18,6 +18,8 @@ export function App() {
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, []);
+  // Groups get their colours from the overview, so that they are the same on every screen.
+  const asked = overview.version ? route.kind : null;
   const Content = { map: MapView, groups: GroupsTable, nodes: NodesTable }[route.view];
   return (
     <>
@@ -30,7 +32,7 @@ export function App() {
         <main id="content" tabIndex={-1}>
           <Content overview={overview} route={route} />
         </main>
-        {route.kind && <Panel kind={route.kind} name={route.name} version={overview.version} key={`${route.kind} ${route.name}`} />}
+        {asked && <Panel kind={asked} name={route.name} version={overview.version} key={`${asked} ${route.name}`} />}
       </div>
     </>
   );

@@ -111,7 +111,7 @@ function Peers({ story }: { story: PodStory }) {
         <div class="scroll" tabIndex={0} role="region" aria-label="Peers">
           <table>
             <thead>
-              <tr><th>peer</th><th>where</th><th class="number">sent</th><th class="number">received</th><th>goes</th></tr>
+              <tr><th>peer</th><th>where</th><th class="number">sent</th><th class="number">received</th></tr>
             </thead>
             <tbody>
               {story.peers.map((peer) => <PeerRow key={peer.uid} peer={peer} here={story.place?.node ?? ""} />)}
@@ -128,10 +128,9 @@ function PeerRow({ peer, here }: { peer: Peer; here: string }) {
   return (
     <tr>
       <th scope="row" class="clipped" title={peer.pod}><Open kind="pod" name={peer.pod}>{short(peer.pod)}</Open></th>
-      <td>{peer.node === here ? `NUMA ${peer.numa_nodes.join(", ")} here` : place(peer.node, peer.numa_nodes)}</td>
+      <td><ReachTag reach={peer.reach}>{peer.node === here ? `NUMA ${peer.numa_nodes.join(", ")} here` : place(peer.node, peer.numa_nodes)}</ReachTag></td>
       <td class="number">{rate(peer.sent)}</td>
       <td class="number">{rate(peer.received)}</td>
-      <td><ReachTag reach={peer.reach} /></td>
     </tr>
   );
 }

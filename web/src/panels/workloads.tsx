@@ -2,7 +2,7 @@
 import { graphlib, layout } from "@dagrejs/dagre";
 import { scaleSqrt } from "d3-scale";
 import { curveBasis, line } from "d3-shape";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { color } from "../colors";
 import { percent, rate, short } from "../format";
 import { REACHES, type GroupStory, type Reach, type Triple } from "../types";
@@ -68,9 +68,14 @@ const path = line<Point>((point) => point.x, (point) => point.y).curve(curveBasi
 export function WorkloadGraph({ story }: { story: GroupStory }) {
   const drawn = useMemo(() => placed(story), [story]);
   const width = scaleSqrt([0, Math.max(1, ...drawn.edges.map((edge) => total(edge.bytes)))], [0.8, 8]);
+  const frame = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = frame.current;
+    element?.scrollTo(0, (element.scrollHeight - element.clientHeight) / 2);
+  }, [story.group]);
   if (!story.edges.length) return <p class="empty">No traffic of this group is known yet.</p>;
   return (
-    <div class="scroll graph" tabIndex={0} role="region" aria-label="Workloads and their traffic">
+    <div class="scroll graph" ref={frame} tabIndex={0} role="region" aria-label="Workloads and their traffic">
       <svg width={drawn.width} height={drawn.height} role="img" aria-label={`${drawn.nodes.length} workloads, ${drawn.edges.length} of their pairs talk: ${drawn.edges.slice(0, 5).map((edge) => edge.words).join("; ")}`}>
         {drawn.edges.map((edge) => (
           <path key={edge.key} class={`line line-${mostly(edge.bytes)}`} d={path(edge.points) ?? ""} stroke-width={width(total(edge.bytes))}>

@@ -1,4 +1,5 @@
 // How far traffic goes: inside one NUMA node, between NUMA nodes, between nodes. By colour, dash and word.
+import type { ComponentChildren } from "preact";
 import { percent } from "../format";
 import { REACHES, type Reach, type Triple } from "../types";
 
@@ -19,8 +20,14 @@ export function ReachBar({ share }: { share: Triple }) {
   );
 }
 
-export function ReachTag({ reach }: { reach: Reach }) {
-  return <span class={`reach-tag reach-${reach}`}>{REACH_WORDS[reach]}</span>;
+/** A place, marked by how far traffic goes to it. */
+export function ReachTag({ reach, children }: { reach: Reach; children: ComponentChildren }) {
+  return (
+    <span class={`reach-tag reach-${reach}`} title={REACH_WORDS[reach]}>
+      {children}
+      <span class="hidden">, {REACH_WORDS[reach]}</span>
+    </span>
+  );
 }
 
 export function ReachLegend() {

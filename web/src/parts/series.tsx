@@ -51,8 +51,9 @@ function data(points: [number, number][], now: number | null, compared: GroupSto
   return [all.map(([at]) => at), all.map(([, share]) => share), level(compared?.best), level(compared?.lowest_first), level(compared?.spread)];
 }
 
-function clock(seconds: number): string {
-  return new Date(1000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+function clock(seconds: number, ticks: number[]): string {
+  const fine = (ticks[1] ?? Infinity) - (ticks[0] ?? 0) < 60;
+  return new Date(1000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(fine ? { second: "2-digit" } : {}) });
 }
 
 /** A custom colour as a canvas takes it. */
@@ -74,7 +75,7 @@ function options(element: HTMLElement): uPlot.Options {
     legend: { show: false },
     cursor: { y: false },
     scales: { y: { range: [0, 1.02] } },
-    axes: [{ ...axis, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => percent(tick)) }],
+    axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => clock(tick, ticks)) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => percent(tick)) }],
     series: [
       {},
       { stroke: value("--now"), fill: value("--now-fill"), width: 2, points: { show: false } },

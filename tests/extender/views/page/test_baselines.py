@@ -1,0 +1,72 @@
+"""A group placed otherwise: by the planner, and by those who know nothing of traffic."""
+
+from __future__ import annotations
+
+import pytest
+
+from extender.state.node_view import NodeView
+from extender.views.page.baselines import Compared, PlacedGroup, compared
+from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
+from placement.model.topology import Machine
+from placement.state.occupancy import Occupancy, Reservation
+from tests.extender.running import GIB, machine
+
+CPU = 1000
+
+
+def test_what_fits_on_one_numa_node_could_be_wholly_local() -> None:
+    group = _group({"web": 2, "db": 2}, {("db", "web"): 10.0})
+    assert compared(group, [_node("n1"), _node("n2")]).best == 1.0
+
+
+def test_where_it_is_now_does_not_matter() -> None:
+    group = _group({"web": 2, "db": 2}, {("db", "web"): 10.0})
+    apart = [_node("n1", dict.fromkeys(group.workloads, "0")), _node("n2")]
+    assert compared(group, apart) == compared(group, [_node("n1"), _node("n2")])
+
+
+def test_others_keep_their_room() -> None:
+    group = _group({"web": 2, "db": 2}, {("db", "web"): 10.0})
+    full = {f"other-{number}": "0" for number in range(7)} | {f"more-{number}": "1" for number in range(7)}
+    assert compared(group, [_node("n1", full)]).best < 1.0
+
+
+def test_lowest_first_fills_one_numa_node_before_the_next_where_there_is_one_node() -> None:
+    group = _group({"web": 2, "db": 2}, {("db", "web"): 10.0})
+    assert compared(group, [_node("n1")]) == Compared(best=1.0, lowest_first=1.0, spread=0.5)
+
+
+def test_kube_scheduler_spreads_over_nodes() -> None:
+    group = _group({"web": 1, "db": 1}, {("db", "web"): 10.0})
+    assert compared(group, [_node("n1"), _node("n2")]) == Compared(best=1.0, lowest_first=0.0, spread=0.0)
+
+
+def test_replicas_of_one_workload_are_pairs_too() -> None:
+    """Five on a NUMA node of four CPUs' room and one: 4 x 3 of 5 x 4 pairs."""
+    group = _group({"worker": 5}, {("worker", "worker"): 1.0})
+    nodes = [NodeView("n1", "s", "1", machine(cpus=4))]
+    assert compared(group, nodes).best == pytest.approx(12 / 20)
+
+
+def test_who_fits_nowhere_is_local_to_nobody() -> None:
+    group = _group({"web": 1, "db": 1}, {("db", "web"): 10.0}, cpu=100 * CPU)
+    assert compared(group, [_node("n1")]) == Compared(0.0, 0.0, 0.0)
+
+
+def test_without_nodes_there_is_nothing_to_compare_with() -> None:
+    assert compared(_group({"web": 2}, {("web", "web"): 1.0}), []) == Compared(0.0, 0.0, 0.0)
+
+
+def _group(replicas: dict[str, int], weights: dict[tuple[str, str], float], cpu: int = CPU) -> PlacedGroup:
+    workloads = {f"{name}-{number}": name for name, count in replicas.items() for number in range(count)}
+    return PlacedGroup(workloads, dict.fromkeys(replicas, Demand(cpu_milli=cpu, memory=GIB)), weights)
+
+
+def _node(name: str, pods: dict[str, str] | None = None, of: Machine | None = None) -> NodeView:
+    """pods: NUMA nodes by uid; each takes one CPU."""
+    reservations = {
+        uid: Reservation(uid, uid, "default/shop", NumaSet.parse(numa), Demand(cpu_milli=CPU, memory=GIB))
+        for uid, numa in (pods or {}).items()
+    }
+    return NodeView(name, "s", "1", of or machine(), Occupancy(reservations=reservations))

@@ -1,0 +1,64 @@
+"""What the page asks for: bounded, and with an error in words."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+
+from extender.views.page.rooms import MOST_ROOMS
+from placement.state.occupancy import fingerprint
+from proto import report_pb2 as pb
+from tests.extender.running import DEADLINE, Extender, machine, reservation, until
+
+
+def test_traffic_is_told_by_what_it_crosses(extender: Extender) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine(), reservation("a", "0"), reservation("b", "0"), reservation("c", "1"))
+    flows = [
+        pb.Flow(source="a", target="b", kind="tcp", bytes=3_000_000, messages=3000),
+        pb.Flow(source="c", target="a", kind="tcp", bytes=1_000_000, messages=1000),
+    ]
+    enforcer.send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows, collector="cgroup_skb"))
+    share = until("it is learned", lambda: extender.get("/api/v1/overview")["share"])
+    assert share == [0.75, 0.25, 0.0]
+    lines = {tuple(line["pods"]): line["reach"] for line in extender.get("/api/v1/rooms?node=n1")["lines"]}
+    assert lines == {("a", "b"): "local", ("a", "c"): "numa"}
+
+
+def test_too_many_rooms_are_refused_by_their_number(extender: Extender) -> None:
+    query = "&".join(f"node=n{number}" for number in range(MOST_ROOMS + 1))
+    status, answer = extender.ask("GET", f"/api/v1/rooms?{query}")
+    assert (status, answer["error"]) == (400, f"{MOST_ROOMS + 1} nodes are asked for; the bound is {MOST_ROOMS}")
+
+
+def test_what_is_not_known_is_said_by_name(extender: Extender) -> None:
+    answers = [extender.ask("GET", f"/api/v1/{path}") for path in ("pod?pod=p", "group?group=a/b", "node?node=n")]
+    assert [status for status, _ in answers] == [404, 404, 404]
+    assert [name in answer["error"] for (_, answer), name in zip(answers, ("default/p", "a/b", "n"), strict=True)]
+
+
+def test_a_node_that_is_not_registered_is_warned_of_with_what_to_do(extender: Extender) -> None:
+    extender.enforcer("n1").report(machine())
+    assert until("it is seen", lambda: extender.ask("GET", "/api/v1/node?node=n1")[0] == 200)
+    assert extender.get("/api/v1/node?node=n1")["warnings"] == []
+    lost = extender.enforcer("n2")
+    lost.report(machine())
+    unchanged = fingerprint([], [])
+    lost.send(report=pb.Report(generation=2, base_generation=1, fingerprint=unchanged, registered=False))
+    (warning,) = until("n2 is warned of", lambda: extender.ask("GET", "/api/v1/node?node=n2")[1].get("warnings"))
+    assert "not registered with the container runtime" in warning["what"]
+    assert "doctor" in warning["action"]
+
+
+def test_large_answers_are_packed_for_who_takes_that(extender: Extender) -> None:
+    for number in range(120):
+        extender.enforcer(f"node-{number}").report(machine())
+    until("all are seen", lambda: len(extender.get("/api/v1/overview")["nodes"]) == 120)
+    connection = http.client.HTTPConnection(extender.http_address, timeout=DEADLINE)
+    connection.request("GET", "/api/v1/overview", headers={"Accept-Encoding": "gzip"})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    assert response.headers["Content-Encoding"] == "gzip"
+    assert len(json.loads(gzip.decompress(body))["nodes"]) == 120
