@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubectl_numakin.apiserver import ApiServer
 from kubectl_numakin.pods import OwnPod
 
-PORTS = ("metrics", "http")
+PORTS = ("health", "metrics", "http")
 """The names that the port of /metrics may have, the likeliest first."""
 
 

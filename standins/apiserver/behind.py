@@ -31,13 +31,18 @@ Passed = tuple[int, bytes, Mapping[str, str]]
 
 @dataclass(slots=True)
 class Behind:
-    """backends: by resource, namespace, name and port, a URL. programs: by namespace and pod, what `exec` runs."""
+    """backends: by resource, namespace, name and port, a URL. programs: by namespace and pod, what `exec` runs. logs:
+    what the pods' containers have printed.
+    """
 
     backends: dict[tuple[str, str, str, str], str] = field(default_factory=dict)
     programs: dict[tuple[str, str], Program] = field(default_factory=dict)
+    logs: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     def passed(self, store: Store, request: Request) -> Passed:
-        """The backend's answer, to a path such as .../services/https:NAME:PORT/proxy/PATH."""
+        """A pod's log, or the backend's answer to a path such as .../services/https:NAME:PORT/proxy/PATH."""
+        if request.subresource == "log":
+            return 200, self.logs.get((request.namespace, request.name), b""), {"Content-Type": "text/plain"}
         scheme, name, port = _named(request.name)
         if store.get(request.kind, (request.namespace, name)) is None:
             raise refusals.not_found(request.kind, name)

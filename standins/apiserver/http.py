@@ -132,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
         if request.subresource == "exec":
             self._exec(api.behind.frames(api.store, request))
             return
-        proxied = request.subresource == "proxy"
+        proxied = request.subresource in ("proxy", "log")
         code, text, more = api.behind.passed(api.store, request) if proxied else api.answers.answer(request)
         if warning := more.get("Warning"):
             api.warned.append(f"{request.method} {request.path}: {warning}")

@@ -54,7 +54,7 @@ BUILT_IN = (
         "Pod",
         "pods",
         namespaced=True,
-        subresources=frozenset({"status", "binding", "proxy", "exec"}),
+        subresources=frozenset({"status", "binding", "proxy", "exec", "log"}),
         field_labels=(*_POD_LABELS, "status.phase", "status.podIP"),
     ),
     Kind("", "v1", "Service", "services", namespaced=True, subresources=frozenset({"status", "proxy"})),
