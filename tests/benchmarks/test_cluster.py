@@ -112,3 +112,11 @@ def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_p
     assert burst.pods == 30
     assert burst.locality == 1.0
     assert steady.nominations.kept + burst.nominations.kept == steady.pods + burst.pods
+
+
+def test_no_small_group_is_split_though_nobody_waits_for_a_binding(tmp_path):
+    """The stand-in scheduler draws lots among the best, and binds later than it scores the next pod."""
+    found = simulated(tmp_path, Plan(nodes=6, seed=7), lambda _: None, [scenarios.small_groups])
+    assert found.findings[0].pods == 680
+    assert set(found.findings[0].figures.values()) == {0.0}
+    assert found.errors == ()

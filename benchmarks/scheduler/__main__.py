@@ -1,0 +1,52 @@
+"""`python -m benchmarks.scheduler`: what numakin costs and brings on a real kube-scheduler.
+
+Each way in turn, round after round, so that what else the machine does is shared by all; medians. Needs Kubernetes'
+programs (setup/kubernetes, or KUBERNETES_BIN).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections import defaultdict
+
+from benchmarks.scheduler.bursts import Bench, Burst, Way
+
+WAYS = (
+    Way("none"),
+    Way("noop"),
+    Way("numakin"),
+    Way("numakin", opted_in=True),
+    Way("noop", percentage=100),
+    Way("numakin", percentage=100),
+    Way("numakin", opted_in=True, percentage=100),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scheduler", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=500, help="(default: 500)")
+    parser.add_argument("--pods", type=int, default=200, help="of one burst, in groups of ten (default: 200)")
+    parser.add_argument("--rounds", type=int, default=5, help="(default: 5)")
+    options = parser.parse_args()
+    bursts: dict[Way, list[Burst]] = defaultdict(list)
+    with Bench(options.nodes) as bench:
+        for _ in range(options.rounds):
+            for way in WAYS:
+                bursts[way].append(bench.burst(way, options.pods))
+        splits = bench.metric("numakin_extender_group_splits_total")
+    print(
+        f"{options.nodes} nodes, bursts of {options.pods} pods, {options.rounds} rounds; groups split though a node had"
+    )
+    print(f"room, as the extender counts them: {splits:.0f}")
+    print(f"{'':46} {'pods/s':>7} {'groups whole':>13}")
+    for way, rounds in bursts.items():
+        rate = statistics.median(burst.pods_per_s for burst in rounds)
+        whole, groups = sum(burst.whole for burst in rounds), sum(burst.groups for burst in rounds)
+        print(f"{way!s:46} {rate:>7.0f} {f'{whole} of {groups}':>13}")
+
+
+if __name__ == "__main__":
+    main()

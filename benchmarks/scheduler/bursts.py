@@ -1,0 +1,159 @@
+"""Bursts of pods on a real kube-scheduler."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+from benchmarks.cluster.nodes.fleet import Fleet
+from benchmarks.cluster.nodes.fleet import Terms as FleetTerms
+from benchmarks.cluster.nodes.population import NodeSpec, population
+from benchmarks.cluster.nodes.remote import Remote
+from cluster.binaries import binaries
+from cluster.cluster import Cluster, Terms
+
+NAMESPACE = "burst"
+MEMBERS = 10
+"""Of each group."""
+
+PATIENCE_S = 120.0
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """extender: none, noop or numakin. percentage: percentageOfNodesToScore, 0 for kube-scheduler's default."""
+
+    extender: str
+    opted_in: bool = False
+    percentage: int = 0
+
+    def __str__(self) -> str:
+        pods = "opted-in" if self.opted_in else "un-opted"
+        return f"{self.extender}, {pods} pods, {f'{self.percentage} %' if self.percentage else 'default sampling'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """pods_per_s: from the first to the last binding. whole: groups on one node; groups: all."""
+
+    pods_per_s: float
+    whole: int
+    groups: int
+
+
+class Bench:
+    """A context manager: a control plane, an extender and so many simulated nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        self._specs = population(nodes, Random(1))
+        self._stack = ExitStack()
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def _start(self) -> None:
+        self._cluster = cluster = self._stack.enter_context(Cluster(binaries(), Terms({})))
+        self._api, (self._extender,) = cluster.plane.api, cluster.extenders
+        for spec in self._specs:
+            self._register(spec)
+        cluster.until(self._no_taints, "the nodes' taints to go", PATIENCE_S)
+        fleet = Remote(Fleet, self._specs, FleetTerms(self._extender.grpc))
+        self._stack.callback(fleet.close)
+        fleet.call("dial")
+        cluster.until(lambda: self._extender.live() == len(self._specs), "every enforcer's report", PATIENCE_S)
+        noop = subprocess.Popen([sys.executable, "-m", "benchmarks.scheduler.noop"], stdout=subprocess.PIPE, text=True)
+        self._stack.callback(noop.kill)
+        assert noop.stdout is not None
+        self._noop = noop.stdout.readline().strip()
+        self._api.request("POST", "/api/v1/namespaces", None, {"kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+        cluster.until(lambda: bool(self._api.get(accounts).json()["items"]), "the default account")
+
+    def burst(self, way: Way, pods: int) -> Burst:
+        """All are created before the scheduler sees the first, so that their creation is not measured; a small burst
+        goes before, so that connections and caches are there.
+        """
+        plane = self._cluster.plane
+        plane.scheduler.kill()
+        address = {"none": "", "noop": self._noop, "numakin": self._extender.http}[way.extender]
+        plane.start_scheduler(address, percentage=way.percentage)
+        self._scheduled(way, 2 * MEMBERS)
+        return self._scheduled(way, pods)
+
+    def metric(self, name: str) -> float:
+        return self._extender.metric(name)
+
+    def _scheduled(self, way: Way, pods: int) -> Burst:
+        self._count += 1
+        bodies = [self._pod(number, opted_in=way.opted_in) for number in range(pods)]
+        os.kill(self._cluster.plane.scheduler.pid, signal.SIGSTOP)
+        for body in bodies:
+            self._api.request("POST", self._path, None, body)
+        os.kill(self._cluster.plane.scheduler.pid, signal.SIGCONT)
+        begin = time.perf_counter()
+        while self._listed({"fieldSelector": "spec.nodeName=", "limit": "1"}):
+            if time.perf_counter() - begin > PATIENCE_S:
+                raise TimeoutError(f"{way}: pods are unbound after {PATIENCE_S:g} s")
+            time.sleep(0.02)
+        seconds = time.perf_counter() - begin
+        nodes: dict[str, set[str]] = defaultdict(set)
+        for pod in (listed := self._listed({})):
+            nodes[pod["metadata"]["labels"]["group"]].add(pod["spec"]["nodeName"])
+        for pod in listed:
+            self._api.request("DELETE", f"{self._path}/{pod['metadata']['name']}", {"gracePeriodSeconds": "0"})
+        self._cluster.until(lambda: not self._listed({"limit": "1"}), "the pods to be gone", PATIENCE_S)
+        return Burst(pods / seconds, sum(len(each) == 1 for each in nodes.values()), len(nodes))
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+    def _listed(self, query: dict[str, str]) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = self._api.get(self._path, query).json()["items"]
+        return listed
+
+    def _pod(self, number: int, *, opted_in: bool) -> dict[str, Any]:
+        group = f"g{self._count}-{number // MEMBERS}"
+        resources = {"requests": {"cpu": "250m", "memory": "64Mi"}}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"p{self._count}-{number:04}",
+                "labels": {"group": group},
+                "annotations": {"group.numakin.io": group} if opted_in else {},
+            },
+            "spec": {"containers": [{"name": "main", "image": "none", "resources": resources}]},
+        }
+
+    def _register(self, spec: NodeSpec) -> None:
+        node = {"metadata": {"name": spec.name, "labels": {"kubernetes.io/hostname": spec.name}}}
+        self._api.request("POST", "/api/v1/nodes", None, {"apiVersion": "v1", "kind": "Node", **node})
+        room = {"cpu": f"{spec.allocatable_milli}m", "memory": str(spec.memory), "pods": "250"}
+        ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
+        status = {"status": {"capacity": room, "allocatable": room, "conditions": ready}}
+        self._api.request("PATCH", f"/api/v1/nodes/{spec.name}/status", None, status, MERGE_PATCH)
+
+    def _no_taints(self) -> bool:
+        return not any(node["spec"].get("taints") for node in self._api.get("/api/v1/nodes").json()["items"])
