@@ -38,9 +38,12 @@ PATIENCE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What cluster to make. machines: by node, a name of standins.machines. percentage: percentageOfNodesToScore."""
+    """What cluster to make. machines: by node, a name of standins.machines. real: nodes on which somebody will start a
+    kubelet. percentage: percentageOfNodesToScore.
+    """
 
     machines: Mapping[str, str]
+    real: tuple[str, ...] = ()
     extenders: int = 1
     extender_options: Sequence[str] = ()
     strict: bool = False
@@ -61,6 +64,7 @@ class Cluster:
     keep: bool = False
     _stack: ExitStack = field(default_factory=ExitStack)
     _plane: ControlPlane | None = None
+    _credentials: credentials.Credentials | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -114,7 +118,8 @@ class Cluster:
         return all(extender.live() == len(self.nodes) for extender in self.extenders)
 
     def _start(self) -> None:
-        given = credentials.made(self.folder / "credentials")
+        given = credentials.made(self.folder / "credentials", self.terms.real)
+        self._credentials = given
         self._plane = plane = ControlPlane(self.folder, self.binaries, given)
         self._stack.callback(plane.kill)
         plane.start()
@@ -140,6 +145,11 @@ class Cluster:
         kubelets = Kubelets(self.plane.api, self.nodes)
         self._stack.callback(kubelets.stop)
         kubelets.start()
+
+    def kubelet_credentials(self, node: str, path: Path) -> Path:
+        """Writes the kubeconfig of the kubelet of a real node."""
+        assert self._credentials is not None
+        return self._credentials.kubeconfig(self.plane.server, path, f"system:node:{node}")
 
     def register(self, name: str) -> None:
         """What the node's kubelet does at its first start."""

@@ -34,6 +34,15 @@ class Release:
         """For kubectl apply: an older API server drops the fields that it does not know."""
         return ("--validate=strict",) if self.minor >= 30 else ("--validate=false",)
 
+    @property
+    def kubelet_options(self) -> tuple[str, ...]:
+        """Before 1.24 a kubelet has to be told that there is a runtime other than docker."""
+        return ("--container-runtime=remote",) if self.minor < 24 else ()
+
+    def kubelet_config(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The KubeletConfiguration: newer ones refuse cgroup v1 unless told not to."""
+        return {**config, "failCgroupV1": False} if self.minor >= 31 else config
+
     def known(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """An object of the manifests in a version that the API server has; what we use of it is the same there."""
         version = manifest["apiVersion"]

@@ -29,6 +29,12 @@ def absent(reason: str) -> None:
 def suite(request: pytest.FixtureRequest) -> str:
     """A Debian release whose containerd is there to be started."""
     name: str = request.param
+    have_containerd(name)
+    return name
+
+
+def have_containerd(name: str) -> None:
+    """Ends the test where that Debian release's containerd can't be had."""
     if reason := place.lacking(place.CONTAINERD_TOOLS):
         absent(f"a real containerd {reason}")
     try:
@@ -37,7 +43,6 @@ def suite(request: pytest.FixtureRequest) -> str:
         why = f"Debian {name}'s containerd ({containerd.SUITES[name]}) could not be had; see the messages above"
         # sid is a moving target, and now and then can't be installed for days.
         pytest.skip(why) if name == "sid" else absent(why)
-    return name
 
 
 @pytest.fixture(scope="session")

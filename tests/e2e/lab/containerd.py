@@ -183,6 +183,11 @@ class RealContainerd:
     def log_end(self, lines: int = 20) -> str:
         return "\n".join(line[:400] for line in self.log.read_text(errors="replace").splitlines()[-lines:])
 
+    def beside(self, *command: str | Path) -> list[str | Path]:
+        """A command that sees this machine's tree, with mounts of its own that end with this containerd."""
+        assert self._world is not None
+        return ["nsenter", "-t", str(self._world.pid), "-m", *command]
+
     def _inside(self, *command: str | Path) -> list[str | Path]:
         assert self._world is not None
         return ["nsenter", "-t", str(self._world.pid), "-m", "chroot", self._root, *command]
@@ -211,7 +216,7 @@ class RealContainerd:
 
     def _cgroups_gone(self) -> bool:
         """Removes what runc had no chance to."""
-        tops = [top for top in _hierarchies() if (top / self.folder.name).is_dir()]
+        tops = [top for top in hierarchies() if (top / self.folder.name).is_dir()]
         for top in tops:
             folders = sorted((top / self.folder.name).rglob("*/"), reverse=True)
             for folder in [*folders, top / self.folder.name]:
@@ -228,7 +233,7 @@ def _has_capability(number: int) -> bool:
     return bool(int(effective.split()[1], 16) >> number & 1)
 
 
-def _hierarchies() -> Iterator[Path]:
+def hierarchies() -> Iterator[Path]:
     """Where cgroup file systems are mounted: one folder on cgroup v2, one for each controller on v1."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, where, kind, *_ = line.split()

@@ -1,0 +1,98 @@
+"""A real kubelet over a containerd of the lab, with the node's network and a cgroup tree of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from cluster.binaries import Binaries
+from cluster.cluster import Cluster
+from cluster.processes import Process, free_port
+from tests.e2e.lab.containerd import RealContainerd, hierarchies
+
+KEPT = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+"""What a kubelet writes for the whole machine: it finds its values there already, in files of its own."""
+
+
+class RealKubelet:
+    """start() may follow stop(); pods go on meanwhile."""
+
+    def __init__(self, cluster: Cluster, binaries: Binaries, runtime: RealContainerd, node: str) -> None:
+        self.node = node
+        folder = runtime.folder
+        self.static_pods = folder / "static-pods"
+        self.static_pods.mkdir()
+        self._runtime = runtime
+        release = cluster.plane.release
+        kubeconfig = cluster.kubelet_credentials(node, folder / "kubelet.kubeconfig")
+        config = folder / "kubelet.json"
+        config.write_text(json.dumps(release.kubelet_config(self._config(runtime.cgroup_parent))))
+        options = (
+            f"--config={config}", f"--kubeconfig={kubeconfig}", f"--hostname-override={node}",
+            f"--root-dir={folder / 'kubelet'}", f"--container-runtime-endpoint=unix://{runtime.socket}",
+            *release.kubelet_options,
+        )  # fmt: skip
+        command = runtime.beside(binaries["kubelet"], *options)
+        self.process = Process("kubelet", [str(word) for word in command], folder)
+        for hierarchy in hierarchies():
+            (hierarchy / folder.name).mkdir(exist_ok=True)
+            _usable(hierarchy, hierarchy / folder.name)
+        self._keep_sysctls()
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.end()
+
+    def _keep_sysctls(self) -> None:
+        for path, value in KEPT.items():
+            file = self._runtime.folder / path.replace("/", ".")
+            file.write_text(value)
+            if Path("/proc/sys", path).exists():
+                subprocess.run(self._runtime.beside("mount", "--bind", file, f"/proc/sys/{path}"), check=True)
+
+    def _config(self, cgroup_root: str) -> dict[str, object]:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "address": "127.0.0.1",
+            "port": free_port(),
+            "healthzPort": 0,
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": cgroup_root,
+            "staticPodPath": str(self.static_pods),
+            "fileCheckFrequency": "1s",
+            "enforceNodeAllocatable": ["pods"],
+            "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
+            "failSwapOn": False,
+            "makeIPTablesUtilChains": False,
+            "resolvConf": "",
+            "oomScoreAdj": 0,
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {}},
+            "authorization": {"mode": "AlwaysAllow"},
+        }
+
+
+def has_address() -> bool:
+    """Whether this machine has an address that a kubelet takes for its node's."""
+    shown = subprocess.run(
+        ["ip", "-o", "address", "show", "scope", "global"], capture_output=True, text=True, check=True
+    )
+    return bool(shown.stdout.strip())
+
+
+def _usable(hierarchy: Path, folder: Path) -> None:
+    """A new cpuset of cgroup v1 is empty, and takes no process."""
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        file, above = folder / name, hierarchy / name
+        if above.exists() and not file.read_text().strip():
+            file.write_text(above.read_text())

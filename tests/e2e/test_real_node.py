@@ -1,0 +1,195 @@
+"""The whole path on this machine: Deployment, scheduler, extender, kubelet, containerd, NRI, cgroup."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pytest
+
+from cluster.binaries import Binaries, NoKubernetes, binaries
+from cluster.cluster import Cluster, Terms
+from tests.cluster.workloads import Deployment, Namespace, member
+from tests.e2e.conftest import absent, have_containerd
+from tests.e2e.lab import image, kernel
+from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.kubelet import RealKubelet, has_address
+from tests.e2e.lab.split_machine import SplitMachine
+
+pytestmark = pytest.mark.runtime
+
+NODE = "real"
+MIRROR = "kubernetes.io/config.mirror"
+"""A static pod's uid at the runtime, on its mirror pod."""
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def kubernetes() -> Binaries:
+    try:
+        return binaries()
+    except NoKubernetes as none:
+        absent(f"a real control plane: {none}")
+        raise
+
+
+@pytest.fixture(scope="module")
+def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
+    with Cluster(kubernetes, Terms({}, real=(NODE,))) as running:
+        # Their programs run beside the cluster; there is no image of them to be pulled.
+        running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
+        yield running
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What runs on the node."""
+
+    runtime: RealContainerd
+    kubelet: RealKubelet
+    enforcer: RunningEnforcer
+
+    def pid(self, pod: dict[str, Any], name: str = "main") -> int:
+        """The first process of a pod's container; 0 when it does not run."""
+        for container in self.runtime.kubelet.containers():
+            labels = container.labels
+            uid = pod["metadata"].get("annotations", {}).get(MIRROR, pod["metadata"]["uid"])
+            if (labels["io.kubernetes.pod.uid"], labels["io.kubernetes.container.name"]) == (uid, name):
+                return self.runtime.kubelet.pid(container.id)
+        return 0
+
+    def cpus(self, pod: dict[str, Any], name: str = "main") -> str:
+        """Where it may run, by the kernel's word for its process and by its cgroup's."""
+        pid = self.pid(pod, name)
+        assert kernel.allowed(pid) == kernel.cpuset(pid)
+        return str(kernel.allowed(pid).cpus)
+
+
+@pytest.fixture(scope="module")
+def node(
+    cluster: Cluster, kubernetes: Binaries, machine: SplitMachine, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Node]:
+    have_containerd("trixie")
+    if not has_address():
+        absent("a real kubelet needs an address besides loopback's")
+    with ExitStack() as stack:
+        # containerd 2 no longer speaks the CRI of old kubelets.
+        runtime = RealContainerd("trixie")
+        stack.callback(runtime.destroy)
+        runtime.start()
+        options = ("--sysfs", str(machine.sysfs), "--extender", cluster.extenders[0].grpc, "--node-name", NODE)
+        enforcer = RunningEnforcer(tmp_path_factory.mktemp("enforcer"), runtime.nri_socket, *options)
+        stack.callback(enforcer.stop)
+        enforcer.start()
+        kubelet = RealKubelet(cluster, kubernetes, runtime, NODE)
+        stack.callback(kubelet.stop)
+        kubelet.start()
+        yield Node(runtime, kubelet, enforcer)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, node: Node) -> Iterator[Namespace]:
+    made = Namespace(cluster, f"shop-{next(_numbers)}")
+    made.make()
+    yield made
+    made.delete()
+
+
+def pod_spec(**more: Any) -> dict[str, Any]:
+    """Without a pod network: in the node's, and although the kubelet says that the node has none."""
+    return {
+        "hostNetwork": True,
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 1,
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [container("main")],
+        **more,
+    }
+
+
+def container(name: str, *command: str) -> dict[str, Any]:
+    resources = {"requests": {"cpu": "50m", "memory": "16Mi"}}
+    run = ["/bin/busybox", *(command or ("sleep", "2147483647"))]
+    return {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": run, "resources": resources}
+
+
+def runnable(name: str, replicas: int) -> Deployment:
+    deployment = member(name, replicas)
+    deployment["spec"]["template"]["spec"] = pod_spec()
+    return deployment
+
+
+def test_the_pods_of_a_deployment_run_where_the_extender_says(
+    cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine
+):
+    namespace.deploy(runnable("cart", 2), runnable("bank", 1))
+    namespace.until_running(3)
+    cpus = defaultdict(set)
+    for pod in namespace.pods():
+        name = pod["metadata"]["name"]
+        explained = cluster.extenders[0].get(f"/api/v1/explain?namespace={namespace.name}&pod={name}")
+        assert [row["cpus"] for row in explained["happened"]] == [node.cpus(pod)]
+        cpus[pod["metadata"]["labels"]["app"]].add(node.cpus(pod))
+    assert len(cpus["cart"]) == 1
+    assert cpus["cart"] | cpus["bank"] == set(machine.halves)
+
+
+def test_members_stay_while_the_kubelet_and_the_runtime_restart_and_the_next_joins_them(
+    cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine
+):
+    namespace.deploy(runnable("cart", 2))
+    namespace.until_running(2)
+    pods = namespace.pods()
+    before = {node.pid(pod): node.cpus(pod) for pod in pods}
+    node.kubelet.stop()
+    node.runtime.restart()
+    node.kubelet.start()
+    node.enforcer.wait_registered()
+    assert {node.pid(pod): node.cpus(pod) for pod in pods} == before
+    cluster.kubectl("-n", namespace.name, "scale", "deployment/cart", "--replicas=3")
+    namespace.until_running(3)
+    assert {node.cpus(pod) for pod in namespace.pods()} == set(before.values())
+    assert len(set(before.values())) == 1
+    assert set(before.values()) <= set(machine.halves)
+
+
+def test_whatever_makes_a_pod_its_containers_are_with_the_group(
+    cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine
+):
+    annotated = {"metadata": {"labels": {"app": "x"}, "annotations": {"group.numakin.io": "shop"}}}
+    first = pod_spec(initContainers=[container("init", "true")], containers=[container("main"), container("sidecar")])
+    job = {"template": annotated | {"spec": pod_spec(restartPolicy="Never")}}
+    on_each = {"selector": {"matchLabels": {"app": "x"}}, "template": annotated | {"spec": pod_spec()}}
+    for api, kind, spec in (("apps/v1", "DaemonSet", on_each), ("batch/v1", "Job", job)):
+        body = {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+        cluster.kubectl("-n", namespace.name, "apply", "-f", "-", text=json.dumps(body))
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": first, "metadata": {"name": "pod", **annotated["metadata"]}}
+    pod["metadata"]["labels"] = {"app": "pod"}
+    cluster.kubectl("-n", namespace.name, "apply", "-f", "-", text=json.dumps(pod))
+    namespace.until_running(3)
+    pods = {pod["metadata"]["name"]: pod for pod in namespace.pods()}
+    cpus = {node.cpus(pod) for pod in pods.values()} | {node.cpus(pods["pod"], "sidecar")}
+    assert len(cpus) == 1
+    assert cpus <= set(machine.halves)
+
+
+def test_a_static_pod_is_with_its_group(cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine):
+    namespace.deploy(runnable("cart", 1))
+    namespace.until_running(1)
+    meta = {"name": "static", "namespace": namespace.name, "annotations": {"group.numakin.io": "cart"}}
+    manifest = node.kubelet.static_pods / "static.yaml"
+    manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod_spec()}))
+    try:
+        namespace.until_running(2)
+        cpus = {node.cpus(pod) for pod in namespace.pods()}
+    finally:
+        manifest.unlink()
+    assert len(cpus) == 1
+    assert cpus <= set(machine.halves)
