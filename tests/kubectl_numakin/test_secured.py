@@ -1,0 +1,58 @@
+"""As the base manifests install it: TLS by numakin's own certificates, and readers whom the API server knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from standins.apiserver import ApiServer
+from tests.attack.test_secured import NAMESPACE, Site, site
+from tests.kubectl_numakin.asking import Told, ask
+from tests.manifests.rendered import files, one
+
+__all__ = ["site"]
+
+ACCOUNT = "system:serviceaccount:numakin:numakin-viewer"
+
+
+@pytest.fixture
+def server(site: Site) -> ApiServer:
+    """With what the manifests have for viewers."""
+    api = site.server
+    if ("services", NAMESPACE, "numakin-extender", "http") not in api.behind.backends:
+        api.create("v1", "services", {"metadata": {"name": "numakin-extender"}}, NAMESPACE)
+        api.create("v1", "serviceaccounts", {"metadata": {"name": "numakin-viewer"}}, NAMESPACE)
+        api.behind.backends["services", NAMESPACE, "numakin-extender", "http"] = f"https://{site.extender.http}"
+        api.answers.access.grant(ACCOUNT, one(files(), "ClusterRole", "numakin-reader")["rules"])
+    return api
+
+
+def asked(site: Site, server: ApiServer, token: str, *words: str) -> Told:
+    return ask(*words, KUBECONFIG=str(server.kubeconfig(site.folder / "person", token)))
+
+
+@pytest.mark.parametrize("words", [("map",), ("groups", "-A"), ("top", "-A", "--once")], ids=lambda words: words[0])
+def test_a_viewer_reads_by_the_role_that_is_made_for_it(site, server, words):
+    viewer = server.grant("viewer", one(files(), "ClusterRole", "numakin-viewer")["rules"])
+    told = asked(site, server, viewer, *words)
+    assert told.code == 0, told.err
+
+
+def test_who_may_use_the_proxy_but_not_the_account_reads_nothing(site, server):
+    rules = [{"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"]}]
+    told = asked(site, server, server.grant("passer-by", rules), "map")
+    assert told.code == 3
+    (line,) = told.err.splitlines()
+    assert "the extender does not let this user read" in line
+    assert "ClusterRole numakin-viewer" in line
+
+
+def test_an_extender_straight_wants_its_authority_and_a_token(site, server):
+    authority, token = site.folder / "ca.crt", site.folder / "token"
+    authority.write_text(server.get("v1", "configmaps", "numakin-ca-bundle", NAMESPACE)["data"]["ca.crt"])
+    straight = ("map", "--extender", f"https://{site.extender.http}")
+    assert "CERTIFICATE_VERIFY_FAILED" in ask(*straight).err
+    refused = ask(*straight, "--extender-ca", str(authority))
+    assert (refused.code, "does not let this user read" in refused.err) == (3, True)
+    token.write_text(server.grant("person", one(files(), "ClusterRole", "numakin-reader")["rules"]))
+    told = ask(*straight, "--extender-ca", str(authority), "--extender-token", str(token))
+    assert told.code == 0, told.err
