@@ -24,17 +24,27 @@ class Choice:
     reasons: tuple[Reason, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What is settled before anything is weighed. final: the pod runs, and stays at the candidate, or is left open
+    where that is None. Else the search is free.
+    """
+
+    candidate: Candidate | None
+    final: bool
+    reasons: tuple[Reason, ...] = ()
+
+
 def choose(room: Room, kin: Kin) -> Choice:
     """The set, what the topology manager would say of the request, and why."""
-    stays, why = _settled(room)
-    reasons = [why] if why is not None else []
-    if stays is None and not pinned(room):
-        best = narrowest(room)
-        stays, more = _as_told(room, kin, best)
+    settled = _settled(room)
+    candidate, reasons = settled.candidate, [*settled.reasons]
+    if not settled.final:
+        candidate, more = _nominated_or_best(room, kin, narrowest(room))
         reasons += more
-    if stays is None or not stays.fits:
+    if candidate is None or not candidate.fits:
         return _judged(room, None, reasons)
-    return _judged(room, stays, [*reasons, *_remarks(room, stays)])
+    return _judged(room, candidate, [*reasons, *_remarks(room, candidate)])
 
 
 def pinned(room: Room) -> bool:
@@ -44,23 +54,24 @@ def pinned(room: Room) -> bool:
     return any(occupancy.allocations[container].cpus for container in containers)
 
 
-def _settled(room: Room) -> tuple[Candidate | None, Reason | None]:
+def _settled(room: Room) -> Settled:
     """Where its pod is; a reservation over the whole machine settles nothing, it was left open."""
     machine = room.machine
     reservation = room.occupancy.reservations.get(room.request.reservation_key)
     former = reservation.numa_nodes & machine.cpu_nodes if reservation is not None else NumaSet()
     live = pinned(room)
     if not former or (not live and former == machine.cpu_nodes and len(former) > 1):
-        return None, None
+        return Settled(None, final=live)
     there = room.weigh(former.mask) if former <= NumaSet.of(room.usable) else None
     if there is not None and there.fits and (live or not there.pressed):
-        return there, Reason("its pod is there", "", f"NUMA node {former}")
+        return Settled(there, True, (Reason("its pod is there", "", f"NUMA node {former}"),))
     if not live:
         short = there.short if there is not None else "CPUs"
-        return None, Reason("its former place", f"NUMA node {former}", f"short of {short or 'free memory'}")
+        reason = Reason("its former place", f"NUMA node {former}", f"short of {short or 'free memory'}")
+        return Settled(None, False, (reason,))
     wider = _grown(room, former)
     text = f"widened to NUMA node {wider.numa_nodes}" if wider is not None else "left open"
-    return wider, Reason("its pod is there, but full", f"NUMA node {former}", text)
+    return Settled(wider, True, (Reason("its pod is there, but full", f"NUMA node {former}", text),))
 
 
 def _grown(room: Room, former: NumaSet) -> Candidate | None:
@@ -74,7 +85,7 @@ def _grown(room: Room, former: NumaSet) -> Candidate | None:
     return None
 
 
-def _as_told(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | None, list[Reason]]:
+def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | None, list[Reason]]:
     """The nominated or the planned slot while it will do, else the best."""
     reasons: list[Reason] = []
     for told, what, broken in (
@@ -161,11 +172,11 @@ def _judged(room: Room, candidate: Candidate | None, reasons: list[Reason]) -> C
 def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
     """What was better and could not be had, and what is amiss with what was chosen."""
     remarks = []
-    if len(room.kin) > 1:
-        nearest = max(room.kin, key=lambda peer: (round(room.kin[peer], 9), -peer))
-        if round(room.kin[nearest], 9) > round(chosen.kin, 9) and nearest not in chosen.numa_nodes:
+    if len(room.group.kin) > 1:
+        nearest = max(room.group.kin, key=lambda peer: (round(room.group.kin[peer], 9), -peer))
+        if round(room.group.kin[nearest], 9) > round(chosen.kin, 9) and nearest not in chosen.numa_nodes:
             short = room.weigh(1 << nearest).short if nearest in room.usable else "CPUs that it may use"
-            number = f"NUMA node {nearest}, {room.kin[nearest]:.2f}"
+            number = f"NUMA node {nearest}, {room.group.kin[nearest]:.2f}"
             remarks.append(Reason("nearer to its kin", number, f"short of {short}" if short else "not taken"))
     if len(chosen.numa_nodes) > 1:
         remarks.append(Reason("wide", f"{len(chosen.numa_nodes)} NUMA nodes", "none of fewer has the room"))

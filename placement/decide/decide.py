@@ -125,7 +125,7 @@ def _pool(room: Room, numa_nodes: NumaSet) -> CpuSet:
         return pools.pool_of(room.machine, room.occupancy, room.request.pool, numa_nodes)
     mask = 0
     for numa_node in numa_nodes:
-        mask |= room.free[numa_node]
+        mask |= room.headroom.free[numa_node]
     return CpuSet(mask)
 
 
@@ -140,8 +140,8 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
             return mine.exclusive
         if whole_cores and _just_cores(machine, mine.exclusive, wanted):
             return mine.exclusive
-    free = {numa_node: room.free[numa_node] for numa_node in numa_nodes}
-    spare = takeable(machine, room.occupancy, request, free, room.cpu)
+    free = {numa_node: room.headroom.free[numa_node] for numa_node in numa_nodes}
+    spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu)
     return exclusive.pick(machine, spare, wanted, _cache_weight(room, kin), whole_cores=whole_cores)
 
 

@@ -7,11 +7,12 @@ pool can spare them. A memory-only NUMA node lends its memory to the nearest one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from placement.decide.candidates import narrowest
+from placement.decide.headroom import GroupOutlook, Headroom, StillNeeded
 from placement.decide.hints import Need, Provider
 from placement.decide.memory import STALLED, capacity, tiers
 from placement.decide.request import Request
@@ -30,7 +31,8 @@ class Candidate:
     """A set of NUMA nodes, weighed. short: what it lacks, empty when the demand fits.
 
     pressed: one of them is under memory pressure. misses: devices that are near none of them. spills: memory would come
-    from a lower tier. kin, room, empty, span: the terms of `scoring`. left: millicores that stay unrequested.
+    from a lower tier. kin, room, empty, span: the terms of `scoring`. sockets: how many it spans, as far as known.
+    left: millicores that stay unrequested.
     """
 
     numa_nodes: NumaSet
@@ -42,6 +44,7 @@ class Candidate:
     room: float
     empty: float
     span: float
+    sockets: int
     left: int
     reservations: int
 
@@ -66,6 +69,7 @@ class Candidate:
             -round(self.kin, 9),
             -round(self.room, 9),
             -round(self.span, 9) if closest else 0,
+            self.sockets if closest else 0,
             -round(self.empty, 9),
             self.reservations,
             self.numa_nodes.mask,
@@ -74,13 +78,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What there is for one request.
-
-    By NUMA node: free, the mask of the CPUs it could run on; cpu, millicores that are not requested; own, CPUs that
-    could become its own (None when it shares); memory by account, and real, in bytes; kin, its share of the kin
-    weight. usable: the NUMA nodes where it may go. need: the millicores it needs; real_need: the bytes that it has
-    yet to take, real_pages: those in hugepages, by page size. load: what all other reservations put on the machine.
-    rest: millicores that the rest of its group will ask for; kept: those that other groups will.
+    """What there is for one request. usable: the NUMA nodes where it may go. load: what all other reservations put on
+    the machine.
     """
 
     machine: Machine
@@ -88,17 +87,9 @@ class Room:
     request: Request
     load: Load
     usable: tuple[int, ...]
-    free: Mapping[int, int]
-    cpu: Mapping[int, int]
-    need: int
-    own: Mapping[int, int] | None
-    memory: Mapping[int, int]
-    real: Mapping[int, int]
-    real_need: int
-    real_pages: Mapping[int, int]
-    kin: Mapping[int, float]
-    rest: int
-    kept: Mapping[int, int]
+    headroom: Headroom
+    needed: StillNeeded
+    group: GroupOutlook
 
     def weigh(self, mask: int) -> Candidate:
         """What the set of NUMA nodes with this mask, usable ones, is worth."""
@@ -116,17 +107,18 @@ class Room:
             pressed=any(self.occupancy.live.stalled.get(node, 0.0) >= STALLED for node in nodes),
             misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
             spills=spills,
-            kin=sum(self.kin[node] * counts[node] for node in nodes) / size,
-            room=room_share(left, self.rest + sum(self.kept.get(node, 0) for node in nodes)),
+            kin=sum(self.group.kin[node] * counts[node] for node in nodes) / size,
+            room=room_share(left, self.group.rest + sum(self.group.reserved.get(node, 0) for node in nodes)),
             empty=empty_share(left, used, 1000 * size),
             span=span(self.machine, nodes),
+            sockets=sockets(self.machine, nodes),
             left=left,
             reservations=sum(self.load.rows.get(node, EMPTY).reservations for node in nodes),
         )
 
     def has_cpu(self, mask: int) -> bool:
         """Whether the CPU requests would fit: the quick doubt that spares weighing."""
-        return self.need <= 0 or self.left([one for one in self.usable if mask >> one & 1]) >= 0
+        return self.needed.cpu <= 0 or self.left([one for one in self.usable if mask >> one & 1]) >= 0
 
     def fits_at_all(self) -> bool:
         """Whether all usable NUMA nodes together hold the request: what does not fit there fits on no part of them."""
@@ -134,11 +126,11 @@ class Room:
 
     def least_width(self) -> int:
         """The fewest NUMA nodes that any one resource by itself needs."""
-        own = () if self.own is None else [self.own[node] for node in self.usable]
-        wanted = 0 if self.own is None else self.request.demand.whole_cpus
-        memory = self.request.reservation_demand.memory if self.memory else 0
+        own = () if self.headroom.own is None else [self.headroom.own[node] for node in self.usable]
+        wanted = 0 if self.headroom.own is None else self.request.demand.whole_cpus
+        memory = self.request.reservation_demand.memory if self.headroom.memory else 0
         return max(
-            narrowest([self.cpu[node] for node in self.usable], self.need),
+            narrowest([self.headroom.cpu[node] for node in self.usable], self.needed.cpu),
             narrowest(own, wanted),
             narrowest([self._reachable(node) for node in self.usable], memory) if memory else 1,
         )
@@ -147,47 +139,58 @@ class Room:
         """Bytes that a home there has at the most, on the lower tier too."""
         home = NumaSet(1 << numa_node)
         mems = self.machine.nearest_mems(home) | tiers(self.machine, home)
-        return sum(max(0, self.memory[mem]) for mem in mems)
+        return sum(max(0, self.headroom.memory[mem]) for mem in mems)
 
     def shares(self) -> dict[int, float]:
         """How much of the demand each usable NUMA node holds, by the resource that it holds least of."""
-        memory = self.request.reservation_demand.memory if self.memory else 0
+        memory = self.request.reservation_demand.memory if self.headroom.memory else 0
         found = {}
         for one in self.usable:
-            share = max(0, self.cpu[one]) / self.need if self.need > 0 else 1.0
+            share = max(0, self.headroom.cpu[one]) / self.needed.cpu if self.needed.cpu > 0 else 1.0
             if memory:
                 near = self.machine.nearest_mems(NumaSet(1 << one))
-                share = min(share, max(0, sum(self.memory[mem] for mem in near)) / memory)
+                share = min(share, max(0, sum(self.headroom.memory[mem] for mem in near)) / memory)
             found[one] = share
         return found
 
     def left(self, nodes: Sequence[int]) -> int:
-        """Thousandths that stay unrequested; an overcommitted NUMA node gives nothing to a wide set, and takes
+        """Millicores that stay unrequested; an overcommitted NUMA node gives nothing to a wide set, and takes
         nothing.
         """
         if len(nodes) == 1:
-            return self.cpu[nodes[0]] - self.need
-        return sum(max(0, self.cpu[node]) for node in nodes) - self.need
+            return self.headroom.cpu[nodes[0]] - self.needed.cpu
+        return sum(max(0, self.headroom.cpu[node]) for node in nodes) - self.needed.cpu
 
     def _short(self, nodes: Sequence[int], left: int, *, enough_memory: bool) -> str:
-        if left < 0 < self.need:
+        if left < 0 < self.needed.cpu:
             return CPU
-        if self.own is not None and sum(self.own[node] for node in nodes) < self.request.demand.whole_cpus:
+        if (
+            self.headroom.own is not None
+            and sum(self.headroom.own[node] for node in nodes) < self.request.demand.whole_cpus
+        ):
             return OWN
         return "" if enough_memory else MEMORY
 
     def _has_memory(self, mems: NumaSet) -> bool:
         demand = self.request.reservation_demand
-        if demand.memory and self.memory and sum(max(0, self.memory[one]) for one in mems) < demand.memory:
+        if (
+            demand.memory
+            and self.headroom.memory
+            and sum(max(0, self.headroom.memory[one]) for one in mems) < demand.memory
+        ):
             return False
-        if self.real_need and self.memory and sum(max(0, self.real[one]) for one in mems) < self.real_need:
+        if (
+            self.needed.memory
+            and self.headroom.memory
+            and sum(max(0, self.headroom.real[one]) for one in mems) < self.needed.memory
+        ):
             return False
         return all(self._has_pages(mems, size, amount) for size, amount in demand.hugepages.items() if amount)
 
     def _has_pages(self, mems: NumaSet, size: int, amount: int) -> bool:
         if sum(max(0, self.pages(mem, size)) for mem in mems) < amount:
             return False
-        yet_to_take = self.real_pages.get(size, 0)
+        yet_to_take = self.needed.hugepages.get(size, 0)
         return not yet_to_take or sum(self.free_pages(one, size) for one in mems) >= yet_to_take
 
     def pages(self, numa_node: int, size: int) -> int:
@@ -206,12 +209,16 @@ class Room:
         if len(nodes) == 1 and not candidate.spills and mems <= candidate.numa_nodes:
             return ()
         demand = self.request.reservation_demand
-        milli = dict(zip(nodes, shared_out(demand.cpu_milli, [self.cpu[node] for node in nodes]), strict=True))
+        milli = dict(zip(nodes, shared_out(demand.cpu_milli, [self.headroom.cpu[node] for node in nodes]), strict=True))
         home = [*mems]
-        here = min(demand.memory, sum(max(0, self.memory[one]) for one in home)) if candidate.spills else demand.memory
-        held = dict(zip(home, shared_out(here, [self.memory[one] for one in home]), strict=True))
+        here = (
+            min(demand.memory, sum(max(0, self.headroom.memory[one]) for one in home))
+            if candidate.spills
+            else demand.memory
+        )
+        held = dict(zip(home, shared_out(here, [self.headroom.memory[one] for one in home]), strict=True))
         lower = [*tiers(self.machine, candidate.numa_nodes)] if candidate.spills else []
-        rest = shared_out(demand.memory - here, [self.memory[one] for one in lower])
+        rest = shared_out(demand.memory - here, [self.headroom.memory[one] for one in lower])
         held.update(zip(lower, rest, strict=True))
         return tuple(Part(one, milli.get(one, 0), held.get(one, 0)) for one in sorted({*milli, *held}))
 
@@ -228,10 +235,13 @@ class Room:
             return {one: sum(max(0, amount(mem)) for mem in mems) for one, mems in near.items()}
 
         millicores = {one: 1000 * machine.cpu_counts[one] for one in near}
-        home = [Need(CPU, self.need, millicores, {one: max(0, self.cpu[one]) for one in self.usable})]
-        if self.own is not None:
-            home.append(Need(OWN, self.request.demand.whole_cpus, machine.cpu_counts, self.own))
-        whole, free = there(partial(capacity, machine)), there(lambda mem: min(self.memory[mem], self.real[mem]))
+        home = [Need(CPU, self.needed.cpu, millicores, {one: max(0, self.headroom.cpu[one]) for one in self.usable})]
+        if self.headroom.own is not None:
+            home.append(Need(OWN, self.request.demand.whole_cpus, machine.cpu_counts, self.headroom.own))
+        whole, free = (
+            there(partial(capacity, machine)),
+            there(lambda mem: min(self.headroom.memory[mem], self.headroom.real[mem])),
+        )
         home.append(Need(MEMORY, demand.memory if machine.mems else 0, whole, free))
         for size, amount in demand.hugepages.items():
             aside, left = there(partial(self._aside, size)), there(partial(self._left_aside, size))
@@ -252,3 +262,10 @@ def span(machine: Machine, nodes: Sequence[int]) -> float:
         return 1.0
     near = machine.closenesses
     return sum(near[a][b] for a in nodes for b in nodes) / len(nodes) ** 2
+
+
+def sockets(machine: Machine, nodes: Sequence[int]) -> int:
+    """How many sockets these NUMA nodes have CPUs on, as far as that is known; at least 1."""
+    if len(nodes) == 1:
+        return 1
+    return len(frozenset[int]().union(*(machine.sockets_of[node] for node in nodes))) or 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from placement.decide import exclusive, memory
+from placement.decide.headroom import GroupOutlook, Headroom, StillNeeded
 from placement.decide.kin_share import peers_of, pulls, strangers
 from placement.decide.request import Kin, Request
 from placement.decide.room import Room
@@ -27,7 +28,6 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         for cpu_node in machine.cpu_nodes
     }
     usable = tuple(cpu_node for cpu_node in machine.cpu_nodes if free[cpu_node] and not barred >> cpu_node & 1)
-    need = _need(request)
     yet_to_take = _yet_to_take(occupancy, request)
     return Room(
         machine=machine,
@@ -35,17 +35,19 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         request=request,
         load=load,
         usable=usable,
-        free=free,
-        cpu=cpu,
-        need=need,
-        own=_own(machine, occupancy, request, free, cpu) if request.wants_exclusive else None,
-        memory={one: memory.capacity(machine, one) - load.rows.get(one, EMPTY).memory for one in machine.mems},
-        real={one: memory.really_free(machine, occupancy, one) for one in machine.mems},
-        real_need=yet_to_take.memory,
-        real_pages=yet_to_take.hugepages,
-        kin=pulls(machine, peers_of(occupancy, request, kin), kin, strangers(occupancy, request, kin)),
-        rest=kin.room_milli or _rest_of_group(occupancy, request),
-        kept=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
+        headroom=Headroom(
+            free=free,
+            cpu=cpu,
+            own=_own(machine, occupancy, request, free, cpu) if request.wants_exclusive else None,
+            memory={mem: memory.capacity(machine, mem) - load.rows.get(mem, EMPTY).memory for mem in machine.mems},
+            real={mem: memory.really_free(machine, occupancy, mem) for mem in machine.mems},
+        ),
+        needed=StillNeeded(_need(request), yet_to_take.memory, yet_to_take.hugepages),
+        group=GroupOutlook(
+            kin=pulls(machine, peers_of(occupancy, request, kin), kin, strangers(occupancy, request, kin)),
+            rest=kin.room_milli or _rest_of_group(occupancy, request),
+            reserved=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
+        ),
     )
 
 
@@ -60,7 +62,7 @@ def _free_cpus(machine: Machine, occupancy: Occupancy, request: Request) -> dict
 
 
 def _need(request: Request) -> int:
-    """Thousandths that must be free: outside the shared pool requests hold no room, exclusive CPUs count whole."""
+    """Millicores that must be free: outside the shared pool requests hold no room, exclusive CPUs count whole."""
     if request.pool is not Pool.SHARED:
         return 0
     asked = request.reservation_demand.cpu_milli

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.errors import BadTopology
@@ -166,10 +166,21 @@ class Machine:
 
     @cached_property
     def outward(self) -> dict[int, tuple[int, ...]]:
-        """For each NUMA node with CPUs all of them, itself first, then by distance."""
+        """For each NUMA node with CPUs all of them, itself first, then by distance. Of those equally far the ones on
+        its own socket come first: firmware without a SLIT does not tell them apart.
+        """
+
+        def order(home: int, other: int) -> tuple[bool, int, bool, int]:
+            return other != home, self.distance(home, other), not self.same_socket(home, other), other
+
+        return {home: tuple(sorted(self.cpu_nodes, key=partial(order, home))) for home in self.cpu_nodes}
+
+    @cached_property
+    def sockets_of(self) -> dict[int, frozenset[int]]:
+        """For each NUMA node the numbers of the sockets that its CPUs lie on; empty where that is not known."""
         return {
-            home: tuple(sorted(self.cpu_nodes, key=lambda other: (other != home, self.distance(home, other), other)))
-            for home in self.cpu_nodes
+            node.id: frozenset(at for at, socket in enumerate(self.sockets) if not socket.isdisjoint(node.all_cpus))
+            for node in self.numa_nodes
         }
 
     @cached_property
@@ -246,6 +257,10 @@ class Machine:
     def closeness(self, a: int, b: int) -> float:
         """1 at home, falling with the SLIT distance: 10 / distance. 0 where the SLIT says there is no connection."""
         return self.closenesses[a][b]
+
+    def same_socket(self, a: int, b: int) -> bool:
+        """Whether two NUMA nodes are known to have CPUs on one socket."""
+        return not self.sockets_of[a].isdisjoint(self.sockets_of[b])
 
     def nearest_mems(self, numa_nodes: NumaSet) -> NumaSet:
         """These NUMA nodes' own memory; where one has none, that of the nearest with CPUs, else of the nearest."""

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from placement.decide.decide import Kin, decide
+from placement.model.cpuset import CpuSet
 from placement.model.demand import Demand
 from placement.model.live_usage import Live
+from placement.model.topology import Machine, NumaNode
 from placement.optin.parsing import Cpus, Policy, Pool, Scope
 from placement.state.occupancy import Occupancy, Reservation
 from tests import machines
@@ -341,3 +343,13 @@ class TestPools:
         assert decide(SMALL, after, asks("b", 1), at("1")).numa_nodes == nodes("0")
         assert decide(SMALL, after, asks("low", 1, pool=Pool.RECLAIMED), at("1")).numa_nodes == nodes("1")
         assert not decide(SMALL, after, asks("second", 1, alone=True), Kin()).fits
+
+
+def test_a_wide_set_stays_on_one_socket_where_distances_do_not_tell():
+    far = dict.fromkeys(range(4), 20)
+    numa_nodes = tuple(
+        NumaNode(at, CpuSet.of((2 * at, 2 * at + 1)), 4 * machines.GIB, far | {at: 10}) for at in range(4)
+    )
+    machine = Machine(numa_nodes, sockets=(cpus("0-1,4-5"), cpus("2-3,6-7")))
+    assert decide(machine, Occupancy(), asks("a", 4), Kin()).numa_nodes == nodes("0,2")
+    assert decide(replace(machine, sockets=()), Occupancy(), asks("a", 4), Kin()).numa_nodes == nodes("0-1")

@@ -204,7 +204,7 @@ def test_thirty_two_numa_nodes_are_decided_without_looking_at_every_set():
     )
     room = survey(machines.THIRTY_TWO, before, asks("a", 60, 100), Kin())
     for width in range(1, 33):
-        weighed += len(list(candidates.of_width(machines.THIRTY_TWO, [*room.usable], width, room.cpu)))
+        weighed += len(list(candidates.of_width(machines.THIRTY_TWO, [*room.usable], width, room.headroom.cpu)))
     assert weighed <= 3 * 32**2
     decision = decide(machines.THIRTY_TWO, before, asks("a", 60, 100), Kin())
     assert (decision.fits, len(decision.numa_nodes)) == (True, 20)

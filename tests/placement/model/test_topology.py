@@ -102,3 +102,19 @@ def test_ids_may_have_gaps():
 
 def test_hugepages_are_not_ordinary_memory():
     assert machines.HUGE.node(1).ordinary_memory == 20 * machines.GIB
+
+
+SAME = {0: 20, 1: 20, 2: 20, 3: 20}
+"""Firmware that tells of no distances."""
+
+
+def untold() -> Machine:
+    """Four NUMA nodes of two CPUs; 0 and 2 are on one socket, 1 and 3 on the other."""
+    nodes = tuple(node(at, f"{2 * at}-{2 * at + 1}", distances=SAME | {at: 10}) for at in range(4))
+    return Machine(nodes, sockets=(CpuSet.parse("0-1,4-5"), CpuSet.parse("2-3,6-7")))
+
+
+def test_where_distances_do_not_tell_numa_nodes_of_one_socket_are_the_nearer():
+    assert untold().outward[0] == (0, 2, 1, 3)
+    assert untold().outward[3] == (3, 1, 0, 2)
+    assert replace(untold(), sockets=()).outward[0] == (0, 1, 2, 3)
