@@ -32,6 +32,11 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 GRACE_S = 5.0
 """How long a process may take to end after SIGTERM before it is killed."""
 
+OBSERVER_AFTER_S = 0.3
+"""The observer starts so long after the hook: its start takes a core for longer than the hook's, for which containers
+wait.
+"""
+
 LEAVE = 3
 """A process ends with this status when starting it again would be no use (a bad configuration); it has said why."""
 
@@ -97,6 +102,7 @@ def supervise(first: str, arguments: Sequence[str], run_dir: Path, lock: int, en
         (lock, int(launched)) if launched else (lock,),
     )
     observer = Child("observer", [sys.executable, "-m", "enforcer.observer", str(run_dir)], ())
+    observer.due = time.monotonic() + OBSERVER_AFTER_S
     signals = received(WAITED)
     status = None
     while status is None:

@@ -21,6 +21,9 @@ ROOT = HERE.parents[1]
 MACHINE = "kunpeng-920-2s"
 """Four NUMA nodes."""
 
+REQUESTED = 0.6
+"""Of the machine's CPUs, by the containers that run."""
+
 LEARNING_S = 60.0
 """How long learning may take."""
 
@@ -36,6 +39,11 @@ class Settings:
     settle_s: float = 5.0
     hog: bool = False
     sources: Mapping[str, Path] = field(default_factory=lambda: {"numakin": ROOT})
+
+    @property
+    def shares(self) -> int:
+        """CPU shares of each container, so that those that run leave room for the new ones."""
+        return int(REQUESTED * len(MACHINES[MACHINE].machine.all_cpus) * 1024 / self.running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,7 @@ def _driver(program: Path, settings: Settings, subjects: Sequence[Plugin]) -> It
         program,
         *options,
         f"-alive={max(8, 2 * settings.parallel)}",
+        f"-shares={settings.shares}",
         *(subject.argument for subject in subjects),
     ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:

@@ -5,7 +5,7 @@ Standard library and protobuf only: it is in the hook.
 from __future__ import annotations
 
 import gc
-import uuid
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,7 @@ class Wiring:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._session = uuid.uuid4().hex
+        self._session = os.urandom(16).hex()
         self._machine_facts: dict[str, object] = {}
         self._agent: Agent | None = None
         self._outbox: Outbox | None = None

@@ -32,6 +32,7 @@ var (
 	services = flag.Int("services", 20, "workloads")
 	alive    = flag.Int("alive", 8, "new containers of each plugin that are kept")
 	parallel = flag.Int("parallel", 1, "creates at once")
+	shares   = flag.Int("shares", 300, "CPU shares of each container")
 	env      = flag.Int("env", 20, "environment variables of each container")
 	mounts   = flag.Int("mounts", 10, "mounts of each container")
 	gap      = flag.Duration("gap", 5*time.Millisecond, "from RunPodSandbox to CreateContainer; a kubelet takes 100 ms and more")
@@ -52,7 +53,7 @@ func pod(i int, opted bool) *api.PodSandbox {
 		Annotations: map[string]string{"kubernetes.io/config.source": "api"},
 		Linux: &api.LinuxPodSandbox{
 			CgroupParent: "/kubepods/burstable/pod" + uid, CgroupsPath: "/kubepods/burstable/pod" + uid + "/" + fmt.Sprintf("%064d", i),
-			PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(300))}}},
+			PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(*shares))}}},
 	}
 	if opted {
 		p.Annotations["group.numakin.io"] = "shop"
@@ -70,7 +71,7 @@ func container(i int) *api.Container {
 		Annotations: map[string]string{"io.kubernetes.cri.container-type": "container"},
 		Linux: &api.LinuxContainer{CgroupsPath: "/kubepods/burstable/pod" + uid + "/" + id,
 			Resources: &api.LinuxResources{
-				Cpu:    &api.LinuxCPU{Shares: api.UInt64(uint64(300)), Quota: api.Int64(int64(200000)), Period: api.UInt64(uint64(100000))},
+				Cpu:    &api.LinuxCPU{Shares: api.UInt64(uint64(*shares)), Quota: api.Int64(int64(200000)), Period: api.UInt64(uint64(100000))},
 				Memory: &api.LinuxMemory{Limit: api.Int64(int64(64 << 20))}}},
 	}
 	for k := 0; k < *env; k++ {

@@ -46,12 +46,13 @@ class Sandboxes:
         for sandbox in sandboxes:
             known = before.get(sandbox.uid, _Pod())
             pod = self._pods.setdefault(sandbox.uid, _Pod({}, known.path, known.seen, known.deleted))
-            pod.sandboxes[sandbox.id] = sandbox
+            pod.sandboxes[sandbox.id] = _named(sandbox)
 
     def appeared(self, sandbox: nri.PodSandbox, cgroups_path: str = "") -> None:
         """cgroups_path: of a container in it."""
         pod = self._pods.setdefault(sandbox.uid, _Pod())
-        pod.sandboxes[sandbox.id] = sandbox
+        if sandbox.id not in pod.sandboxes:
+            pod.sandboxes[sandbox.id] = _named(sandbox)
         pod.path = cgroups_path or pod.path
 
     def ended(self, sandbox: nri.PodSandbox) -> bool:
@@ -101,3 +102,8 @@ class Sandboxes:
                 gone.append(next(iter(pod.sandboxes.values())))
                 del self._pods[uid]
         return gone
+
+
+def _named(sandbox: nri.PodSandbox) -> nri.PodSandbox:
+    """Its names alone: a part of a request keeps all of the request in memory, with every container's environment."""
+    return nri.PodSandbox(id=sandbox.id, uid=sandbox.uid, name=sandbox.name, namespace=sandbox.namespace)
