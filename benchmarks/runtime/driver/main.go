@@ -183,7 +183,8 @@ func (p *plugin) creates(ctx context.Context, number int) {
 func main() {
 	flag.Parse()
 	logrus.SetLevel(logrus.ErrorLevel)
-	adaptation.SetPluginRequestTimeout(2 * time.Second)
+	// Five times what a runtime waits: on a loaded machine a slow answer is measured, and not a plugin lost.
+	adaptation.SetPluginRequestTimeout(10 * time.Second)
 	empty, err := os.MkdirTemp("", "numakin-driver")
 	check(err)
 	defer os.RemoveAll(empty)
