@@ -29,7 +29,8 @@ class Recorder:
         self._path, self._agent, self._soon = run_dir / NAME, agent, soon
         self._wording = checkpoint.Wording()
         self._pending = False
-        self._written, self._inode = "", 0
+        self._written, self._worded, self._inode = "", "", 0
+        self._basis: tuple[object, ...] = (None,) * 4
         self.failure = ""
 
     def restore(self) -> None:
@@ -55,8 +56,7 @@ class Recorder:
     def write(self) -> None:
         """Where something has changed, or the file is not there any more."""
         self._pending = False
-        ledger = self._agent.ledger
-        text = self._wording.text(ledger.occupancy, ledger.past, released=ledger.released)
+        text = self._text()
         try:
             if text != self._written or not self._there():
                 self._inode = private_file.replace(self._path, text)
@@ -67,6 +67,15 @@ class Recorder:
         if self.failure:
             log.info("what containers are given is written down again", file=self._path)
         self.failure = ""
+
+    def _text(self) -> str:
+        """Worded anew only when something has changed."""
+        ledger = self._agent.ledger
+        basis = (ledger.occupancy.allocations, ledger.occupancy.reservations, ledger.past, ledger.released)
+        if any(now is not before for now, before in zip(basis, self._basis, strict=True)):
+            self._worded = self._wording.text(ledger.occupancy, ledger.past, released=ledger.released)
+            self._basis = basis
+        return self._worded
 
     def _there(self) -> bool:
         try:

@@ -82,7 +82,7 @@ class RunningEnforcer:
         done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=False)
         return done.returncode, done.stdout + done.stderr
 
-    def log_records(self, event: str) -> list[dict[str, str]]:
+    def log_records(self, event: str) -> list[dict[str, Any]]:
         """Lines of its log with that event, oldest first."""
         lines = (line for line in self.log.read_text(errors="replace").splitlines() if line.startswith("{"))
         return [record for record in map(json.loads, lines) if record["event"] == event]
