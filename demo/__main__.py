@@ -93,8 +93,8 @@ def _bound_and_run(cluster: Cluster, pod: Pod, uid: str, node: str) -> Container
 def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     """Until someone has seen enough."""
     enough = threading.Event()
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, lambda *_: enough.set())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: enough.set())
     example = f"http://{cluster.extender}/api/v1/explain?namespace={pod.shop}&pod={pod.name}"
     console.print("\nleft running; Ctrl-C ends it", f"open       http://{cluster.extender}/", sep="\n")
     console.print(f"why there  curl '{example}'", soft_wrap=True)

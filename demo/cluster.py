@@ -167,8 +167,8 @@ class Cluster:
 
     def _get(self, path: str) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://{self.extender}{path}", timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
-        return found
+            body: dict[str, Any] = json.load(answer)
+        return body
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:

@@ -98,10 +98,10 @@ def calls(pods: Sequence[Pod]) -> list[tuple[Pod, Pod, float]]:
     by_service: dict[tuple[str, str], list[Pod]] = {}
     for pod in pods:
         by_service.setdefault((pod.shop, pod.service.name), []).append(pod)
-    found = []
+    edges = []
     for shop in SHOPS:
         for (source, target), weight in CALLS.items():
             callers, called = by_service.get((shop, source), []), by_service.get((shop, target), [])
             share = weight / (len(callers) * len(called)) if callers and called else 0.0
-            found += [(a, b, share) for a in callers for b in called]
-    return found
+            edges += [(a, b, share) for a in callers for b in called]
+    return edges

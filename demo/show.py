@@ -34,14 +34,14 @@ def machines(console: Console, cluster: Cluster, kinds: Mapping[str, str]) -> No
 
 def landing(console: Console, number: int, pod: Pod, place: Place, scores: Mapping[str, int]) -> None:
     """scores: the extender's, 0 to 10 by node."""
-    told = ", ".join(f"{node} {score}" for node, score in sorted(scores.items()))
+    listed = ", ".join(f"{node} {score}" for node, score in sorted(scores.items()))
     console.print(
         Text.assemble(
             (f"{number:3} ", "dim"),
             (f"{pod.shop}/{pod.service.name}".ljust(24), "bold"),
             ("-> ", "dim"),
             (f"{place.node} NUMA node {place.numa_nodes}".ljust(26), "green"),
-            (f"scores: {told}", "dim"),
+            (f"scores: {listed}", "dim"),
         ),
         soft_wrap=True,
     )
@@ -69,10 +69,13 @@ def landed(console: Console, places: Mapping[Pod, Place]) -> None:
 def nominated(console: Console, explained: Iterable[Mapping[str, Any]]) -> None:
     """What became of the scheduler's nominations, by the enforcers' own word."""
     outcomes = Counter(
-        one["nomination"] for pod in explained for one in pod["happened"] if one["event"] in ("create", "nomination")
+        event["nomination"]
+        for pod in explained
+        for event in pod["happened"]
+        if event["event"] in ("create", "nomination")
     )
-    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    console.print(f"the NUMA nodes that the extender nominated: {told}\n")
+    listed = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    console.print(f"the NUMA nodes that the extender nominated: {listed}\n")
 
 
 def compared(console: Console, ways: Mapping[str, Mapping[Pod, Place]]) -> None:

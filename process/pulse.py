@@ -1,6 +1,6 @@
 """Signs of life of a supervised process: it writes a byte now and then, and its supervisor sees how long none came.
 
-A process that is stopped, or hangs with Python's lock held, has not ended: nothing but its silence tells.
+A process that is stopped, or hangs with Python's lock held, has not ended: only its silence shows it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 PULSE = "NUMAKIN_PULSE"
-"""The environment variable that tells a process the descriptor to write to."""
+"""The environment variable with the descriptor that a process writes to."""
 
 BEAT_S = 2.0
 """Between two bytes."""
@@ -23,7 +23,7 @@ START_S = 90.0
 """For the first byte, since a busy machine may take long to start a program."""
 
 AWAY_S = 5.0
-"""A supervisor that did not look for so long was stopped itself, and so may the process have been."""
+"""A supervisor that did not check for so long was stopped itself, and so may the process have been."""
 
 
 class Pulse:
@@ -35,19 +35,19 @@ class Pulse:
         self._clock, self._silent_s, self._start_s = clock, silent_s, start_s
         self._received, self.descriptor = os.pipe()
         os.set_blocking(self._received, False)
-        self._last = self._looked = clock()
+        self._last = self._asked = clock()
         self._allowed_s = self._start_s
 
     def started(self) -> None:
         """A new process has the descriptor now."""
         self._taken()
-        self._last = self._looked = self._clock()
+        self._last = self._asked = self._clock()
         self._allowed_s = self._start_s
 
     def silent_s(self) -> float | None:
         """How long the process has been silent, once that is too long; None while it is not. To be asked often."""
         now = self._clock()
-        away, self._looked = now - self._looked > AWAY_S, now
+        away, self._asked = now - self._asked > AWAY_S, now
         if self._taken():
             self._last, self._allowed_s = now, self._silent_s
         elif away:

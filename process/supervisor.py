@@ -41,7 +41,7 @@ LEAVE = 3
 """A process ends with this status when starting it again would be no use (a bad configuration); it has said why."""
 
 TICK_S = 0.5
-"""A process that waits for its next start is looked at this often."""
+"""A process that waits for its next start is checked this often."""
 
 WAITED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 """What ends the supervisor's wait. Not by `signal.sigtimedwait`: CPython's returns memory that nobody wrote when the
@@ -68,9 +68,9 @@ class Child:
     pulse: Pulse = field(default_factory=Pulse)
 
     def start(self, environment: Mapping[str, str]) -> None:
-        told = {**environment, SUPERVISOR: str(os.getpid()), PULSE: str(self.pulse.descriptor)}
+        variables = {**environment, SUPERVISOR: str(os.getpid()), PULSE: str(self.pulse.descriptor)}
         descriptors = (*self.descriptors, self.pulse.descriptor)
-        self.process = subprocess.Popen(self.command, env=told, pass_fds=descriptors)
+        self.process = subprocess.Popen(self.command, env=variables, pass_fds=descriptors)
         self.pulse.started()
         self.started = time.monotonic()
 

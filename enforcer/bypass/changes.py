@@ -1,8 +1,8 @@
-"""What happened between two looks at a runtime: pure.
+"""What happened between two polls of a runtime: pure.
 
-A look sees states, not events, so nothing is lost with an event that is: whatever happened in between is told as one
-step from what was to what is, in the order in which a runtime would tell it. Ends come first, since what they free may
-be wanted by a newcomer.
+A poll sees states, not events, so nothing is lost with an event that is: whatever happened in between is one step from
+what was to what is, in the order in which a runtime would report it. Ends come first, since what they free may be
+wanted by a newcomer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Change:
 
 
 def changes(before: RuntimeSnapshot, after: RuntimeSnapshot) -> Iterator[Change]:
-    """From one look to the next; a container that was created and started in between is told as CREATED, running."""
+    """From one poll to the next; a container that was created and started in between is CREATED, running."""
     for key, container in before.containers.items():
         if key not in after.containers:
             yield Change(ChangeKind.STOPPED, before.pod_of(container), container)

@@ -23,7 +23,7 @@ LARGEST_ANSWER = 16 << 20
 
 BROADCAST_SINCE = {"containerd": (2, 0, 0), "cri-o": (1, 30, 0)}
 """The versions from which events go to every subscriber. Older ones have one queue for all who listen (containerd#7318,
-cri-o#6466): to listen would take events away from a kubelet that relies on them, so those runtimes are only looked at.
+cri-o#6466): to listen would take events away from a kubelet that relies on them, so those runtimes are only polled.
 """
 
 AWAY = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
@@ -91,11 +91,11 @@ class CriClient:
         connection ends it too.
         """
         try:
-            for one in self._stub.GetContainerEvents(cri.GetEventsRequest()):
-                yield one.container_id
+            for event in self._stub.GetContainerEvents(cri.GetEventsRequest()):
+                yield event.container_id
         except grpc.RpcError as error:
             log.debug("the runtime's events ended", why=_why(error))
-        except ValueError as error:  # grpc's word for a channel that was closed meanwhile
+        except ValueError as error:  # grpc's error for a channel that was closed meanwhile
             log.debug("the runtime's events ended", why=error)
 
 
@@ -104,7 +104,7 @@ def _asked(call: Any, request: Any) -> Any:
         return call(request, timeout=PATIENCE_S)
     except grpc.RpcError as error:
         raise RuntimeAway(_why(error)) from error
-    except ValueError as error:  # grpc's word for a channel that was closed meanwhile
+    except ValueError as error:  # grpc's error for a channel that was closed meanwhile
         raise RuntimeAway(str(error)) from error
 
 

@@ -1,8 +1,8 @@
-"""Follows a container runtime over CRI: connects, looks whenever something happened, connects again.
+"""Follows a container runtime over CRI: connects, polls whenever something happened, connects again.
 
-Events say when to look, never what to believe: one that is lost costs time, no more. A runtime that has none, or none
-that we may listen to, is looked at every POLL_S; one whose events are heard, every RELIST_S
-besides. A look that finds what no event told of means that events get lost, so it is every POLL_S again until the next.
+Events say when to poll, never what is there: one that is lost costs time, no more. A runtime that has none, or none
+that we may subscribe to, is polled every POLL_S; one whose events are received, every RELIST_S besides. A poll that
+finds what no event announced means that events get lost, so it is every POLL_S again until the next.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from process.threads import Threads
 log = Log("bypass.follow")
 
 POLL_S = 0.25
-"""A look at 200 containers costs us 0.8 ms of CPU."""
+"""A poll of 200 containers costs us 0.8 ms of CPU."""
 
 RELIST_S = 10.0
 
 
 class Follower:
-    """A thread of its own. tell: gets every look from there, None when the runtime is lost."""
+    """A thread of its own. send: receives every poll's result, None when the runtime is lost."""
 
     def __init__(
-        self, socket: str, procfs: Path, tell: Callable[[RuntimeSnapshot | None], None], threads: Threads
+        self, socket: str, procfs: Path, send: Callable[[RuntimeSnapshot | None], None], threads: Threads
     ) -> None:
-        self._socket, self._procfs, self._tell, self._threads = socket, procfs, tell, threads
+        self._socket, self._procfs, self._send, self._threads = socket, procfs, send, threads
         self._wake = threading.Event()
         self._announced = False
         self._delays, self._reason = backoff(), ""
@@ -57,42 +57,42 @@ class Follower:
             with CriClient(self._socket) as runtime:
                 self._follow(runtime)
         except RuntimeAway as error:
-            self._tell(None)
-            if str(error) != self._reason:  # one that is down for long is told of once
+            self._send(None)
+            if str(error) != self._reason:  # one that is down for long is logged once
                 log.warning("the runtime is away; dialing again", socket=self._socket, why=error)
             self._reason = str(error)
             self._wake.wait(next(self._delays))
         except Exception:
-            self._tell(None)
+            self._send(None)
             raise
 
     def _follow(self, runtime: CriClient) -> None:
         version = runtime.version()
         log.info("following", runtime=version.name, version=version.version, events=version.broadcasts)
-        # A stream of events may be silent for ever: what shows that it is lost are the looks.
+        # A stream of events may be silent for ever: what shows that it is lost are the polls.
         listener = self._threads.thread("runtime events", partial(self._listen, runtime), stale_after_s=math.inf)
         if version.broadcasts:
-            listener.start()  # before the first look, so that nothing falls between
+            listener.start()  # before the first poll, so that nothing falls between
         try:
-            looker = RuntimePoller(runtime, self._procfs)
-            first = looker.look()
-            self._tell(first)
+            poller = RuntimePoller(runtime, self._procfs)
+            first = poller.poll()
+            self._send(first)
             self._delays, self._reason = backoff(), ""
-            self._look_on(looker, first)
+            self._poll_on(poller, first)
         finally:
             listener.stop()
 
-    def _look_on(self, looker: RuntimePoller, before: RuntimeSnapshot) -> None:
+    def _poll_on(self, poller: RuntimePoller, before: RuntimeSnapshot) -> None:
         announcing = False
         while not self._thread.stopping.is_set():
             self._thread.progress()
             self._wake.wait(RELIST_S if announcing else POLL_S)
             self._wake.clear()
             announced, self._announced = self._announced, False
-            after = looker.look()
+            after = poller.poll()
             announcing = announced or (announcing and after == before)
             if after != before:
-                self._tell(after)
+                self._send(after)
             before = after
 
     def _listen(self, runtime: CriClient) -> None:

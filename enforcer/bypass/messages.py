@@ -1,6 +1,6 @@
-"""What CRI tells of a pod and a container, as NRI would have told it: pure functions.
+"""A pod and a container as CRI describes them, in NRI's messages: pure functions.
 
-CRI itself tells names, labels, states and limits. The rest (pid, cgroup, namespaces, devices) is in the `info` of a
+CRI itself has names, labels, states and limits. The rest (pid, cgroup, namespaces, devices) is in the `info` of a
 verbose answer, JSON of each runtime's own making: containerd and CRI-O both put `pid` and the OCI `runtimeSpec` into
 it, containerd also the `config` that the kubelet sent. What is not there, or not as expected, is left out.
 """
@@ -29,7 +29,7 @@ PIDS = 1 << 22
 
 def sandbox_of(answer: cri.PodSandboxStatusResponse) -> nri.PodSandbox:
     """From a verbose PodSandboxStatus."""
-    status, told = answer.status, _told(answer.info)
+    status, info = answer.status, _info(answer.info)
     sandbox = nri.PodSandbox(
         id=status.id,
         name=status.metadata.name,
@@ -38,12 +38,14 @@ def sandbox_of(answer: cri.PodSandboxStatusResponse) -> nri.PodSandbox:
         labels=status.labels,
         annotations=status.annotations,
         runtime_handler=status.runtime_handler,
-        pid=_number(told, "pid", PIDS),
-        ips=[status.network.ip, *(one.ip for one in status.network.additional_ips)] if status.network.ip else [],
+        pid=_number(info, "pid", PIDS),
+        ips=[status.network.ip, *(address.ip for address in status.network.additional_ips)]
+        if status.network.ip
+        else [],
     )
     if status.linux.namespaces.options.network != cri.NODE:
         sandbox.linux.namespaces.add(type="network")
-    whole = _table(told, "config", "linux", "resources")
+    whole = _table(info, "config", "linux", "resources")
     if whole:
         sandbox.linux.pod_resources.CopyFrom(_resources(_of_config(whole)))
     return sandbox
@@ -51,10 +53,10 @@ def sandbox_of(answer: cri.PodSandboxStatusResponse) -> nri.PodSandbox:
 
 def container_of(listed: cri.Container, answer: cri.ContainerStatusResponse) -> nri.Container:
     """From a list's row, which knows the sandbox, and a verbose ContainerStatus; the path of the cgroup is empty where
-    the runtime does not tell it.
+    the runtime does not report it.
     """
-    status, told = answer.status, _told(answer.info)
-    spec = _table(told, "runtimeSpec", "linux")
+    status, info = answer.status, _info(answer.info)
+    spec = _table(info, "runtimeSpec", "linux")
     limits = _of_spec(_table(spec, "resources"))
     limits.MergeFrom(status.resources.linux)
     container = nri.Container(
@@ -64,7 +66,7 @@ def container_of(listed: cri.Container, answer: cri.ContainerStatusResponse) -> 
         state=STATES.get(status.state, nri.CONTAINER_UNKNOWN),
         labels=listed.labels,
         annotations=listed.annotations,
-        pid=_number(told, "pid", PIDS),
+        pid=_number(info, "pid", PIDS),
         created_at=status.created_at,
         started_at=status.started_at,
     )
@@ -113,12 +115,12 @@ def _of_spec(table: dict[str, Any]) -> cri.LinuxContainerResources:
     )
 
 
-def _told(info: Mapping[str, str]) -> dict[str, Any]:
+def _info(info: Mapping[str, str]) -> dict[str, Any]:
     try:
-        told = json.loads(info.get("info", "{}"))
+        parsed = json.loads(info.get("info", "{}"))
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _table(tree: dict[str, Any], *path: str) -> dict[str, Any]:

@@ -38,7 +38,9 @@ class Pins:
     def adopt(self, containers: Mapping[str, nri.Container], given: Mapping[str, Cpuset]) -> None:
         """Those that were given something, by container id; all others are forgotten."""
         paths = {key: containers[key].linux.cgroups_path for key in given}
-        self._pins = {key: Pin(paths[key], *one, written=self._has(paths[key], one)) for key, one in given.items()}
+        self._pins = {
+            key: Pin(paths[key], *cpuset, written=self._has(paths[key], cpuset)) for key, cpuset in given.items()
+        }
 
     def want(self, container: nri.Container, cpu: nri.LinuxCPU) -> None:
         """An empty list leaves things as they are."""
@@ -78,7 +80,7 @@ class Pins:
 
     def _put(self, pin: Pin) -> None:
         if not pin.cgroups_path:
-            raise CgroupRefused("the runtime tells neither the container's cgroup nor a process of it")
+            raise CgroupRefused("the runtime reports neither the container's cgroup nor a process of it")
         give_cpus, give_mems = pin.cpus == self._machine.all_cpus, pin.mems == self._machine.all_mems
         if give_cpus or give_mems:
             self._tree.open_cpuset(pin.cgroups_path, cpus=give_cpus, mems=give_mems)
@@ -88,9 +90,9 @@ class Pins:
 
     def overwritten(self) -> Iterator[tuple[str, Cpuset]]:
         """The containers whose cpuset somebody else has set since, and to what."""
-        for key, one in list(self._pins.items()):
-            now = self._now(one.cgroups_path) if one.written else None
-            if now is not None and not _as_written(now, (one.cpus, one.mems)):
+        for key, pin in list(self._pins.items()):
+            now = self._now(pin.cgroups_path) if pin.written else None
+            if now is not None and not _as_written(now, (pin.cpus, pin.mems)):
                 yield key, now
 
     def _has(self, cgroups_path: str, written: Cpuset) -> bool:
@@ -99,10 +101,10 @@ class Pins:
 
     def _now(self, cgroups_path: str) -> Cpuset | None:
         try:
-            found = self._tree.cpuset(cgroups_path)
+            cpuset = self._tree.cpuset(cgroups_path)
         except (OSError, MachineError):
             return None
-        return (found.cpus, found.mems) if found is not None else None
+        return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
 
 
 def _as_written(now: Cpuset, written: Cpuset) -> bool:

@@ -1,4 +1,4 @@
-"""A look at a runtime: who is there now, as NRI's messages. What does not change is asked for once."""
+"""A poll of a runtime: who is there now, as NRI's messages. What does not change is asked for once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proto import cri_pb2 as cri
 from proto import nri_pb2 as nri
 
 REFRESH_S = 30.0
-"""A running member's resources are asked for again after this long: no runtime tells of an in-place resize."""
+"""A running member's resources are asked for again after this long: no runtime reports an in-place resize."""
 
 LIVE = (nri.CONTAINER_CREATED, nri.CONTAINER_RUNNING)
 
@@ -37,14 +37,16 @@ class RuntimePoller:
         self._sandboxes: dict[str, nri.PodSandbox] = {}
         self._containers: dict[str, _Known] = {}
 
-    def look(self) -> RuntimeSnapshot:
+    def poll(self) -> RuntimeSnapshot:
         """RuntimeAway when the runtime can't be asked."""
         # Containers first: the sandbox of each is older, so it is in the second list.
         listed = [container for container in self._runtime.containers() if STATES.get(container.state) in LIVE]
         ready = [sandboxe.id for sandboxe in self._runtime.sandboxes() if sandboxe.state == cri.SANDBOX_READY]
         self._sandboxes = {key: pod for key in ready if (pod := self._sandbox(key)) is not None}
-        listed = [one for one in listed if one.pod_sandbox_id in self._sandboxes]
-        self._containers = {one.id: known for one in listed if (known := self._container(one)) is not None}
+        listed = [container for container in listed if container.pod_sandbox_id in self._sandboxes]
+        self._containers = {
+            container.id: known for container in listed if (known := self._container(container)) is not None
+        }
         live = {
             key: container.container for key, container in self._containers.items() if container.container.state in LIVE
         }
@@ -62,7 +64,7 @@ class RuntimePoller:
         if known is not None and known.container.state == STATES[listed.state] and not self._stale(known, now):
             return known
         answer = self._runtime.container(listed.id)
-        if answer is None:  # ended, and then not listed the next time; or the runtime could not tell just now
+        if answer is None:  # ended, and then not listed the next time; or the runtime could not answer just now
             return known
         container = container_of(listed, answer)
         if container.pid and not container.linux.cgroups_path:
@@ -70,7 +72,7 @@ class RuntimePoller:
         return _Known(container, now)
 
     def _cgroup_of(self, pid: int) -> str:
-        """For a runtime that does not tell it; empty when the process has ended."""
+        """For a runtime that does not report it; empty when the process has ended."""
         try:
             return path_of_process((self._procfs / f"{pid}/cgroup").read_text())
         except OSError:

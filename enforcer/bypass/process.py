@@ -43,7 +43,7 @@ READ_BACK_S = 10.0
 
 
 class Bypass:
-    """Wires the follower's looks to the agent, and the agent's answers to the cgroups."""
+    """Wires the follower's polls to the agent, and the agent's answers to the cgroups."""
 
     def __init__(self, loop: Loop, config: Config) -> None:
         """FAULTS when this node can't be worked on."""
@@ -63,7 +63,7 @@ class Bypass:
         self._missing: set[str] = set()
         loop.call_later(READ_BACK_S, self._read_back)
 
-    def looked(self, snapshot: RuntimeSnapshot | None) -> None:
+    def polled(self, snapshot: RuntimeSnapshot | None) -> None:
         """What the follower saw; None: the runtime is away."""
         if snapshot is None:
             self._following = False
@@ -74,7 +74,7 @@ class Bypass:
             for change in changes(before, snapshot):
                 container = change.container or nri.Container()
                 with self._guarded(change.kind.name, **names(change.pod, container)):
-                    self._want(self._told(change))
+                    self._want(self._answered(change))
         else:
             with self._guarded("SYNCHRONIZE"):
                 self._synchronize()
@@ -105,7 +105,7 @@ class Bypass:
             self._agent.records.counts["failed"] += 1
             logger.exception("an event could not be handled", what=event, **which)
 
-    def _told(self, change: Change) -> Updates:
+    def _answered(self, change: Change) -> Updates:
         """The agent's answer to what happened."""
         pod, container = change.pod, change.container
         if container is None:
@@ -218,30 +218,30 @@ class Inbox:
     def __init__(self, loop: Loop, bypass: Bypass) -> None:
         self._loop, self._bypass = loop, bypass
         self._items: deque[RuntimeSnapshot | None] = deque()
-        self._told, self._heard = socket.socketpair()
-        self._heard.setblocking(False)
-        self._told.setblocking(False)
-        loop.register(self._heard.fileno(), self._drain)
+        self._wake_write, self._wake_read = socket.socketpair()
+        self._wake_read.setblocking(False)
+        self._wake_write.setblocking(False)
+        loop.register(self._wake_read.fileno(), self._drain)
 
     def put(self, item: RuntimeSnapshot | None) -> None:
         self._items.append(item)
-        self._told.send(b"\0")
+        self._wake_write.send(b"\0")
 
     def close(self) -> None:
-        self._loop.unregister(self._heard.fileno())
-        self._told.close()
-        self._heard.close()
+        self._loop.unregister(self._wake_read.fileno())
+        self._wake_write.close()
+        self._wake_read.close()
 
     def _drain(self) -> None:
-        self._heard.recv(1 << 12)
+        self._wake_read.recv(1 << 12)
         while self._items:
-            self._bypass.looked(self._items.popleft())
+            self._bypass.polled(self._items.popleft())
 
 
 def _look_after(follower: Follower, bypass: Bypass, loop: Loop) -> None:
     """A follower that gets nowhere follows nothing, and that must be seen."""
     if follower.stale:
-        bypass.looked(None)
+        bypass.polled(None)
     loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
 
 

@@ -147,17 +147,17 @@ def _pressure(config: Config) -> Iterator[Finding]:
 
 
 def _kubelet(config: Config) -> Iterator[Finding]:
-    found = managers(Path(config.procfs), config.kubelet_root)
-    if found is None:
+    kubelet = managers(Path(config.procfs), config.kubelet_root)
+    if kubelet is None:
         text = "its state can't be read from here: check that its cpuManagerPolicy is none, or give --kubelet-root"
         yield Finding("kubelet", "note", text)
         return
-    if found.cpu == "static":
+    if kubelet.cpu == "static":
         text = "cpuManagerPolicy is static: the kubelet owns every cpuset, and numakin will yield for each"
         yield Finding("kubelet", "bad", text)
     else:
-        yield Finding("kubelet", "good", f"cpuManagerPolicy is {found.cpu or 'none'}")
-    if found.memory == "Static":
+        yield Finding("kubelet", "good", f"cpuManagerPolicy is {kubelet.cpu or 'none'}")
+    if kubelet.memory == "Static":
         text = "memoryManagerPolicy is Static: the kubelet binds the memory of Guaranteed pods, and numakin will stand"
         yield Finding("kubelet", "note", f"{text} aside for them")
 
@@ -174,9 +174,9 @@ def _devices(config: Config) -> Iterator[Finding]:
         text = f"no podresources socket at {path}: devices are known by their numbers alone"
         yield Finding("devices", "note", text)
     except Unanswered as error:
-        yield Finding("devices", "note", f"the kubelet does not tell devices: {error}")
+        yield Finding("devices", "note", f"the kubelet does not report devices: {error}")
     else:
-        yield Finding("devices", "good", f"the kubelet tells devices at {path}: containers with some: {equipped}")
+        yield Finding("devices", "good", f"the kubelet reports devices at {path}: containers with some: {equipped}")
     finally:
         lister.close()
 

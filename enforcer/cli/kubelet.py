@@ -47,8 +47,8 @@ def managers(procfs: Path, root_dir: str = "") -> Managers | None:
 
 def _folders(procfs: Path, root_dir: str) -> Iterator[Path]:
     """Where the kubelet's root folder may be seen, the surest first."""
-    for process, words in _kubelets(procfs):
-        yield process / "root" / (root_dir or _told(words) or ROOT_DIR).lstrip("/")
+    for process, arguments in _kubelets(procfs):
+        yield process / "root" / (root_dir or _root_dir_flag(arguments) or ROOT_DIR).lstrip("/")
     at = root_dir or ROOT_DIR
     yield procfs / "1/root" / at.lstrip("/")
     yield Path(at)
@@ -56,21 +56,21 @@ def _folders(procfs: Path, root_dir: str) -> Iterator[Path]:
 
 def _kubelets(procfs: Path) -> Iterator[tuple[Path, list[str]]]:
     """Their processes, with their command lines."""
-    for process in sorted(one for one in procfs.iterdir() if one.name.isdecimal()):
+    for process in sorted(entry for entry in procfs.iterdir() if entry.name.isdecimal()):
         try:
-            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            arguments = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        program = words[0].rpartition("/")[2]
-        if program in PROGRAMS or "kubelet" in words[1:2]:
-            yield process, words
+        program = arguments[0].rpartition("/")[2]
+        if program in PROGRAMS or "kubelet" in arguments[1:2]:
+            yield process, arguments
 
 
-def _told(words: list[str]) -> str:
-    for at, word in enumerate(words):
-        flag = _ROOT_FLAG.fullmatch(word)
+def _root_dir_flag(arguments: list[str]) -> str:
+    for at, argument in enumerate(arguments):
+        flag = _ROOT_FLAG.fullmatch(argument)
         if flag is not None:
-            return flag[1] or next(iter(words[at + 1 :]), "")
+            return flag[1] or next(iter(arguments[at + 1 :]), "")
     return ""
 
 

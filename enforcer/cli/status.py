@@ -97,26 +97,35 @@ def _table(answer: dict[str, Any]) -> Table:
     table = Table(title=f"node {answer['node']}: generation {answer['generation']}, {registered}")
     for column in ("pod", "container", "NUMA nodes", "CPUs", "mems"):
         table.add_column(column)
-    for one in answer["containers"]:
-        table.add_row(one["pod"], one["container"], one["numa_nodes"], one["cpus"] or "open", one["mems"] or "open")
+    for container in answer["containers"]:
+        table.add_row(
+            container["pod"],
+            container["container"],
+            container["numa_nodes"],
+            container["cpus"] or "open",
+            container["mems"] or "open",
+        )
     return table
 
 
-def _observer(told: dict[str, Any]) -> list[str]:
-    seconds_ago = told.get("seconds_ago")
+def _observer(health: dict[str, Any]) -> list[str]:
+    seconds_ago = health.get("seconds_ago")
     if seconds_ago is None:
         return ["the observer has given no sign of life yet: nothing is learned or reported"]
     if seconds_ago > SILENT_S:
         return [f"the observer gave its last sign of life {seconds_ago:.0f} s ago: nothing is learned or reported"]
-    return [f"the observer is degraded: {told['degraded']}"] if told["degraded"] else []
+    return [f"the observer is degraded: {health['degraded']}"] if health["degraded"] else []
 
 
 def _why(answer: dict[str, Any]) -> list[str]:
     machine = answer.get("machine", {})
-    about = [f"a fact about the machine is in doubt: {one}" for one in machine.get("doubts", ())]
+    about = [f"a fact about the machine is in doubt: {doubt}" for doubt in machine.get("doubts", ())]
     if machine.get("isolated_cpus"):
         about.append(f"isolated CPUs, given to no member: {machine['isolated_cpus']}")
     if machine.get("withheld_mems"):
         about.append(f"NUMA nodes whose memory no member is bound to: {machine['withheld_mems']}")
     about += _observer(answer.get("observer", {}))
-    return about + [f"{one['pod']} {one['container']}: {'; '.join(one['reasons'])}" for one in answer["containers"]]
+    return about + [
+        f"{container['pod']} {container['container']}: {'; '.join(container['reasons'])}"
+        for container in answer["containers"]
+    ]

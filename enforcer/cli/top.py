@@ -73,7 +73,7 @@ def record(address: str, file: Path, seconds: float) -> int:
     try:
         with file.open("a") as out:
             while time.monotonic() < until:
-                for line in tape.news():
+                for line in tape.newer():
                     out.write(line + "\n")
                     out.flush()
                 time.sleep(min(EVERY_S, max(0.0, until - time.monotonic())))
@@ -95,7 +95,7 @@ class Tape:
         self._address = address
         self._session, self._away = "", False
 
-    def news(self) -> list[str]:
+    def newer(self) -> list[str]:
         """The lines since the last time. NoAnswerError when nobody has answered yet at all."""
         try:
             answer = self._asked()
@@ -107,7 +107,7 @@ class Tape:
             self._away = True
             return []
         self._away = False
-        lines = [str(one["line"]) for one in answer["windows"]]
+        lines = [str(window["line"]) for window in answer["windows"]]
         self.last = answer["windows"][-1]["number"] if lines else self.last
         self.windows += len(lines)
         return lines

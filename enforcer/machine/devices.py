@@ -34,12 +34,12 @@ def numa_node_of(sysfs_root: Path, kind: str, major: int, minor: int, proc_root:
         return None
     if FOLDER_OF_KIND[kind] == "dev/char" and major == NVIDIA_MAJOR:
         return _of_pci(root, _nvidia_addresses(Path(proc_root), minor))
-    found = (root / FOLDER_OF_KIND[kind] / f"{major}:{minor}").resolve()
-    if not found.is_dir() or root not in found.parents:
+    device = (root / FOLDER_OF_KIND[kind] / f"{major}:{minor}").resolve()
+    if not device.is_dir() or root not in device.parents:
         return None
-    if found.parent.name == "vfio" and found.name.isdigit():
-        return _of_pci(root, _iommu_group(root, found.name))
-    return _of_parents(root, found)
+    if device.parent.name == "vfio" and device.name.isdigit():
+        return _of_pci(root, _iommu_group(root, device.name))
+    return _of_parents(root, device)
 
 
 def _of_parents(root: Path, device: Path) -> int | None:
@@ -47,20 +47,20 @@ def _of_parents(root: Path, device: Path) -> int | None:
     for folder in (device, *device.parents):
         if folder == root:
             return None
-        one = Tree(folder).parsed("numa_node", formats.number)
-        if one is not None and one >= 0:
-            return one
+        node = Tree(folder).parsed("numa_node", formats.number)
+        if node is not None and node >= 0:
+            return node
     return None
 
 
 def _of_pci(root: Path, addresses: Iterable[str]) -> int | None:
     """The one NUMA node on which all these PCI functions are; None when they differ or none is known."""
-    found = set()
+    nodes = set()
     for address in addresses:
         device = (root / "bus/pci/devices" / address).resolve()
-        found.add(_of_parents(root, device) if device.is_dir() and root in device.parents else None)
-    found.discard(None)
-    return found.pop() if len(found) == 1 else None
+        nodes.add(_of_parents(root, device) if device.is_dir() and root in device.parents else None)
+    nodes.discard(None)
+    return nodes.pop() if len(nodes) == 1 else None
 
 
 def _iommu_group(root: Path, group: str) -> list[str]:

@@ -9,7 +9,7 @@ from enforcer.machine.errors import MachineError
 
 T = TypeVar("T")
 
-MOST_TOLD = 8
+MOST = 8
 """Of a machine's doubts: a bad cache file is bad for each of its CPUs."""
 
 
@@ -30,8 +30,8 @@ class Doubts:
             self.add(str(error))
             return otherwise
 
-    def told(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """One sentence each, the first ones and how many more."""
-        more = len(self._sentences) - MOST_TOLD
-        told = self._sentences[:MOST_TOLD]
-        return (*told, f"and {more} more of that kind") if more > 0 else tuple(told)
+        more = len(self._sentences) - MOST
+        sentences = self._sentences[:MOST]
+        return (*sentences, f"and {more} more of that kind") if more > 0 else tuple(sentences)

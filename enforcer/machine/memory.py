@@ -31,8 +31,8 @@ def free_memory(sysfs_root: Path = SYSFS, proc_root: Path = PROCFS) -> dict[int,
     if not node.root.is_dir():
         return {0: available(proc.needed("meminfo", formats.meminfo), sum(marks.values()))}
     return {
-        one: available(node.needed(f"node{one}/meminfo", formats.meminfo), marks.get(one, 0))
-        for one in numa_node_ids(node)
+        number: available(node.needed(f"node{number}/meminfo", formats.meminfo), marks.get(number, 0))
+        for number in numa_node_ids(node)
     }
 
 
@@ -49,4 +49,4 @@ def free_hugepages(sysfs_root: Path = SYSFS) -> dict[int, Mapping[int, int]]:
     node = Tree(Path(sysfs_root) / "devices/system/node")
     if not node.root.is_dir():
         return {}
-    return {one: hugepages(node.at(f"node{one}"), "free_hugepages") for one in numa_node_ids(node)}
+    return {number: hugepages(node.at(f"node{number}"), "free_hugepages") for number in numa_node_ids(node)}

@@ -15,9 +15,9 @@ from placement.model.topology import NumaNode, uniform_distances
 
 def numa_node_ids(node: Tree) -> NumaSet:
     """The online NUMA nodes that have a folder: by `online`; where it is missing, every nodeN folder."""
-    found = NumaSet.of(node.numbered("node"))
+    folders = NumaSet.of(node.numbered("node"))
     listed = node.parsed("online", NumaSet.parse)
-    online = found if listed is None else listed & found
+    online = folders if listed is None else listed & folders
     if not online:
         raise NotThere(f"{node.root}: no NUMA node is online")
     return online
@@ -33,20 +33,20 @@ def numa_nodes(node: Tree, online: CpuSet, isolated: CpuSet, tiers: NumaSet, dou
     if stray:
         doubts.add(f"{node.root}: CPUs {stray} are online but on no NUMA node: no container is given them")
         cpus[ids.lowest] |= stray
-    memory = {one: node.needed(f"node{one}/meminfo", formats.meminfo)["MemTotal"] for one in ids}
-    lent = _normal_memory(node, ids, NumaSet.of(one for one in ids if cpus[one]), doubts) | tiers
+    memory = {number: node.needed(f"node{number}/meminfo", formats.meminfo)["MemTotal"] for number in ids}
+    lent = _normal_memory(node, ids, NumaSet.of(number for number in ids if cpus[number]), doubts) | tiers
     distances = _distances(node, ids, doubts)
     return tuple(
         NumaNode(
-            id=one,
-            cpus=cpus[one] - isolated - stray,
-            memory=memory[one],
-            distances=distances[one],
-            hugepages=doubts.fact(partial(hugepages, node.at(f"node{one}"), "nr_hugepages"), {}),
-            isolated=cpus[one] & (isolated | stray),
-            withheld=bool(memory[one]) and one not in lent,
+            id=number,
+            cpus=cpus[number] - isolated - stray,
+            memory=memory[number],
+            distances=distances[number],
+            hugepages=doubts.fact(partial(hugepages, node.at(f"node{number}"), "nr_hugepages"), {}),
+            isolated=cpus[number] & (isolated | stray),
+            withheld=bool(memory[number]) and number not in lent,
         )
-        for one in ids
+        for number in ids
     )
 
 
@@ -55,16 +55,16 @@ def _cpus(node: Tree, ids: NumaSet, online: CpuSet, doubts: Doubts) -> dict[int,
 
     Containers' views of sysfs (lxcfs) may hide CPUs in `online` and still list them here.
     """
-    found: dict[int, CpuSet] = {}
+    cpus: dict[int, CpuSet] = {}
     seen = CpuSet()
-    for one in ids:
-        folder = node.at(f"node{one}")
+    for number in ids:
+        folder = node.at(f"node{number}")
         listed = folder.needed("cpulist", CpuSet.parse) & online
         if twice := listed & seen:
             doubts.add(f"{folder.root / 'cpulist'}: CPUs {twice} are on another NUMA node too: taken to be there alone")
-        found[one] = listed - seen
+        cpus[number] = listed - seen
         seen |= listed
-    return found
+    return cpus
 
 
 def _normal_memory(node: Tree, ids: NumaSet, with_cpus: NumaSet, doubts: Doubts) -> NumaSet:
@@ -81,37 +81,37 @@ def _normal_memory(node: Tree, ids: NumaSet, with_cpus: NumaSet, doubts: Doubts)
 def _distances(node: Tree, ids: NumaSet, doubts: Doubts) -> dict[int, Mapping[int, int]]:
     """A row that can't be taken is what the other rows say of its NUMA node, else what the kernel assumes."""
     assumed = uniform_distances(tuple(ids))
-    rows = {one: doubts.fact(partial(_row, node, one, ids), None) for one in ids}
+    rows = {number: doubts.fact(partial(_row, node, number, ids), None) for number in ids}
 
-    def by_others(one: int) -> Mapping[int, int]:
-        return assumed[one] | {other: row[one] for other, row in rows.items() if row and other != one}
+    def by_others(number: int) -> Mapping[int, int]:
+        return assumed[number] | {other: row[number] for other, row in rows.items() if row and other != number}
 
-    return {one: row or by_others(one) for one, row in rows.items()}
+    return {number: row or by_others(number) for number, row in rows.items()}
 
 
-def _row(node: Tree, one: int, ids: NumaSet) -> Mapping[int, int] | None:
+def _row(node: Tree, number: int, ids: NumaSet) -> Mapping[int, int] | None:
     """None without a file."""
-    folder = node.at(f"node{one}")
+    folder = node.at(f"node{number}")
     row = folder.parsed("distance", formats.distances)
     if row is None:
         return None
     # Kernels of RHEL 7 tell of a NUMA node that went offline, too.
-    for told_of in (ids, node.parsed("possible", NumaSet.parse) or NumaSet()):
-        if len(row) == len(told_of):
-            return {other: far for other, far in zip(told_of, row, strict=True) if other in ids}
+    for covered in (ids, node.parsed("possible", NumaSet.parse) or NumaSet()):
+        if len(row) == len(covered):
+            return {other: far for other, far in zip(covered, row, strict=True) if other in ids}
     content = folder.text("distance") or ""
     raise BadFile(folder.root / "distance", content, f"{len(row)} distances where {len(ids)} NUMA nodes are online")
 
 
 def hugepages(folder: Tree, file: str) -> Mapping[int, int]:
     """Page size to bytes by `nr_hugepages` or `free_hugepages` of a NUMA node; sizes without pages are left out."""
-    found = {}
+    pages_of = {}
     for pages in sorted((folder.root / "hugepages").glob("hugepages-*")):
         size = formats.hugepage_size(pages.name)
         how_many = Tree(pages).parsed(file, formats.count)
         if size and how_many:
-            found[size] = size * how_many
-    return found
+            pages_of[size] = size * how_many
+    return pages_of
 
 
 def _union(cpus: Mapping[int, CpuSet]) -> CpuSet:

@@ -62,25 +62,29 @@ def read(
     try:
         machine = Machine(
             numa_nodes=nodes,
-            cores=_groups(online, lambda one: _listed(cpu.at(f"cpu{one}/topology"), SIBLING_FILES, one), doubts),
-            caches=_groups(online, lambda one: last_level_cache(cpu.at(f"cpu{one}/cache"), one, doubts), doubts),
+            cores=_groups(
+                online, lambda number: _listed(cpu.at(f"cpu{number}/topology"), SIBLING_FILES, number), doubts
+            ),
+            caches=_groups(
+                online, lambda number: last_level_cache(cpu.at(f"cpu{number}/cache"), number, doubts), doubts
+            ),
             sockets=_sockets(cpu, online, doubts),
             name=name,
         )
     except PlacementError as error:
         raise NotThere(f"{sysfs_root}: not a machine: {error}") from error
-    return MachineReading(machine, doubts.told())
+    return MachineReading(machine, doubts.sentences())
 
 
 def online_cpus(cpu: Tree, doubts: Doubts) -> CpuSet:
     """`online`; where it is missing, every cpuN folder whose own `online` is not 0 (CPU 0 often has none)."""
 
-    def own(one: int) -> int | None:
-        return doubts.fact(lambda: cpu.parsed(f"cpu{one}/online", formats.number), None)
+    def own(number: int) -> int | None:
+        return doubts.fact(lambda: cpu.parsed(f"cpu{number}/online", formats.number), None)
 
     listed = cpu.parsed("online", CpuSet.parse)
     if listed is None:
-        listed = CpuSet.of(one for one in cpu.numbered("cpu") if own(one) in (None, 1))
+        listed = CpuSet.of(number for number in cpu.numbered("cpu") if own(number) in (None, 1))
     if not listed:
         raise NotThere(f"{cpu.root}: no CPU is online")
     return listed
@@ -107,7 +111,7 @@ def _the_only_node(online: CpuSet, isolated: CpuSet, proc: Tree) -> NumaNode:
 
 def _groups(cpus: CpuSet, group_of: Callable[[int], CpuSet | None], doubts: Doubts) -> tuple[CpuSet, ...]:
     """Disjoint groups, by their lowest CPU. A CPU in an earlier group is not asked again: one read a group."""
-    found = []
+    groups = []
     seen = CpuSet()
     for cpu in cpus:
         if cpu in seen:
@@ -117,53 +121,53 @@ def _groups(cpus: CpuSet, group_of: Callable[[int], CpuSet | None], doubts: Doub
             continue
         # Some hypervisors tell siblings different stories; the first one told holds, so that groups stay disjoint.
         mine = (group & cpus) - seen
-        found.append(mine)
+        groups.append(mine)
         seen |= mine
-    return tuple(found)
+    return tuple(groups)
 
 
-def _listed(folder: Tree, files: Iterable[str], one: int) -> CpuSet | None:
+def _listed(folder: Tree, files: Iterable[str], number: int) -> CpuSet | None:
     for name in files:
         group = folder.parsed(name, CpuSet.parse)
         if group is not None:
-            return _with_itself(folder.root / name, group, one)
+            return _with_itself(folder.root / name, group, number)
     return None
 
 
-def _with_itself(path: Path, group: CpuSet, one: int) -> CpuSet:
-    if one not in group:
-        raise BadFile(path, str(group), f"leaves out CPU {one} itself")
+def _with_itself(path: Path, group: CpuSet, number: int) -> CpuSet:
+    if number not in group:
+        raise BadFile(path, str(group), f"leaves out CPU {number} itself")
     return group
 
 
-def last_level_cache(folder: Tree, one: int, doubts: Doubts) -> CpuSet | None:
+def last_level_cache(folder: Tree, number: int, doubts: Doubts) -> CpuSet | None:
     """The CPUs that share this CPU's highest cache for data; None where the kernel tells of no cache."""
-    highest, found = 0, None
+    highest, shared = 0, None
     for index in folder.numbered("index"):
-        higher = doubts.fact(partial(_higher, folder.at(f"index{index}"), highest, one), None)
-        highest, found = higher or (highest, found)
-    return found
+        higher = doubts.fact(partial(_higher, folder.at(f"index{index}"), highest, number), None)
+        highest, shared = higher or (highest, shared)
+    return shared
 
 
-def _higher(cache: Tree, least: int, one: int) -> tuple[int, CpuSet] | None:
+def _higher(cache: Tree, least: int, number: int) -> tuple[int, CpuSet] | None:
     """Level and CPUs of a cache for data above the given level."""
     level = cache.parsed("level", formats.count)
     if level is None or level <= least or cache.parsed("type", str.strip) not in CACHES_OF_DATA:
         return None
     shared = cache.parsed("shared_cpu_list", CpuSet.parse)
-    return None if shared is None else (level, _with_itself(cache.root / "shared_cpu_list", shared, one))
+    return None if shared is None else (level, _with_itself(cache.root / "shared_cpu_list", shared, number))
 
 
 def _sockets(cpu: Tree, online: CpuSet, doubts: Doubts) -> tuple[CpuSet, ...]:
-    listed = _groups(online, lambda one: _listed(cpu.at(f"cpu{one}/topology"), PACKAGE_FILES, one), doubts)
+    listed = _groups(online, lambda number: _listed(cpu.at(f"cpu{number}/topology"), PACKAGE_FILES, number), doubts)
     return listed or doubts.fact(lambda: _by_package_id(cpu, online), ())
 
 
 def _by_package_id(cpu: Tree, online: CpuSet) -> tuple[CpuSet, ...]:
     packages: dict[int, int] = {}
-    for one in online:
-        package = cpu.parsed(f"cpu{one}/topology/physical_package_id", formats.number)
+    for number in online:
+        package = cpu.parsed(f"cpu{number}/topology/physical_package_id", formats.number)
         # -1: the firmware does not say.
         if package is not None and package >= 0:
-            packages[package] = packages.get(package, 0) | 1 << one
+            packages[package] = packages.get(package, 0) | 1 << number
     return tuple(sorted((CpuSet(mask) for mask in packages.values()), key=lambda group: group.lowest))

@@ -57,10 +57,10 @@ class Tree:
 
     def needed(self, name: str, parse: Callable[[str], T]) -> T:
         """Like `parsed`, but a missing file is NotThere."""
-        found = self.parsed(name, parse)
-        if found is None:
+        value = self.parsed(name, parse)
+        if value is None:
             raise NotThere(f"{self.root / name}: there is no such file")
-        return found
+        return value
 
     def numbered(self, prefix: str) -> list[int]:
         """The N of every entry named PREFIX + N, ascending; none when the folder is missing."""

@@ -1,10 +1,10 @@
-"""Whether the runtime tells us of every container that runs, asked of the kernel.
+"""Whether the runtime reports every container that runs, as the kernel shows them.
 
 A runtime that has forgotten us may leave our connection open, and before NRI 0.12.1 it can't be asked: what is left are
-its events, and a node may be quiet for days. But containers that run without ever having been told are a proof, and a
-pod's cgroup holds a folder for each of its containers and one for its pause container, if it has that. So where there
-are two folders more than containers that were told, the runtime has forgotten us; or those containers are not its own,
-and then it goes on without a word of them once we have registered anew. So each is reported once.
+its events, and a node may be quiet for days. But containers that run without ever having been reported are a proof, and
+a pod's cgroup holds a folder for each of its containers and one for its pause container, if it has that. So where there
+are two folders more than containers that were reported, the runtime has forgotten us; or those containers are not its
+own, and then it goes on without reporting them once we have registered again. So each is named once.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from proto import local_pb2 as local
 log = Log("observer.census")
 
 EVERY_S = 30.0
-"""What is there at two looks in a row was not told of for as long."""
+"""Between two polls: what two in a row find was not reported for as long."""
 
 STALE_AFTER_S = 4 * EVERY_S
 
 MOST_REMEMBERED = 8_192
-"""Containers, of those that were told of and those that were reported; the oldest are forgotten first."""
+"""Containers, of those that the runtime reported and those that were named; the oldest are forgotten first."""
 
 _ID = re.compile(r"(?:.*-)?([0-9a-f]{64})(?:\.scope)?")
 """A container's folder, by either cgroup driver."""
 
 
 class Census:
-    """A thread of its own. untold: called with the ids of containers that run without having been told of."""
+    """A thread of its own. untold: called with the ids of containers that run without having been reported."""
 
     def __init__(self, tree: CgroupTree, untold: Callable[[list[str]], None], threads: Threads) -> None:
         self._tree, self._report = tree, untold
-        self._told: dict[str, str] = {}
+        self._known: dict[str, str] = {}
         self._before: frozenset[str] = frozenset()
         self._reported: dict[str, None] = {}
         self.untold = 0
-        """At the last two looks."""
+        """At the last two polls."""
         self._thread = threads.thread("census", self._round, stale_after_s=STALE_AFTER_S)
 
     def start(self) -> None:
@@ -55,52 +55,56 @@ class Census:
     def alive(self) -> bool:
         return self._thread.alive
 
-    def hear(self, message: local.Containers) -> None:
-        """One that has gone stays known: its cgroup may outlive the runtime's word of its end."""
-        told = self._told | {container.id: container.cgroups_path for container in message.containers}
-        self._told = dict(list(told.items())[-MOST_REMEMBERED:])
+    def received(self, message: local.Containers) -> None:
+        """One that has gone stays known: its cgroup may outlive the runtime's report of its end."""
+        known = self._known | {container.id: container.cgroups_path for container in message.containers}
+        self._known = dict(list(known.items())[-MOST_REMEMBERED:])
 
-    def look(self) -> None:
-        """Reports what was there at the look before, too."""
+    def poll(self) -> None:
+        """Names what was there at the poll before, too."""
         now = frozenset(self._unknown())
         both = now & self._before
         self._before, self.untold = now, len(both)
-        news = sorted(both.difference(self._reported))
-        if news:
-            self._reported = dict.fromkeys([*self._reported, *news][-MOST_REMEMBERED:])
-            log.warning("containers run that the runtime never told of", containers=len(news), first=news[0][:12])
-            self._report(news)
+        unreported = sorted(both.difference(self._reported))
+        if unreported:
+            self._reported = dict.fromkeys([*self._reported, *unreported][-MOST_REMEMBERED:])
+            log.warning(
+                "containers run that the runtime never reported", containers=len(unreported), first=unreported[0][:12]
+            )
+            self._report(unreported)
 
     def _round(self) -> None:
         self._thread.stopping.wait(EVERY_S)
         if not self._thread.stopping.is_set():
-            self.look()
+            self.poll()
 
     def _unknown(self) -> Iterator[str]:
-        told = self._told
-        for parent in self._parents(told.values()):
+        known = self._known
+        for parent in self._parents(known.values()):
             for pod in _folders(parent):
-                there = {found[1]: folder for folder in _folders(pod) if (found := _ID.fullmatch(folder.name))}
-                unknown = [one for one, folder in there.items() if one not in told and _populated(folder)]
+                there = {match[1]: folder for folder in _folders(pod) if (match := _ID.fullmatch(folder.name))}
+                unknown = [
+                    container for container, folder in there.items() if container not in known and _populated(folder)
+                ]
                 if len(unknown) > 1:
                     yield from unknown
 
     def _parents(self, paths: Iterable[str]) -> set[Path]:
         """The folders of pods' folders: one for each QoS class, as far as containers of it are known."""
-        found = set()
+        parents = set()
         for path in paths:
             try:
                 folder = self._tree.folder(path)
             except MachineError:
                 continue
             if folder is not None and len(folder.parents) > 2:
-                found.add(folder.parent.parent)
-        return found
+                parents.add(folder.parent.parent)
+        return parents
 
 
 def _folders(above: Path) -> list[Path]:
     try:
-        return [one for one in above.iterdir() if one.is_dir()]
+        return [entry for entry in above.iterdir() if entry.is_dir()]
     except OSError:  # it has gone meanwhile
         return []
 

@@ -35,7 +35,7 @@ class Declined:
         self._steps: deque[_Step] = deque(maxlen=MOST)
         self._window = 0
 
-    def hear(self, message: local.Moves, occupancy: Occupancy) -> None:
+    def received(self, message: local.Moves, occupancy: Occupancy) -> None:
         """occupancy: as it was reported up to then. What was declined in an earlier one may hold by now."""
         if message.generation != occupancy.generation:
             return
@@ -54,7 +54,7 @@ class Declined:
                 if self._window - step.window <= WINDOWS and state_of(self._machine, occupancy, step.ways) == step.state
             ]
             self._steps = deque(kept, maxlen=MOST)
-            return frozenset(one.ways for one in kept)
+            return frozenset(step.ways for step in kept)
 
 
 def state_of(machine: Machine, occupancy: Occupancy, ways: Ways) -> object:
@@ -63,8 +63,8 @@ def state_of(machine: Machine, occupancy: Occupancy, ways: Ways) -> object:
     reservations = [occupancy.reservations.get(key) for key in members]
     allocations = [
         sorted(
-            (occupancy.allocations[one] for one in occupancy.directory.by_reservation.get(key, ())),
-            key=lambda one: one.container,
+            (occupancy.allocations[container] for container in occupancy.directory.by_reservation.get(key, ())),
+            key=lambda container: container.container,
         )
         for key in members
     ]

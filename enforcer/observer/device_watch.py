@@ -2,7 +2,7 @@
 
 The kubelet hands out devices as it admits a pod, some hundred milliseconds before the runtime is asked for a container:
 so it is asked as soon as a pod is nominated to the node, until it knows the pod, and again when the pod's sandbox runs.
-The hook never waits: what it was not told by CreateContainer plays no part.
+The hook never waits: what it has not received by CreateContainer plays no part.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ MOST_WANTED = 1_000
 
 
 class DeviceWatch:
-    """A thread of its own. told: called with everything when it changed or a pod came. failed: called for each
+    """A thread of its own. send: called with everything when it changed or a pod came. failed: called for each
     question that got no answer though the socket is there.
     """
 
     def __init__(
-        self, path: str, told: Callable[[local.Devices], None], failed: Callable[[], None], threads: Threads
+        self, path: str, send: Callable[[local.Devices], None], failed: Callable[[], None], threads: Threads
     ) -> None:
-        self._lister, self._told, self._failed = Lister(path), told, failed
+        self._lister, self._send, self._failed = Lister(path), send, failed
         self._woken = threading.Condition()
         self._wanted: dict[tuple[str, str], float] = {}
         self._wait_s = FIRST_WAIT_S
@@ -65,7 +65,7 @@ class DeviceWatch:
             self._wake()
 
     def hook_came(self) -> None:
-        """A hook that knows nothing yet is told everything."""
+        """A new hook knows nothing yet, and is sent everything."""
         with self._woken:
             self._last = None
             self._wake()
@@ -82,8 +82,8 @@ class DeviceWatch:
 
     def _round(self) -> None:
         pods = self._asked() if self._awaited() else None
-        if pods is not None and (news := self._news(pods)) is not None:
-            self._told(news)
+        if pods is not None and (devices := self._changed(pods)) is not None:
+            self._send(devices)
 
     def _wake(self) -> None:
         self._new = True
@@ -113,15 +113,15 @@ class DeviceWatch:
         self._became("answering")
         return pods
 
-    def _news(self, pods: list[pb.PodResources]) -> local.Devices | None:
+    def _changed(self, pods: list[pb.PodResources]) -> local.Devices | None:
         """None when the hook knows it all. Of a pod that has just come it does not, even where nothing has changed: it
         has forgotten the last one of that name.
         """
         devices = told_of(pods)
         with self._woken:
-            came = [one for pod in pods if (one := (pod.namespace, pod.name)) in self._wanted]
-            for one in came:
-                del self._wanted[one]
+            came = [name for pod in pods if (name := (pod.namespace, pod.name)) in self._wanted]
+            for name in came:
+                del self._wanted[name]
             before, self._last = self._last, devices
             return devices if came or devices != before else None
 
@@ -130,8 +130,8 @@ class DeviceWatch:
             return
         self._state = state
         if state == "failing":
-            log.warning("the kubelet does not tell devices: they are known by their numbers", error=error)
+            log.warning("the kubelet does not report devices: they are known by their numbers", error=error)
         elif state == "absent":
             log.info("no podresources socket: devices are known by their numbers")
         else:
-            log.info("the kubelet tells devices")
+            log.info("the kubelet reports devices")

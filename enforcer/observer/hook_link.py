@@ -19,16 +19,17 @@ REDIAL_S = 0.2
 
 
 class HookLink:
-    """heard: gets everything the hook says. lost: called at each connection's end. Both on the link's thread."""
+    """received: called with every message of the hook. lost: called at each connection's end. Both on the link's
+    thread."""
 
     def __init__(
         self,
         path: Path,
-        heard: Callable[[local.FromHook], None],
+        received: Callable[[local.FromHook], None],
         lost: Callable[[], None],
         threads: Threads,
     ) -> None:
-        self._path, self._heard, self._lost = path, heard, lost
+        self._path, self._received, self._lost = path, received, lost
         self._sock: socket.socket | None = None
         self._sending = threading.Lock()
         self._thread = threads.thread("hook", self._round)
@@ -83,7 +84,7 @@ class HookLink:
                 return
             buffer += data
             for body in control.taken(buffer):
-                self._heard(local.FromHook.FromString(body))
+                self._received(local.FromHook.FromString(body))
             self._thread.progress()
 
     def _break(self) -> None:

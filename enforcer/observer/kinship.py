@@ -86,10 +86,10 @@ def learned(weights: Weights, between: Weights, roster: WorkloadIndex) -> dict[s
     replicas: dict[str, list[str]] = defaultdict(list)
     for pod in sorted(roster.present):
         replicas[roster.workloads[pod]].append(pod)
-    found = {
+    rows = {
         pod: {peer: weight for peer, weight in by_pod.get(pod, {}).items() if peer in roster.present}
         for pod in roster.present
     }
     for name, peers in by_workload.items():
-        found[name] = with_replicas(peers, lambda workload: replicas.get(workload, ()))
-    return {key: weights for key, weights in found.items() if weights}
+        rows[name] = with_replicas(peers, lambda workload: replicas.get(workload, ()))
+    return {key: weights for key, weights in rows.items() if weights}

@@ -58,7 +58,7 @@ class Rested:
         self._since: dict[str, tuple[NumaSet, int]] = {}
 
     def movable(
-        self, occupancy: Occupancy, wishes: Mapping[str, Move], kin: Mapping[str, Mapping[str, float]]
+        self, occupancy: Occupancy, options: Mapping[str, Move], kin: Mapping[str, Mapping[str, float]]
     ) -> frozenset[str]:
         """Keys of the reservations that may move now; to be asked once a window. wishes: by pod uid; a pod that is not
         there does not move. kin: the weights that newcomers are seated by, by pod or workload.
@@ -68,11 +68,11 @@ class Rested:
         self._since = {key: self._arrival(key, reservation.numa_nodes) for key, reservation in reservations.items()}
         for key, (home, window) in [*self._since.items()]:
             if window == self._window:
-                for one in _beside(occupancy, reservations[key], kin):
-                    if one in self._since:
-                        self._since[one] = home, window
+                for neighbour in _beside(occupancy, reservations[key], kin):
+                    if neighbour in self._since:
+                        self._since[neighbour] = home, window
         rested = [key for key, (_, window) in self._since.items() if self._window - window >= REST]
-        return frozenset(key for key in rested if wishes.get(reservations[key].pod, Move.NEVER) is not Move.NEVER)
+        return frozenset(key for key in rested if options.get(reservations[key].pod, Move.NEVER) is not Move.NEVER)
 
     def _arrival(self, key: str, numa_nodes: NumaSet) -> tuple[NumaSet, int]:
         """Where a reservation is, and since which window."""
@@ -123,18 +123,20 @@ def moves(
     )
 
 
-def _way(one: Relocation) -> local.Moves.Way:
-    return local.Moves.Way(reservation=one.reservation, source=str(one.source), target=str(one.target))
+def _way(relocation: Relocation) -> local.Moves.Way:
+    return local.Moves.Way(
+        reservation=relocation.reservation, source=str(relocation.source), target=str(relocation.target)
+    )
 
 
 def move_options(containers: Iterable[local.LocalContainer]) -> dict[str, Move]:
     """What each opted-in pod allows, by its uid: no more than the strictest of its containers."""
-    found: dict[str, Move] = {}
+    options: dict[str, Move] = {}
     for container in containers:
         if container.opted_in:
-            wish = Move(container.move) if container.move else Move.NEVER
-            found[container.pod] = min(found.get(container.pod, wish), wish, key=_STRICTEST_FIRST.index)
-    return found
+            option = Move(container.move) if container.move else Move.NEVER
+            options[container.pod] = min(options.get(container.pod, option), option, key=_STRICTEST_FIRST.index)
+    return options
 
 
 _STRICTEST_FIRST = (Move.NEVER, Move.CPUS, Move.CPUS_AND_MEMORY)

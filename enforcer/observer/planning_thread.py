@@ -73,19 +73,19 @@ def local_share(occupancy: Occupancy, talk: Weights) -> float:
 
 
 class PlanningThread:
-    """A thread of its own. Of the situations told meanwhile only the latest is planned for; `told` hears of each
+    """A thread of its own. Of the situations received meanwhile only the latest is planned for; `send` receives each
     plan, and `then` of what it was made for, from that thread.
     """
 
     def __init__(
         self,
         machine: Machine,
-        told: Callable[[Plan], None],
+        send: Callable[[Plan], None],
         then: Callable[[PlanningInput], None] = lambda _situation: None,
         *,
         threads: Threads,
     ) -> None:
-        self._machine, self._told, self._then = machine, told, then
+        self._machine, self._send, self._then = machine, send, then
         self._changed = threading.Condition()
         self._waiting: PlanningInput | None = None
         self._thread = threads.thread("planner", self._round)
@@ -117,7 +117,7 @@ class PlanningThread:
             return IDLE
         plan = self._planned(situation)
         self.locality = Locality(local_share(situation.occupancy, situation.talk), plan.locality)
-        self._told(plan)
+        self._send(plan)
         self._then(situation)
         return None
 

@@ -1,4 +1,4 @@
-"""The kubelet's podresources API: one question for every pod of the node, and what of the answer the hook is told."""
+"""The kubelet's podresources API: one call for every pod of the node, and what of the answer the hook receives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proto import podresources_pb2 as pb
 TIMEOUT_S = 2.0
 
 MOST_ALIKE = 16
-"""Devices of one resource near to the same NUMA nodes that are told of a container. Plugins that share a device out
+"""Devices of one resource near to the same NUMA nodes that are reported of a container. Plugins that share a device out
 hand it over as thousands, each worth nothing by itself; of whole ones no server has more behind a NUMA node.
 """
 
@@ -82,7 +82,7 @@ def told_of(pods: Iterable[pb.PodResources]) -> local.Devices:
 
 
 def _near(devices: Iterable[pb.ContainerDevices]) -> list[str]:
-    """The kubelet tells each device by itself, or several of one resource together."""
+    """The kubelet reports each device by itself, or several of one resource together."""
     alike: Counter[tuple[str, str]] = Counter()
     for device in devices:
         nodes = NumaSet.of(node.ID for node in device.topology.nodes if 0 <= node.ID < bounds.NUMA_NODES)

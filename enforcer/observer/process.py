@@ -55,7 +55,7 @@ class Observer:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self.threads = Threads(_failed)
-        self._link = HookLink(run_dir / "hook.sock", self._heard, self._lost, self.threads)
+        self._link = HookLink(run_dir / "hook.sock", self._received, self._lost, self.threads)
         self._pulse = self.threads.thread("pulse", self._beat)
         self.mirror = Mirror()
         self._replicas: Replicas | None = None
@@ -91,13 +91,13 @@ class Observer:
 
     @property
     def ready(self) -> tuple[bool, str]:
-        """Ready is: the hook lives and the runtime has taken it as a plugin. A stale thread is told besides: containers
-        are placed without it, by less knowledge.
+        """Ready is: the hook lives and the runtime has taken it as a plugin. A stale thread is named besides:
+        containers are placed without it, by less knowledge.
         """
         if not self.hook_present:
             return False, "the hook process is not there"
         if self.attachment.silent_s > SILENT_S:
-            return False, f"the hook process has said nothing for {self.attachment.silent_s:.0f} s"
+            return False, f"the hook process has reported nothing for {self.attachment.silent_s:.0f} s"
         with self._lock:
             if not self.mirror.registered:
                 return False, "not registered with the container runtime"
@@ -114,7 +114,7 @@ class Observer:
 
     @property
     def streaming(self) -> int:
-        """How many replicas of the extender hear us."""
+        """How many replicas of the extender receive our reports."""
         return self._replicas.connected if self._replicas is not None else 0
 
     def _beat(self) -> None:
@@ -125,11 +125,11 @@ class Observer:
     def _lost(self) -> None:
         self.hook_present = False
 
-    def _heard(self, message: local.FromHook) -> None:
+    def _received(self, message: local.FromHook) -> None:
         kind = message.WhichOneof("message")
         if kind == "start":
             self.hook_present = True
-            self.attachment.hear(local.Attachment())
+            self.attachment.received(local.Attachment())
             if message.start.session != self._session:
                 self._session = message.start.session
                 self.counters.hook_starts.inc()
@@ -142,13 +142,13 @@ class Observer:
             self._devices.appeared(message.appeared.namespace, message.appeared.name)
         elif kind == "containers":
             if self.watching is not None:
-                self.watching.hear(message.containers)
+                self.watching.received(message.containers)
             if self.census is not None:
-                self.census.hear(message.containers)
+                self.census.received(message.containers)
         elif kind == "counts":
             self.counters.hook.received(message.counts)
         elif kind == "attachment":
-            self.attachment.hear(message.attachment)
+            self.attachment.received(message.attachment)
         elif kind == "declined" and self.watching is not None:
             self.watching.declined(message.declined)
         elif kind == "report":
@@ -169,7 +169,7 @@ class Observer:
             port.start()
         if config.extender and self._replicas is None:
             tls = self._secured(config)
-            places = [Endpoint(one, tls, config.extender_token) for one in config.extender.split(",")]
+            places = [Endpoint(address, tls, config.extender_token) for address in config.extender.split(",")]
             self._replicas = Replicas(
                 places, partial(self._stream, heartbeat_s=config.heartbeat_s), threads=self.threads
             )
@@ -189,11 +189,11 @@ class Observer:
         self._begun = True
 
     def _censused(self, config: Config) -> Census | None:
-        """None where there are no cgroups to look at."""
+        """None where there are no cgroups to read."""
         try:
             made = Census(CgroupTree.discover(Path(config.procfs)), self._untold, self.threads)
         except MachineError as error:
-            logger.warning("whether the runtime tells of every container can't be checked", why=error)
+            logger.warning("whether the runtime reports every container can't be checked", why=error)
             return None
         made.start()
         return made
@@ -208,10 +208,10 @@ class Observer:
             self.counters.certificates_not_taken.inc()
             logger.error("renewed certificates not taken", why=why)
 
-        found = Renewed(files, complain)
+        certificate = Renewed(files, complain)
         if config.extender_cert:
-            self.counters.certificate(found)
-        return found
+            self.counters.certificate(certificate)
+        return certificate
 
     def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, heartbeat_s: float) -> ReportStream:
         with self._lock:
@@ -257,7 +257,7 @@ def main(arguments: list[str]) -> int:
     supervisor.die_with_parent()
     log.set_up("info", "text")
     observer = Observer(Path(arguments[0]))
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda *_: observer.stop())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: observer.stop())
     observer.run()
     return 0

@@ -76,11 +76,11 @@ class Outlets:
 
 
 Opener: TypeAlias = Callable[[DutyCycle, Callable[[], float]], LiveWindows]
-"""From the share of time that probes are on, and a clock, to what the kernel tells."""
+"""From the share of time that probes are on, and a clock, to what the kernel counts."""
 
 
 class TrafficLoop:
-    """A thread of its own; `hear` hands in the node's containers; `view` is the latest for readers."""
+    """A thread of its own; `received` hands in the node's containers; `view` is the latest for readers."""
 
     def __init__(
         self, config: Config, machine: Machine, outlets: Outlets, threads: Threads, live: Opener = LiveWindows
@@ -89,7 +89,7 @@ class TrafficLoop:
         self._lock = threading.Lock()
         self._received: Mapping[str, local.LocalContainer] = {}
         self._containers: Mapping[str, local.LocalContainer] = {}
-        self._heard = True
+        self._changed = True
         self._roster = kinship.WorkloadIndex()
         self._tally = TrafficTally(half_life=HALF_LIVES * config.window_s)
         self._deltas = Deltas()
@@ -111,18 +111,18 @@ class TrafficLoop:
         self._kept: deque[tuple[int, Window]] = deque(maxlen=KEPT_WINDOWS)
         self.view = TrafficView(session=uuid4().hex)
 
-    def hear(self, message: local.Containers) -> None:
+    def received(self, message: local.Containers) -> None:
         """Called by the thread that reads the hook: what the watch reads meanwhile never changes."""
         with self._lock:
             before = {} if message.whole else self._received
             gone = set(message.gone)
-            kept = {key: one for key, one in before.items() if key not in gone}
+            kept = {key: container for key, container in before.items() if key not in gone}
             self._received = {**kept, **{container.id: container for container in message.containers}}
-            self._heard = True
+            self._changed = True
 
     def declined(self, message: local.Moves) -> None:
         """Moves that the hook was offered and that did not hold."""
-        self._declined.hear(message, self._outlets.occupancy())
+        self._declined.received(message, self._outlets.occupancy())
 
     @property
     def locality(self) -> Locality:
@@ -143,8 +143,8 @@ class TrafficLoop:
         try:
             end = time.monotonic() + self._config.window_s
             while (now := time.monotonic()) < end:
-                if self._news():
-                    live.hear(self._containers.values())
+                if self._take_over():
+                    live.received(self._containers.values())
                     self._show(live)
                 due = min(live.step(now), end)
                 if self._thread.stopping.wait(max(0.0, min(due - time.monotonic(), 1.0))):
@@ -158,7 +158,7 @@ class TrafficLoop:
     def _opened(self) -> LiveWindows:
         live = self._open(DutyCycle(self._config.duty_cycle), time.monotonic)
         self._show(live)
-        self._heard = True
+        self._changed = True
         return live
 
     def _close(self) -> None:
@@ -179,17 +179,17 @@ class TrafficLoop:
         window = next(self._replayed)
         if self._thread.stopping.wait(min(window.seconds, self._config.window_s)):
             return
-        self._news()
+        self._take_over()
         self._learn(window, "replay")
 
-    def _news(self) -> bool:
+    def _take_over(self) -> bool:
         """Takes over the containers received since the last time."""
         with self._lock:
-            heard, self._heard = self._heard, False
+            changed, self._changed = self._changed, False
             self._containers = self._received
-        if heard:
+        if changed:
             self._roster = self._roster.after(self._containers.values())
-        return heard
+        return changed
 
     def _learn(self, window: Window, collector: str) -> None:
         now = time.monotonic()
@@ -203,7 +203,7 @@ class TrafficLoop:
         kin = kinship.learned(talk, between, self._roster)
         self._outlets.kin(learned.kin_table(kin))
         self._plan(talk, between, kin)
-        self._tell(window, collector)
+        self._send(window, collector)
         number = self._kept[-1][0] + 1 if self._kept else 1
         self._kept.append((number, window))
         self.view = TrafficView(
@@ -233,7 +233,7 @@ class TrafficLoop:
         self._allowance.used(offer)
         self._outlets.moves(offer)
 
-    def _tell(self, window: Window, collector: str) -> None:
+    def _send(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)
         if not flows and not window.unattributed_bytes and not window.lost_bytes:
             return

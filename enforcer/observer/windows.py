@@ -16,7 +16,7 @@ from enforcer.observe.attribution.attribution import attribute
 from enforcer.observe.attribution.containers import Address, ContainerIndex, LocalContainer
 from enforcer.observe.attribution.edges import Attribution, Edge, Local
 from enforcer.observe.attribution.identity import HOST
-from enforcer.observe.attribution.listening import UNKNOWN, Listening, Looking
+from enforcer.observe.attribution.listening import UNKNOWN, Listening, ListeningPoll
 from enforcer.observe.attribution.processes import find_container
 from enforcer.observe.attribution.services import NONE, Services, Target
 from enforcer.observe.attribution.unseen import unseen
@@ -36,7 +36,7 @@ from proto import local_pb2 as local
 log = Log("observer.traffic")
 
 SHARED_MEMORY_EVERY = 6
-"""Windows between two looks at shared mappings, which change rarely: a minute at the default window."""
+"""Windows between two scans of shared mappings, which change rarely: a minute at the default window."""
 
 
 class BadRecording(ValueError):
@@ -46,7 +46,7 @@ class BadRecording(ValueError):
 @dataclass(frozen=True, slots=True)
 class Window:
     """seconds: how long it covers. scale: 1 / duty cycle where counts are scaled samples, which they then already
-    are. services: addresses that turned out to be Services'; what flowed to them is told by the servers' ends.
+    are. services: addresses that turned out to be Services'; what flowed to them is counted at the servers' ends.
     """
 
     seconds: float
@@ -101,11 +101,11 @@ class LiveWindows:
     collector: str = ""
     refusals: tuple[CollectorRefusal, ...] = ()
     unseen: Mapping[str, int] = field(default_factory=dict)
-    """Containers whose traffic can't be told from others', by the reason."""
+    """Containers whose traffic can't be distinguished from others', by the reason."""
     _sources: Sources = field(init=False)
     _watch: CollectorPair = field(init=False)
     _residents: ContainerIndex = field(default_factory=ContainerIndex)
-    _looking: Looking = field(default_factory=Looking)
+    _poll: ListeningPoll = field(default_factory=ListeningPoll)
     _listening: Listening = UNKNOWN
     _services: Services = NONE
     _ports: ListeningMap | None = None
@@ -131,17 +131,17 @@ class LiveWindows:
         )
         self._watch = CollectorPair(collectors, self.duty, self.clock())
 
-    def hear(self, containers: Iterable[local.LocalContainer]) -> None:
-        """The node's containers as they are now; their processes and cgroups are looked at anew at each window."""
+    def received(self, containers: Iterable[local.LocalContainer]) -> None:
+        """The node's containers as they are now; their processes and cgroups are read again in each window."""
         self._containers = tuple(containers)
-        self._look(again=False)
+        self._refresh(again=False)
 
     def step(self, now: float) -> float:
         return self._watch.step(now)
 
     def window(self, now: float) -> Window:
         reading = self._watch.read(now)
-        self._look(again=True)
+        self._refresh(again=True)
         attribution = attribute(reading.delta.counters, self._residents, self._listening, self._services)
         recognised = tuple(_named(service) for service in attribution.services if service not in self._services)
         self._services = self._services.after(attribution.services)
@@ -155,17 +155,17 @@ class LiveWindows:
     def close(self) -> None:
         self._watch.close()
 
-    def _look(self, *, again: bool) -> None:
+    def _refresh(self, *, again: bool) -> None:
         mounts = mounted()
         live = [container for container in self._containers if container.pid]
-        found = [made for one in live if (made := _resident(one, mounts)) is not None]
-        self._residents = self._residents.after(found, addresses.of_process(HOST))
-        self._namespaces = tuple({Path(one.netns or f"/proc/{one.pid}/ns/net") for one in live})
+        residents = [made for container in live if (made := _resident(container, mounts)) is not None]
+        self._residents = self._residents.after(residents, addresses.of_process(HOST))
+        self._namespaces = tuple({Path(container.netns or f"/proc/{container.pid}/ns/net") for container in live})
         if self._residents.shared_cgroups and not self._sources.shared_cgroups:
-            log.warning("pods share a cgroup v2, so that their packets can't be told apart by it: chosen anew")
+            log.warning("pods share a cgroup v2, which can't distinguish their packets: another collector is chosen")
             self._watch.close()
             self._open(shared_cgroups=True)
-        self._listening = self._looking.look(self._residents.current, again=again)
+        self._listening = self._poll.poll(self._residents.current, again=again)
         if self._ports is not None:
             self._ports.write(self._listening.everywhere())
         blind = unseen(self._residents, self.collector, self._sources.identity)
@@ -208,7 +208,7 @@ def _window(reading: Reading, attribution: Attribution, edges: Iterable[Edge], s
         seconds=reading.seconds,
         flows=tuple(flow for edge in edges if (flow := _flow(edge)) is not None),
         scale=reading.seconds / reading.seconds_on if reading.scaled and reading.seconds_on else 1.0,
-        unattributed_bytes=sum(one.bytes for one in attribution.unattributed.values()),
+        unattributed_bytes=sum(volume.bytes for volume in attribution.unattributed.values()),
         lost_bytes=missed.full_bytes + missed.other_bytes,
         services=services,
     )
@@ -234,12 +234,19 @@ def _named(service: Target) -> str:
     return _at(counted_address(service.peer), service.port)
 
 
-def _resident(one: local.LocalContainer, mounts: CgroupMounts) -> LocalContainer | None:
+def _resident(container: local.LocalContainer, mounts: CgroupMounts) -> LocalContainer | None:
     try:
-        told = tuple(map(ip_address, one.ips)) or addresses.of_process(one.pid)
-        return find_container(one.id, one.pod, one.pid, addresses=told, host_network=one.host_network, mounts=mounts)
+        ips = tuple(map(ip_address, container.ips)) or addresses.of_process(container.pid)
+        return find_container(
+            container.id,
+            container.pod,
+            container.pid,
+            addresses=ips,
+            host_network=container.host_network,
+            mounts=mounts,
+        )
     except (ProcessLookupError, ValueError, OSError) as error:
-        log.debug("a container can't be looked at", container=one.id[:12], error=error)
+        log.debug("a container can't be read", container=container.id[:12], error=error)
         return None
 
 

@@ -155,7 +155,7 @@ _ADDRESS = re.compile(r"[^\s/,]*:(\d{1,5})")
 
 def _addresses(text: str, most: int = 1) -> bool:
     """HOST:PORT, at most so many with commas between."""
-    ports = [found and int(found[1]) for found in map(_ADDRESS.fullmatch, text.split(","))]
+    ports = [match and int(match[1]) for match in map(_ADDRESS.fullmatch, text.split(","))]
     return len(ports) <= most and all(port is not None and port <= LAST_PORT for port in ports)
 
 

@@ -52,8 +52,8 @@ def test_a_hook_that_says_nothing_any_more_is_not_ready(tmp_path: Path) -> None:
     made = Observer(tmp_path)
     made.hook_present = made.mirror.registered = True
     made.attachment = Attachment(lambda: now[0])
-    made.attachment.hear(local.Attachment(confirmed_seconds_ago=2))
+    made.attachment.received(local.Attachment(confirmed_seconds_ago=2))
     now[0] = SILENT_S
     assert made.ready == (True, f"registered with the container runtime, confirmed {SILENT_S + 2:.0f} s ago")
     now[0] += 1
-    assert made.ready == (False, f"the hook process has said nothing for {SILENT_S + 1:.0f} s")
+    assert made.ready == (False, f"the hook process has reported nothing for {SILENT_S + 1:.0f} s")

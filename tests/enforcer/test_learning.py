@@ -147,10 +147,10 @@ def test_a_recording_goes_on_when_the_observer_was_started_again(enforcer: Enfor
     run(runtime, "web")
     until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
     tape = Tape(enforcer.metrics)
-    until(lambda: tape.news() and tape.windows >= 3, "some windows")
+    until(lambda: tape.newer() and tape.windows >= 3, "some windows")
     os.kill(enforcer.children()["observer"], signal.SIGKILL)
     before = tape.windows
-    until(lambda: tape.news() and tape.windows > before, "a window of the new observer")
+    until(lambda: tape.newer() and tape.windows > before, "a window of the new observer")
     assert tape.windows - before == tape.last, "from its first"
 
 

@@ -25,8 +25,8 @@ def of_process(pid: int, proc: Path = Path("/proc")) -> tuple[Address, ...]:
 
 def ipv4(fib_trie: str) -> tuple[Address, ...]:
     """From /proc/net/fib_trie: leaves that are the host's own, without loopback, each once."""
-    found = dict.fromkeys(IPv4Address(text) for text in _LOCAL.findall(fib_trie))
-    return tuple(one for one in found if not one.is_loopback)
+    locals_ = dict.fromkeys(IPv4Address(text) for text in _LOCAL.findall(fib_trie))
+    return tuple(address for address in locals_ if not address.is_loopback)
 
 
 def ipv6(if_inet6: str) -> tuple[Address, ...]:

@@ -142,12 +142,12 @@ def _pods(
     everyone: Sequence[LocalContainer], marks: Callable[[LocalContainer], Iterable[K]]
 ) -> dict[K, tuple[LocalContainer, ...]]:
     """By mark the containers of the one pod that bears it: the latest, should there have been several."""
-    found: dict[K, tuple[LocalContainer, ...]] = {}
+    pods: dict[K, tuple[LocalContainer, ...]] = {}
     for container in everyone:
         for mark in () if container.host_network else marks(container):
-            same_pod = [other for other in found.get(mark, ()) if other.pod_uid == container.pod_uid]
-            found[mark] = (*same_pod, container)
-    return found
+            same_pod = [other for other in pods.get(mark, ()) if other.pod_uid == container.pod_uid]
+            pods[mark] = (*same_pod, container)
+    return pods
 
 
 def _shared(everyone: Sequence[LocalContainer]) -> frozenset[int]:

@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 20
 TRIED = 2
 """Processes of a container that are tried: one may have ended."""
 
-LOOK_S = 0.05
+POLL_S = 0.05
 """Processor seconds of one look, after which the remaining namespaces wait for the next: for each the kernel walks the
 hash table of the whole node's connections, which took 3.8 ms with 262,144 buckets."""
 
@@ -54,7 +54,7 @@ class Listening:
 UNKNOWN = Listening()
 
 
-class Looking:
+class ListeningPoll:
     """Looks at the namespaces in turn, new ones first. One owner.
 
     cost: seconds of any clock that tells what looking takes.
@@ -62,31 +62,31 @@ class Looking:
 
     def __init__(self, proc: Path = PROC, cost: Callable[[], float] = time.thread_time) -> None:
         self._proc, self._cost = proc, cost
-        self._found: dict[str, frozenset[int]] = {}
+        self._ports_of: dict[str, frozenset[int]] = {}
         """The one looked at longest ago comes first."""
-        self._looks: Counter[str] = Counter()
+        self._polls: Counter[str] = Counter()
 
-    def look(self, containers: Iterable[LocalContainer], *, again: bool) -> Listening:
+    def poll(self, containers: Iterable[LocalContainer], *, again: bool) -> Listening:
         """again: also at those that are known, as far as time allows."""
         processes: dict[str, list[int]] = defaultdict(list)
         for container in containers:
             processes[namespace(container)] += sorted(container.pids)[:TRIED]
-        self._found = {name: ports for name, ports in self._found.items() if name in processes}
-        self._looks = Counter({name: self._looks[name] for name in self._found})
-        due = [name for name in processes if name not in self._found]
-        due += sorted(self._found, key=lambda name: self._looks[name] >= YOUNG) if again else []
-        end = self._cost() + LOOK_S
+        self._ports_of = {name: ports for name, ports in self._ports_of.items() if name in processes}
+        self._polls = Counter({name: self._polls[name] for name in self._ports_of})
+        due = [name for name in processes if name not in self._ports_of]
+        due += sorted(self._ports_of, key=lambda name: self._polls[name] >= YOUNG) if again else []
+        end = self._cost() + POLL_S
         for name in due:
             for pid in processes[name]:
                 ports = self._ports(pid)
                 if ports is not None:
-                    self._found.pop(name, None)
-                    self._found[name] = ports
-                    self._looks[name] += 1
+                    self._ports_of.pop(name, None)
+                    self._ports_of[name] = ports
+                    self._polls[name] += 1
                     break
             if self._cost() >= end:
                 break
-        return Listening(dict(self._found))
+        return Listening(dict(self._ports_of))
 
     def _ports(self, pid: int) -> frozenset[int] | None:
         """None when the process has ended."""
@@ -105,7 +105,7 @@ def listened(table: Path) -> frozenset[int]:
 
     The kernel lists listening sockets first, so that no more is read than they take.
     """
-    found: set[int] = set()
+    ports: set[int] = set()
     try:
         with table.open("rb", buffering=0) as file:
             rest = b""
@@ -113,15 +113,15 @@ def listened(table: Path) -> frozenset[int]:
                 chunk = file.read(CHUNK)
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    words = line.split()
-                    if len(words) < 4 or words[0] == b"sl":
+                    fields = line.split()
+                    if len(fields) < 4 or fields[0] == b"sl":
                         continue
-                    if words[3] != LISTEN:
-                        return frozenset(found)
-                    found.add(int(words[1].rpartition(b":")[2], 16))
+                    if fields[3] != LISTEN:
+                        return frozenset(ports)
+                    ports.add(int(fields[1].rpartition(b":")[2], 16))
                 if not chunk:
                     break
     except FileNotFoundError:
         if table.name == TABLES[0]:
             raise
-    return frozenset(found)
+    return frozenset(ports)

@@ -71,7 +71,7 @@ def translated(known: Known, residents: ContainerIndex) -> set[Target]:
     for flow, volume, container in known:
         if not flow.server and not container.host_network:
             asked[container.pod_uid][target(flow)] += volume
-    found: set[Target] = set()
+    services: set[Target] = set()
     for client, protocol, volume in _unasked(known, residents, asked):
         fitting = [
             whom
@@ -79,8 +79,8 @@ def translated(known: Known, residents: ContainerIndex) -> set[Target]:
             if whom.protocol == protocol and not residents.by_address(whom.peer) and _fits(volume, sent)
         ]
         if len(fitting) == 1:
-            found.update(fitting)
-    return found
+            services.update(fitting)
+    return services
 
 
 def _unasked(
@@ -97,7 +97,7 @@ def _unasked(
             continue
         client = clients[0].pod_uid
         own = (Target(address, flow.port, flow.protocol) for address in residents.addresses(server))
-        if not any(one in asked[client] for one in own):
+        if not any(address in asked[client] for address in own):
             yield client, flow.protocol, volume
             together[client, flow.port, flow.protocol] += volume
             servers[client, flow.port, flow.protocol] += 1

@@ -49,18 +49,20 @@ def scan(containers: Iterable[LocalContainer], proc: Path = Path("/proc")) -> tu
         for pair in combinations(sorted(largest, key=lambda container: container.container_id), 2):
             totals[pair] += min(largest[pair[0]], largest[pair[1]])
     return tuple(
-        Edge("shm", local(one), local(other), size, 0) for (one, other), size in totals.items() if size >= RESIDENT_MIN
+        Edge("shm", local(container), local(other), size, 0)
+        for (container, other), size in totals.items()
+        if size >= RESIDENT_MIN
     )
 
 
 def mapped(process: Path) -> set[Segment]:
     """Segments that a process has mapped shared and writable; none if it has ended."""
-    found: set[Segment] = set()
+    segments: set[Segment] = set()
     with suppress(OSError):
         namespace = (process / "ns" / "ipc").stat().st_ino
         with (process / "maps").open(errors="replace") as lines:
-            found.update(segment for line in lines if (segment := _segment(line, namespace)))
-    return found
+            segments.update(segment for line in lines if (segment := _segment(line, namespace)))
+    return segments
 
 
 def resident(process: Path) -> dict[Segment, int]:

@@ -22,12 +22,12 @@ NO_ADDRESS = "neither a cgroup v2 of its own nor a known address or network name
 def unseen(residents: ContainerIndex, collector: str, identity: SocketIdentity) -> Mapping[str, int]:
     """Current containers by the reason for which they can't be told apart; those that can are in none."""
     told_apart = collector in BY_PROCESS and identity.host_namespace
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for container in residents.current:
         if container.cgroup_ids - residents.shared_cgroups:
             continue
         if container.host_network:
-            found[HOST_NETWORK] += not told_apart or bool(container.cgroup_ids)
+            counts[HOST_NETWORK] += not told_apart or bool(container.cgroup_ids)
         else:
-            found[NO_ADDRESS] += not container.addresses and not container.namespace
-    return {reason: count for reason, count in found.items() if count}
+            counts[NO_ADDRESS] += not container.addresses and not container.namespace
+    return {reason: count for reason, count in counts.items() if count}

@@ -119,11 +119,11 @@ def _ask(python: str, request: LoadRequest) -> tuple[dict[str, str], list[int]]:
             text, descriptors = json.dumps({"error": f"the loader gave no answer in {TIMEOUT_S:.0f} s"}).encode(), []
         child.wait()
         stderr.seek(0)
-        said = stderr.read().decode(errors="replace").strip()[-STDERR_KEPT:]
+        printed = stderr.read().decode(errors="replace").strip()[-STDERR_KEPT:]
         if not text and child.returncode == PYTHON_FAILED:
-            return {"failure": said}, []
+            return {"failure": printed}, []
         answer = json.loads(text) if text else {"error": f"the loader exited with {child.returncode}"}
         if "error" in answer:
             # bcc says "Need super-user privileges" to every EPERM; what libbpf and the verifier print is truer.
-            answer["error"] = said or answer["error"]
+            answer["error"] = printed or answer["error"]
         return answer, descriptors

@@ -66,19 +66,19 @@ def request(family: int) -> bytes:
 
 def parse(data: bytes) -> tuple[list[TcpConnection], bool]:
     """The connections in one datagram, and whether it was the last. DiagError if the kernel refused."""
-    found: list[TcpConnection] = []
+    connections: list[TcpConnection] = []
     position = 0
     while position + NETLINK_HEADER.size <= len(data):
         length, kind, *_ = NETLINK_HEADER.unpack_from(data, position)
         body = data[position + NETLINK_HEADER.size : position + length]
         if kind == NLMSG_DONE:
-            return found, True
+            return connections, True
         if kind == NLMSG_ERROR:
             raise DiagError(-struct.unpack_from("=i", body)[0])
         if kind == SOCK_DIAG_BY_FAMILY and len(body) >= MESSAGE_SIZE:
-            found.append(connection(body))
+            connections.append(connection(body))
         position += max(NETLINK_HEADER.size, length + 3 & ~3)
-    return found, False
+    return connections, False
 
 
 def connection(body: bytes) -> TcpConnection:

@@ -1,5 +1,5 @@
-"""What the hook last said of the runtime: whether that has us, and how fresh the proof is. A hook that says nothing any
-more is no proof of anything.
+"""What the hook last reported of the runtime: whether that has us, and how fresh the proof is. A hook that reports
+nothing any more proves nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from proto import local_pb2 as local
 
 SILENT_S = 30.0
-"""The hook speaks every five seconds; one that has not for so long hangs."""
+"""The hook reports every five seconds; one that has not for so long hangs."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Latest:
     at: float
     confirmed_s_ago: float | None
 
@@ -25,19 +25,19 @@ class Attachment:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._said = _Said(clock(), None)
+        self._latest = _Latest(clock(), None)
 
-    def hear(self, message: local.Attachment) -> None:
+    def received(self, message: local.Attachment) -> None:
         ago = message.confirmed_seconds_ago if message.HasField("confirmed_seconds_ago") else None
-        self._said = _Said(self._clock(), ago)
+        self._latest = _Latest(self._clock(), ago)
 
     @property
     def silent_s(self) -> float:
-        """Since the hook last spoke."""
-        return self._clock() - self._said.at
+        """Since the hook last reported."""
+        return self._clock() - self._latest.at
 
     @property
     def confirmed_s_ago(self) -> float | None:
         """Since the runtime last showed that it has us; None where that is not known."""
-        said = self._said
-        return None if said.confirmed_s_ago is None else said.confirmed_s_ago + self._clock() - said.at
+        latest = self._latest
+        return None if latest.confirmed_s_ago is None else latest.confirmed_s_ago + self._clock() - latest.at

@@ -10,7 +10,7 @@ from enforcer.observer.traffic_loop import TrafficView
 from placement.traffic.relays import relays
 
 MOST_EDGES = 200
-"""Edges in one answer, the heaviest first; how many there are is told besides."""
+"""Edges in one answer, the heaviest first; their number is given besides."""
 
 
 def traffic(view: TrafficView) -> dict[str, Any]:
@@ -43,5 +43,8 @@ def traffic(view: TrafficView) -> dict[str, Any]:
 
 def windows(view: TrafficView, since: int) -> dict[str, Any]:
     """The windows with a number over `since` that are still kept, as `record` writes them. Numbers are a session's."""
-    found = [(number, one) for number, one in view.windows if number > since]
-    return {"session": view.session, "windows": [{"number": number, "line": one.to_json()} for number, one in found]}
+    newer = [(number, window) for number, window in view.windows if number > since]
+    return {
+        "session": view.session,
+        "windows": [{"number": number, "line": window.to_json()} for number, window in newer],
+    }

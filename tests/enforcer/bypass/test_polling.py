@@ -23,7 +23,7 @@ class World:
         self.runtime.start()
         self.connection = CriClient(f"unix://{folder}/cri.sock")
         self.now = 0.0
-        self.looker = RuntimePoller(self.connection, folder / "proc", lambda: self.now)
+        self.poller = RuntimePoller(self.connection, folder / "proc", lambda: self.now)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_what_is_created_or_runs_is_seen_and_what_has_ended_is_not(world: World)
     pod = world.runtime.run_pod("m", GROUP)
     created, running, ended = world.runtime.create(pod), world.runtime.run(pod), world.runtime.run(pod)
     world.runtime.end(ended)
-    seen = world.looker.look()
+    seen = world.poller.poll()
     states = {key: container.state for key, container in seen.containers.items()}
     assert states == {created: nri.CONTAINER_CREATED, running: nri.CONTAINER_RUNNING}
     assert seen.pod_of(seen.containers[running]).annotations == GROUP
@@ -47,30 +47,30 @@ def test_what_is_created_or_runs_is_seen_and_what_has_ended_is_not(world: World)
 
 def test_a_second_look_asks_for_nothing_that_is_known(world: World) -> None:
     world.runtime.run(world.runtime.run_pod("m", GROUP))
-    first = world.looker.look()
+    first = world.poller.poll()
     world.runtime.calls.clear()
-    assert world.looker.look() == first
+    assert world.poller.poll() == first
     assert world.runtime.calls == ["ListContainers"]
 
 
 def test_a_resize_of_a_member_is_seen_after_a_while_and_nobody_elses_is_asked_for(world: World) -> None:
     member = world.runtime.run(world.runtime.run_pod("m", GROUP))
     plain = world.runtime.run(world.runtime.run_pod("plain"))
-    world.looker.look()
+    world.poller.poll()
     world.runtime.calls.clear()
     for one in (member, plain):
         world.runtime.resize(one, 4096)
     world.now += REFRESH_S + 1
-    seen = world.looker.look()
+    seen = world.poller.poll()
     assert seen.containers[member].linux.resources.cpu.shares.value == 4096
     assert world.runtime.calls == ["ListContainers", member]
 
 
 def test_a_runtime_that_is_away_is_told_from_one_that_has_nothing(world: World) -> None:
-    assert not world.looker.look().containers
+    assert not world.poller.poll().containers
     world.runtime.stop()
     with pytest.raises(RuntimeAway, match="UNAVAILABLE"):
-        world.looker.look()
+        world.poller.poll()
 
 
 def test_what_ended_between_two_calls_is_none(world: World) -> None:

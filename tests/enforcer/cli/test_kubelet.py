@@ -116,20 +116,23 @@ def test_a_pipe_in_its_place_keeps_nobody_waiting(node: Node) -> None:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Path]:
-    """The root folder of a process that calls itself a kubelet."""
+def running(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """The root folder of a process that calls itself a kubelet, and a procfs without this machine's own kubelets."""
     root = tmp_path / "root-dir"
     words = ["kubelet", "-c", "import time; print(flush=True); time.sleep(600)", f"--root-dir={root}"]
     process = subprocess.Popen(words, executable=sys.executable, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    yield root
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / str(process.pid)).symlink_to(f"/proc/{process.pid}")
+    yield root, tmp_path / "proc"
     process.kill()
     process.communicate()
 
 
-def test_a_process_of_this_machine_is_found(running: Path) -> None:
-    Node.state(running, "static")
-    found = managers(Path("/proc"))
-    assert found is not None
-    assert (found.cpu, found.where.resolve()) == ("static", running.resolve())
+def test_a_process_of_this_machine_is_found(running: tuple[Path, Path]) -> None:
+    root, procfs = running
+    Node.state(root, "static")
+    kubelet = managers(procfs)
+    assert kubelet is not None
+    assert (kubelet.cpu, kubelet.where.resolve()) == ("static", root.resolve())

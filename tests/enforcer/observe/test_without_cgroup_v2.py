@@ -35,9 +35,9 @@ from enforcer.observer.windows import LiveWindows
 from proto import local_pb2 as local
 live = LiveWindows(DutyCycle(1), time.monotonic)
 live.step(time.monotonic())
-live.hear([local.LocalContainer(**one) for one in json.loads(sys.stdin.readline())])
+live.received([local.LocalContainer(**one) for one in json.loads(sys.stdin.readline())])
 print(json.dumps([live.collector, dict(live.unseen)]), flush=True)
-live.hear([local.LocalContainer(**one) for one in json.loads(sys.stdin.readline())])
+live.received([local.LocalContainer(**one) for one in json.loads(sys.stdin.readline())])
 print(live.window(time.monotonic()).to_json(), flush=True)
 """
 
@@ -96,7 +96,7 @@ def test_pods_that_share_a_cgroup_v2_are_seen_by_their_network(lab, pods, bpf_al
     client = {"cgroup": runtime, "namespace": pods["client"]["namespace"]}
     with lab.asking("tcp", "10.87.0.2", 5003, REQUEST, REPLY, REQUESTS, **client) as asking:
         containers = [told("client", asking.pid, "10.87.0.1"), told("server", server.pid, "10.87.0.2")]
-        source.hear([local.LocalContainer(**container) for container in containers])
+        source.received([local.LocalContainer(**container) for container in containers])
         assert source.collector == "socket_tracepoints"
         source.step(0.0)
         with lab.asking("tcp", "10.87.0.2", 5003, REQUEST, REPLY, REQUESTS, **client):

@@ -30,12 +30,12 @@ class Node:
 
     def tell(self, *paths: str, gone: tuple[str, ...] = ()) -> None:
         told = [local.LocalContainer(id=path.rpartition("/")[2], cgroups_path=path) for path in paths]
-        self.census.hear(local.Containers(containers=told, gone=gone))
+        self.census.received(local.Containers(containers=told, gone=gone))
 
     def look(self) -> list[list[str]]:
         """What is reported by two looks."""
-        self.census.look()
-        self.census.look()
+        self.census.poll()
+        self.census.poll()
         return self.reported
 
 
@@ -53,9 +53,9 @@ def test_containers_that_were_never_told_of_are_reported_once_when_they_are_stil
     node: Node,
 ) -> None:
     node.run("kubepods/burstable/podnew", OTHER, PROXY)
-    node.census.look()
+    node.census.poll()
     assert node.reported == [], "they may just be starting"
-    node.census.look()
+    node.census.poll()
     assert node.reported == [[PROXY, OTHER]]
     assert (node.look(), node.census.untold) == ([[PROXY, OTHER]], 2)
 
@@ -94,7 +94,7 @@ def test_the_systemd_drivers_folders_are_known_too(tmp_path: Path) -> None:
     node = Node(tmp_path)
     slices = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{}.slice"
     node.run(slices.format("old"), f"cri-containerd-{OTHER}.scope")
-    node.census.hear(
+    node.census.received(
         local.Containers(
             containers=[
                 local.LocalContainer(id=OTHER, cgroups_path=f"kubepods-burstable-podold.slice:cri-containerd:{OTHER}")

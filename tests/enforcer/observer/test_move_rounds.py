@@ -90,7 +90,7 @@ class Node:
         if kind == "report":
             self.mirror.reported(message.report)
         elif kind == "declined":
-            self._declined.hear(message.declined, self.mirror.occupancy)
+            self._declined.received(message.declined, self.mirror.occupancy)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_a_node_without_the_socket_is_normal_and_said_once(path: Path, caplog: p
             assert asking.next() == {"ns/a/app": ["1"]}
     assert caplog.messages == [
         "no podresources socket: devices are known by their numbers",
-        "the kubelet tells devices",
+        "the kubelet reports devices",
     ]
     assert asking.failures.empty()
 
@@ -103,7 +103,10 @@ def test_a_kubelet_that_refuses_is_counted_each_time_and_complained_of_once(
         kubelet.refusal = None
         assert asking.next() == {"ns/a/app": ["1"]}
     said = [record.message for record in caplog.records]
-    assert said == ["the kubelet does not tell devices: they are known by their numbers", "the kubelet tells devices"]
+    assert said == [
+        "the kubelet does not report devices: they are known by their numbers",
+        "the kubelet reports devices",
+    ]
 
 
 def test_a_kubelet_that_starts_again_is_dialled_anew(path: Path) -> None:
@@ -185,13 +188,13 @@ class TestDoctor:
         with Kubelet(path) as kubelet:
             kubelet.admit("ns", "a", "app", "vendor.com/gpu", ("g0", (1,)))
             said = command("doctor", "--podresources-socket", str(path))
-        assert f"the kubelet tells devices at {path}: containers with some: 1" in said.stdout
+        assert f"the kubelet reports devices at {path}: containers with some: 1" in said.stdout
 
     def test_a_kubelet_that_refuses_is_quoted(self, path: Path) -> None:
         with Kubelet(path) as kubelet:
             kubelet.refusal = grpc.StatusCode.UNIMPLEMENTED
             said = command("doctor", "--podresources-socket", str(path))
-        assert "the kubelet does not tell devices: UNIMPLEMENTED: refused by the test" in said.stdout
+        assert "the kubelet does not report devices: UNIMPLEMENTED: refused by the test" in said.stdout
 
     def test_no_socket_is_a_note(self, path: Path) -> None:
         said = command("doctor", "--podresources-socket", str(path))

@@ -34,8 +34,8 @@ def test_a_busy_node_tells_a_few_kilobytes_a_window_and_loses_nothing() -> None:
     watching = TrafficLoop(Config(), ONE_NODE, replace(NOWHERE, traffic=told.append), threads())
     pods = [uid(number) for number in range(60)]
     containers = [local.LocalContainer(id=pod, pod=pod, workload=f"ns/Pod/{pod}", opted_in=True) for pod in pods]
-    watching.hear(local.Containers(whole=True, containers=containers))
-    watching._news()
+    watching.received(local.Containers(whole=True, containers=containers))
+    watching._take_over()
     flows = tuple(Flow(one, other, "tcp", 10_000, 100) for one, other in pairwise(pods))
     watching._learn(Window(10.0, flows), "test")
     while len(told[-1].flows) == MOST_FLOWS:
@@ -57,7 +57,7 @@ class Kernel:
         self.opened += 1
         return self
 
-    def hear(self, containers: Iterable[local.LocalContainer]) -> None:
+    def received(self, containers: Iterable[local.LocalContainer]) -> None:
         self.containers = list(containers)
 
     def step(self, now: float) -> float:
@@ -76,7 +76,7 @@ def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
     kernel, failures, learned = Kernel(RuntimeError("dictionary changed size during iteration")), Queue(), Queue()
     outlets = replace(NOWHERE, kin=learned.put)
     watching = TrafficLoop(Config(window_s=1.0), ONE_NODE, outlets, Threads(failures.put), kernel)
-    watching.hear(local.Containers(whole=True, containers=[member(1), member(2)]))
+    watching.received(local.Containers(whole=True, containers=[member(1), member(2)]))
     watching.start()
     assert failures.get(timeout=30).thread == "traffic"
     assert {row.pod for row in learned.get(timeout=30).rows} >= {uid(1), uid(2)}
@@ -87,13 +87,13 @@ def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
 def test_what_the_watch_reads_does_not_change_while_it_reads_it() -> None:
     """The reader of the hook hands containers in at any time: also in the middle of an iteration over them."""
     watching = TrafficLoop(Config(), ONE_NODE, NOWHERE, threads())
-    watching.hear(local.Containers(whole=True, containers=[member(number) for number in range(3)]))
-    watching._news()
+    watching.received(local.Containers(whole=True, containers=[member(number) for number in range(3)]))
+    watching._take_over()
     walk = iter(watching._containers.values())
     first = next(walk)
-    watching.hear(local.Containers(containers=[member(9)], gone=[uid(1)]))
+    watching.received(local.Containers(containers=[member(9)], gone=[uid(1)]))
     assert [first, *walk] == [member(number) for number in range(3)]
-    watching._news()
+    watching._take_over()
     assert {container.pod for container in watching._containers.values()} == {uid(0), uid(2), uid(9)}
 
 
@@ -110,8 +110,8 @@ def test_moves_are_looked_for_in_what_is_now_and_none_is_offered_again_that_was_
     containers = [member(1), member(2)]
     for container in containers:
         container.move = "cpus"
-    watching.hear(local.Containers(whole=True, containers=containers))
-    watching._news()
+    watching.received(local.Containers(whole=True, containers=containers))
+    watching._take_over()
     watching._planner.start()
 
     def offered() -> local.Moves:

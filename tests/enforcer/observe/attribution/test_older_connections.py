@@ -12,7 +12,7 @@ import pytest
 from enforcer.observe.attribution.attribution import attribute
 from enforcer.observe.attribution.containers import ContainerIndex, LocalContainer
 from enforcer.observe.attribution.edges import Local, Remote
-from enforcer.observe.attribution.listening import HOST, YOUNG, Listening, Looking, listened
+from enforcer.observe.attribution.listening import HOST, YOUNG, Listening, ListeningPoll, listened
 from enforcer.observe.bpf.contract import EPHEMERAL_FLOOR
 from enforcer.observe.bpf.counters import TCP, FlowKey, Volume, peer
 from enforcer.observe.collectors.duty import DutyCycle
@@ -91,7 +91,7 @@ def test_every_pair_is_found(lab, share, port, target):
 
     # A clock of our own: what has to be in the window is done before its end comes.
     live = LiveWindows(DutyCycle(share, 10.0), lambda: 0.0)
-    live.hear(
+    live.received(
         [told("server", server.pid, SERVER)]
         + [told(name, clients[name].pid, f"10.88.{network}.2") for network, name in enumerate(sources, start=3)]
     )
@@ -140,7 +140,7 @@ def test_what_is_listened_on_is_read_up_to_the_first_connection(tmp_path):
 def test_this_machine_s_own_listeners_are_among_them():
     with socket.create_server(("127.0.0.1", 0)) as v4, socket.create_server(("::1", 0), family=socket.AF_INET6) as v6:
         container = LocalContainer("c", "pod", frozenset(), pids=frozenset({os.getpid()}))
-        known = Looking().look([container], again=False)
+        known = ListeningPoll().poll([container], again=False)
         assert {v4.getsockname()[1], v6.getsockname()[1]} <= known.ports["pod"]
 
 
@@ -153,12 +153,12 @@ def test_it_is_kept_fresh(tmp_path):
     web, db = container("web", 7), container("db", 8, host_network=True)
     namespace_of(tmp_path, 7, ("00000000", 80, LISTENER))
     namespace_of(tmp_path, 8, ("00000000", 5432, LISTENER))
-    looking = Looking(tmp_path)
-    assert looking.look([web, db], again=False).ports == {"pod-web": {80}, HOST: {5432}}
+    polling = ListeningPoll(tmp_path)
+    assert polling.poll([web, db], again=False).ports == {"pod-web": {80}, HOST: {5432}}
     namespace_of(tmp_path, 7, ("00000000", 81, LISTENER))
-    assert looking.look([web, db], again=False).ports["pod-web"] == {80}, "not looked at"
-    assert looking.look([web, db], again=True).everywhere() == {81, 5432}
-    assert looking.look([db], again=True).everywhere() == {5432}
+    assert polling.poll([web, db], again=False).ports["pod-web"] == {80}, "not looked at"
+    assert polling.poll([web, db], again=True).everywhere() == {81, 5432}
+    assert polling.poll([db], again=True).everywhere() == {5432}
 
 
 def test_the_next_look_goes_on_where_time_was_up(tmp_path):
@@ -166,12 +166,12 @@ def test_the_next_look_goes_on_where_time_was_up(tmp_path):
     containers = [container(str(pid), pid) for pid in range(1, 4)]
     for pid in range(1, 4):
         namespace_of(tmp_path, pid, ("00000000", pid, LISTENER))
-    looking = Looking(tmp_path, iter(range(100)).__next__)
-    seen = [looking.look(containers, again=True).everywhere() for _ in range(3)]
+    polling = ListeningPoll(tmp_path, iter(range(100)).__next__)
+    seen = [polling.poll(containers, again=True).everywhere() for _ in range(3)]
     assert seen == [{1}, {1, 2}, {1, 2, 3}]
     for pid in range(1, 4):
         namespace_of(tmp_path, pid, ("00000000", 10 + pid, LISTENER))
-    seen = [looking.look(containers, again=True).everywhere() for _ in range(3)]
+    seen = [polling.poll(containers, again=True).everywhere() for _ in range(3)]
     assert seen == [{11, 2, 3}, {11, 12, 3}, {11, 12, 13}]
 
 
@@ -180,16 +180,16 @@ def test_young_namespaces_are_looked_at_before_old_ones(tmp_path):
     old, young = container("old", 1), container("young", 2)
     namespace_of(tmp_path, 1, ("00000000", 1, LISTENER))
     namespace_of(tmp_path, 2)
-    looking = Looking(tmp_path, iter(range(100)).__next__)
+    polling = ListeningPoll(tmp_path, iter(range(100)).__next__)
     for _ in range(YOUNG):
-        looking.look([old], again=True)
-    looking.look([old, young], again=True)
+        polling.poll([old], again=True)
+    polling.poll([old, young], again=True)
     namespace_of(tmp_path, 2, ("00000000", 50051, LISTENER))
-    assert looking.look([old, young], again=True).ports["pod-young"] == {50051}
+    assert polling.poll([old, young], again=True).ports["pod-young"] == {50051}
 
 
 def test_a_container_that_has_ended_is_nothing_to_look_at(tmp_path):
-    assert Looking(tmp_path).look([container("web", 7)], again=True).ports == {}
+    assert ListeningPoll(tmp_path).poll([container("web", 7)], again=True).ports == {}
 
 
 ELSEWHERE = ip_address("10.9.9.9")

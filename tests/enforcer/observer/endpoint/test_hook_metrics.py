@@ -208,7 +208,7 @@ def shown(observer: Observer, name: str, **labels: str) -> float:
 
 def test_what_the_hook_tells_is_shown(observer: Observer) -> None:
     outcomes = {"failed": 1, "moved": 2, "move declined": 3, "move taken back": 4, "memory opened": 5}
-    observer._heard(local.FromHook(counts=local.Counts(outcomes=outcomes)))
+    observer._received(local.FromHook(counts=local.Counts(outcomes=outcomes)))
     assert shown(observer, "numakin_enforcer_faults_total") == 1
     assert [
         shown(observer, "numakin_enforcer_moves_total", result=one) for one in ("made", "declined", "taken_back")
@@ -218,7 +218,7 @@ def test_what_the_hook_tells_is_shown(observer: Observer) -> None:
 
 def test_whether_the_kernel_keeps_pressure_is_shown(observer: Observer) -> None:
     assert shown(observer, "numakin_enforcer_pressure_known") == 0
-    observer._heard(local.FromHook(report=pb.Report(generation=7, stalled={0: 0.0})))
+    observer._received(local.FromHook(report=pb.Report(generation=7, stalled={0: 0.0})))
     assert shown(observer, "numakin_enforcer_pressure_known") == 1
     assert shown(observer, "numakin_enforcer_occupancy_changes_total") == 7
 
