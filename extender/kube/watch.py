@@ -8,12 +8,13 @@ The rules, each with its test:
   watch that ran its whole time without even a bookmark (an API server restored from a backup stays silent about
   revisions that it has not reached);
 - after a failure it waits, longer each time, with jitter, and at least as long as Retry-After says; a watch that
-  brought something starts the count anew;
+  brought something, or a failure of another kind, starts the count anew;
 - three failures in a row without progress: list anew.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
@@ -38,7 +39,11 @@ PATIENCE_S = 30
 LIST_S = 120
 """For the pages of a list, as far as it matters to whether the thread gets anywhere."""
 RELIST_AFTER = 3
-GONE = 410
+GONE, ABSENT = 410, 404
+OUTAGE_S = 5.0
+"""The longest wait while the API server can't be reached or refuses: what is bound meanwhile is not seen. A kind that
+the cluster does not have is asked for as rarely as `Pace.backoff` says.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -51,8 +56,10 @@ class Pace:
     watch_s: int = WATCH_S
     patience_s: float = PATIENCE_S
 
-    def wait_s(self, failures: int, at_least_s: float = 0.0) -> float:
-        return at_least_s + self.backoff.wait_s(failures) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+    def wait_s(self, failures: int, at_least_s: float = 0.0, at_most_s: float = math.inf) -> float:
+        """failures: of one kind in a row. at_most_s: bounds what is doubled, not what is asked for."""
+        whole_s = min(at_most_s, self.backoff.wait_s(failures))
+        return at_least_s + whole_s * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,7 @@ class ListWatch(Generic[Row, Changes]):
         self._page = PAGE
         self._response: urllib3.BaseHTTPResponse | None = None
         self._revision, self._failures = "", 0
+        self._code, self._alike = 0, 0
         self._thread = threads.thread(
             f"watch {resource.path}",
             self._round,
@@ -129,12 +137,12 @@ class ListWatch(Generic[Row, Changes]):
         try:
             self._revision = self._revision or self._list()
             self._revision = self._watch(self._revision)
-            self._failures = 0
+            self._failures = self._alike = 0
         except (ApiError, Unreachable, BadFrame) as bad:
-            self._failures = 1 if self.standing.events > before else self._failures + 1
+            self._count(bad, progress=self.standing.events > before)
             anew = self._starts_anew(bad, self._failures)
             self._revision = "" if anew else (self.standing.revision or self._revision)
-            self._wait(bad, self._failures)
+            self._wait(bad)
         except Exception as bad:
             self._revision = ""
             self.standing = replace(self.standing, failures=self.standing.failures + 1, error=str(bad))
@@ -218,16 +226,26 @@ class ListWatch(Generic[Row, Changes]):
         )
         self._thread.progress()
 
+    def _count(self, bad: Exception, *, progress: bool) -> None:
+        """Failures in a row; and those that are alike, since an API server that has just started refuses (403) before
+        it says what is gone (410), and neither is to wait for as long as the outage before made it wait.
+        """
+        code = bad.code if isinstance(bad, ApiError) else 0
+        self._failures = 1 if progress else self._failures + 1
+        self._alike = 1 if progress or code != self._code else self._alike + 1
+        self._code = code
+
     def _starts_anew(self, bad: Exception, failures: int) -> bool:
         return (isinstance(bad, ApiError) and bad.code == GONE) or failures % RELIST_AFTER == 0
 
-    def _wait(self, bad: Exception, failures: int) -> None:
+    def _wait(self, bad: Exception) -> None:
         if self._thread.stopping.is_set():
             return
         at_least_s = bad.retry_after_s if isinstance(bad, ApiError) else 0.0
         # The first 410 is the ordinary end of a long silence: listing anew at once is right.
-        gone = isinstance(bad, ApiError) and bad.code == GONE and failures == 1
-        wait_s = 0.0 if gone else self._pace.wait_s(failures, at_least_s)
+        at_once = self._code == GONE and self._alike == 1
+        at_most_s = math.inf if self._code == ABSENT else OUTAGE_S
+        wait_s = 0.0 if at_once else self._pace.wait_s(self._alike, at_least_s, at_most_s)
         self.standing = replace(self.standing, failures=self.standing.failures + 1, error=str(bad))
         _log.warning("watch interrupted", path=self._resource.path, error=str(bad), again_in_s=round(wait_s, 1))
         self._thread.stopping.wait(wait_s)

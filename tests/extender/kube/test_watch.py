@@ -9,7 +9,7 @@ import pytest
 
 from extender.kube.api import Api
 from extender.kube.stream import nodes, pods
-from extender.kube.watch import ListWatch, Pace
+from extender.kube.watch import OUTAGE_S, ListWatch, Pace
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from process.threads import Backoff, Failure, Threads
 from standins.apiserver import ApiServer
@@ -239,6 +239,30 @@ def test_410_again_and_again_is_not_hammered(server, view, watched):
     server.order(Answer(410, b'{"kind":"Status","reason":"Expired","code":410}'), "watch", "pods", times=3)
     watched(Pace(Backoff(first_s=0.01, longest_s=0.01)))
     view.wait(lambda view: view.wholes == 4)
+
+
+def test_410_after_an_outage_is_listed_anew_without_another_wait(server, view, watched):
+    """As after an API server's restart: it is not there, then knows no rights yet, then not what was before."""
+    waited = []
+
+    class Recorded(Pace):
+        def wait_s(self, failures, *_bounds):
+            waited.append(failures)
+            return 0.01
+
+    for code in (503, 503, 503, 403, 410):
+        server.order(Answer(code, b'{"kind":"Status","code":%d}' % code), "watch", "pods")
+    watched(Recorded())
+    watching(server)
+    server.create_pod("after")
+    view.shows("after")
+    assert waited == [1, 2, 3, 1]
+
+
+def test_an_outage_is_not_waited_out_for_long_but_a_kind_that_is_not_there_is():
+    pace = Pace(Backoff(first_s=1, longest_s=300))
+    assert pace.wait_s(20, at_most_s=OUTAGE_S) <= OUTAGE_S
+    assert pace.wait_s(20) >= 150
 
 
 def test_retry_after_is_respected(server, watched):
