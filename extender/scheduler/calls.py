@@ -14,6 +14,7 @@ import structlog
 
 from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
+from extender.scheduler.pod_body import BadRequest
 from extender.scheduler.verbs import Verbs
 from placement.model.errors import PlacementError
 
@@ -55,7 +56,7 @@ class SchedulerCall:
         return answered
 
     def _fault(self, error: Exception) -> CallAnswer:
-        if isinstance(error, (wire.BadRequest, PlacementError)):
+        if isinstance(error, (BadRequest, PlacementError)):
             return CallAnswer(400, msgspec.json.encode({"error": str(error)}))
         _log.error("a request could not be answered", verb=self._verb, exc_info=error)
         return CallAnswer(500, msgspec.json.encode({"error": "a fault of the extender's own; its log says which"}))

@@ -16,6 +16,7 @@ from extender.cluster import Cluster
 from extender.scheduler import wire
 from extender.scheduler.calls import SchedulerCall
 from extender.scheduler.metrics import Metrics
+from extender.scheduler.pod_body import BadRequest
 from extender.views import plan, readout, traffic_view
 from extender.views.explain import explain
 
@@ -86,7 +87,7 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
     def plan_pods() -> Response:
         try:
             questions = wire.questions(request.get_data(cache=False), plan.MOST_PODS)
-        except wire.BadRequest as bad:
+        except BadRequest as bad:
             return _error(400, str(bad))
         if not planning.acquire(blocking=False):
             return _error(429, "somebody else's plan is being made: ask again")

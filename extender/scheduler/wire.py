@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from extender.state.pods import ContainerRow, PodRow, owner_row
+from extender.scheduler.pod_body import BadRequest, PodBody, row, shown
+from extender.state.pods import PodRow
 from placement.model import names as names_rules
 
 NODES = 20_000
@@ -27,9 +28,6 @@ OPT_IN_KEY = b"group.numakin.io"
 PLAIN_BYTES = 512 << 10
 """Of a call that names nodes: 5,000 of them take 70 KB. One with Node objects is larger, or has few of them."""
 
-CONTAINERS = 1_000
-"""Containers of one pod."""
-
 POD_BYTES = 4 << 20
 """The Pod of one request; etcd takes 1.5 MiB of any object."""
 
@@ -40,10 +38,6 @@ VALUES = 5_000_000
 """Commas in one body, counted before it is decoded: Node objects have one in 20 bytes, and a body of nothing else would
 take 40 times its size.
 """
-
-
-class BadRequest(ValueError):
-    """A body that is not what kube-scheduler sends; the text names the path and what is wrong there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,47 +80,6 @@ class Question:
 
     pods: tuple[PodRow, ...]
     names: tuple[str, ...] | None
-
-
-class _WireResources(msgspec.Struct):
-    requests: dict[str, str | int | float] | None = None
-    limits: dict[str, str | int | float] | None = None
-
-
-class _WireContainer(msgspec.Struct, rename="camel"):
-    name: str = ""
-    resources: _WireResources | None = None
-    restart_policy: str | None = None
-
-
-class _Owner(msgspec.Struct):
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    owner_references: list[_Owner] | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    containers: list[_WireContainer] | None = None
-    init_containers: list[_WireContainer] | None = None
-    node_name: str | None = None
-    host_network: bool | None = None
-    priority: int | None = None
-    resources: _WireResources | None = None
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -178,9 +131,9 @@ def questions(body: bytes, most: int) -> tuple[Question, ...]:
     asked = []
     for at, raw in enumerate(_typed(_top(body).get("questions"), list[dict[str, msgspec.Raw]], "questions")):
         names = _typed(raw.get("nodes"), list[str] | None, f"questions[{at}].nodes")
-        pods = _typed(raw.get("pods"), list[_Pod], f"questions[{at}].pods")
+        pods = _typed(raw.get("pods"), list[PodBody], f"questions[{at}].pods")
         asked.append(
-            Question(tuple(map(_row, pods)), None if names is None else _named(names, f"questions[{at}].nodes"))
+            Question(tuple(map(row, pods)), None if names is None else _named(names, f"questions[{at}].nodes"))
         )
     count = sum(len(question.pods) for question in asked)
     if not 0 < count <= most:
@@ -288,7 +241,7 @@ def _named(names: Sequence[str], path: str) -> tuple[str, ...]:
         raise BadRequest(f"{path}: {len(names)} nodes are over the bound of {NODES}")
     for at, name in enumerate(names):
         if not _is_node(name):
-            raise BadRequest(f"{path}[{at}]: {_shown(name)} is no name that the API server takes")
+            raise BadRequest(f"{path}[{at}]: {shown(name)} is no name that the API server takes")
     return tuple(names)
 
 
@@ -296,60 +249,7 @@ def _pod(keys: Mapping[str, msgspec.Raw]) -> PodRow:
     if "pod" not in keys:
         raise BadRequest("the request has no Pod")
     _within("Pod", keys["pod"], POD_BYTES)
-    return _row(_typed(keys["pod"], _Pod, "Pod"))
-
-
-def _row(pod: _Pod) -> PodRow:
-    meta, spec = pod.metadata, pod.spec
-    for path, text, rule in (
-        ("metadata.name", meta.name, names_rules.is_object),
-        ("metadata.namespace", meta.namespace or "default", names_rules.is_label),
-        ("metadata.uid", meta.uid or "none", names_rules.is_id),
-        ("spec.nodeName", spec.node_name or "none", names_rules.is_object),
-    ):
-        if not rule(text):
-            raise BadRequest(f"Pod.{path}: {_shown(text)} is no name that the API server takes")
-    if len(spec.containers or ()) + len(spec.init_containers or ()) > CONTAINERS:
-        raise BadRequest(f"Pod.spec: more than {CONTAINERS} containers")
-    owner = next(
-        (owner_reference for owner_reference in meta.owner_references or () if owner_reference.controller), None
-    )
-    return PodRow(
-        uid=meta.uid or f"{meta.namespace}/{meta.name}",
-        namespace=meta.namespace or "default",
-        name=meta.name,
-        node=spec.node_name or "",
-        annotations=meta.annotations or {},
-        containers=(
-            *(_container(init_container, init=True) for init_container in spec.init_containers or ()),
-            *(_container(container, init=False) for container in spec.containers or ()),
-        ),
-        owner=owner_row(owner.kind, owner.name, owner.uid) if owner else None,
-        host_network=bool(spec.host_network),
-        priority=spec.priority or 0,
-        template_hash=(meta.labels or {}).get("pod-template-hash", ""),
-        requests=_amounts(spec.resources.requests if spec.resources else None),
-        limits=_amounts(spec.resources.limits if spec.resources else None),
-    )
-
-
-def _container(container: _WireContainer, *, init: bool) -> ContainerRow:
-    resources = container.resources or _WireResources()
-    return ContainerRow(
-        name=container.name,
-        requests=_amounts(resources.requests),
-        limits=_amounts(resources.limits),
-        init=init,
-        restartable=init and container.restart_policy == "Always",
-    )
-
-
-def _amounts(amounts: Mapping[str, str | int | float] | None) -> dict[str, str]:
-    return {name: str(amount) for name, amount in (amounts or {}).items()}
-
-
-def _shown(text: str) -> str:
-    return repr(text[:40])
+    return row(_typed(keys["pod"], PodBody, "Pod"))
 
 
 def _victims(raw: msgspec.Raw, path: str) -> Victims:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.scheduler import wire
-from extender.scheduler.wire import BadRequest, FilterRefusals, Victims
+from extender.scheduler.pod_body import BadRequest
+from extender.scheduler.wire import FilterRefusals, Victims
 from tests.extender.running import GIB, recorded
 
 POD = '{"metadata":{"name":"a","namespace":"b"},"spec":{}}'
@@ -213,5 +214,5 @@ class TestPlainCalls:
     @pytest.mark.parametrize("answer", [wire.every_node, wire.no_scores])
     @pytest.mark.parametrize("body", [b"", b"[]", b'{"Pod":{}', b'{"NodeNames":["a"]}', b'{"Pod":{"metadata":{}}}'])
     def test_what_kube_scheduler_does_not_send_is_refused_all_the_same(self, answer, body):
-        with pytest.raises(wire.BadRequest):
+        with pytest.raises(BadRequest):
             answer(body)
