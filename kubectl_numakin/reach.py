@@ -80,7 +80,8 @@ class Proxied:
         for scheme in list(self._schemes):
             url = f"{where}/{scheme}{self._service}:{PORT}/proxy{path}"
             answer = self._api.request(method, url, query, body, self._token.headers)
-            if answer.status not in _NO_BACKEND or scheme == self._schemes[-1]:
+            # The API server's own 500 or 503: nobody there, or somebody who speaks otherwise.
+            if answer.status < 500 or _status(answer) is None:
                 break
         self._check(answer)
         self._schemes = [scheme]
@@ -89,7 +90,7 @@ class Proxied:
     def _check(self, answer: Answer) -> None:
         """Unanswered when the API server answered in the extender's place."""
         status = _status(answer)
-        if answer.status in _NO_BACKEND:
+        if answer.status in _NO_BACKEND or (status is not None and answer.status >= 500):
             raise Unanswered(
                 f"no replica of the extender answers behind service {self._namespace}/{self._service}: {answer.why}; "
                 f"see kubectl -n {self._namespace} get pods"

@@ -27,6 +27,12 @@ _STDOUT, _STDERR, _ERROR = 1, 2, 3
 _MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """Of RFC 6455."""
 
+MISMATCH = {
+    "https": "tls: first record does not look like a TLS handshake",
+    "http": 'net/http: HTTP/1.x transport connection broken: malformed HTTP response "\\x15\\x03\\x01"',
+}
+"""What kube-apiserver says of a backend that speaks otherwise; the former as 1.20 was seen to, with status 500."""
+
 Program = Callable[[Sequence[str]], "subprocess.CompletedProcess[bytes]"]
 Passed = tuple[int, bytes, Mapping[str, str]]
 
@@ -52,8 +58,7 @@ class Behind:
         if url is None:
             raise refusals.unavailable(f'no endpoints available for service "{name}"')
         if urlsplit(url).scheme != scheme:
-            why = "server gave HTTP response to HTTPS client" if scheme == "https" else "malformed HTTP response"
-            raise refusals.unavailable(f"error trying to reach service: http: {why}")
+            raise refusals.Refused(500, f"error trying to reach service: {MISMATCH[scheme]}")
         path = request.path.partition("/proxy")[2]
         headers = {key: value for key, value in request.headers.items() if key not in DROPPED}
         try:

@@ -62,7 +62,7 @@ def test_a_request_is_passed_on_with_its_path_and_body_but_without_who_asks(api)
 @pytest.mark.parametrize(("name", "code", "why"), [
     ("nowhere:http", 404, "not found"),
     ("empty:http", 503, 'no endpoints available for service \\"empty\\"'),
-    ("https:there:http", 503, "server gave HTTP response to HTTPS client"),
+    ("https:there:http", 500, "first record does not look like a TLS handshake"),
 ])  # fmt: skip
 def test_where_nobody_answers_the_api_server_does(api, name, code, why):
     status, text = ask(api, name)
