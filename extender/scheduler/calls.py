@@ -57,6 +57,7 @@ class SchedulerCall:
 
     def _fault(self, error: Exception) -> CallAnswer:
         if isinstance(error, (BadRequest, PlacementError)):
+            _log.warning("a request is none that can be answered", verb=self._verb, why=str(error))
             return CallAnswer(400, msgspec.json.encode({"error": str(error)}))
         _log.error("a request could not be answered", verb=self._verb, exc_info=error)
         return CallAnswer(500, msgspec.json.encode({"error": "a fault of the extender's own; its log says which"}))
