@@ -2,16 +2,15 @@
 
 Read in this order:
 
-    values      `cpuset` (sets of ids), `topology` (the machine), `rules` (what the operator sets), `wishes` (what a
-                pod may ask for) with `optin` and `katalyst` (its annotations), `demand` (what it needs)
-    state       `reservation` (reservations and allocations), `tally` (their sums), `occupancy` (all of them on one
-    machine) a decision  `request` (what is asked), `survey` (what the request finds) as `room` (what a set of NUMA
-    nodes is
-                worth to it, by `kinship`, `memory` and `scoring`), `candidates` (which sets to weigh), `choice` (which
-                it is, with `hints` and `policies` of the topology manager), `own` and `pools` (which CPUs), and
-                `decide`, the one function that both halves call, with `decision`, its answer; `explain` tells the
-                whole story
-    ahead       `traffic` (who talks to whom), `plan` (where each workload should live), `planning` (how that is found)
+    model     sets of ids, the machine, what a pod needs, the operator's settings, live figures
+    optin     what a pod may ask for, and the annotations that say it
+    state     reservations and allocations, the occupancy that holds them, its index (sums, fingerprint), the pools
+    decide    `decide`, the one function that both halves call: a request's survey, the sets of NUMA nodes to weigh, the
+              choice among them, the CPUs and memory that it comes to; `explain` for people, `relocation` for moves
+    traffic   who talks to whom, the peers of a workload, relays
+    plan      where each workload should live, how many replicas are expected, which running members to move
+
+Each folder's docstring says where to start and what it imports.
 
 Nothing here does I/O, reads a clock, starts a thread or imports anything but the standard library.
 """

@@ -28,16 +28,16 @@ def of_width(machine: Machine, usable: Sequence[int], width: int, share: Mapping
     """
     if width == 1 or len(usable) <= SMALL:
         for chosen in combinations(usable, width):
-            yield sum(1 << one for one in chosen)
+            yield sum(1 << node for node in chosen)
         return
     allowed, seen = set(usable), set()
-    roomiest = sorted(usable, key=lambda one: -share[one])
+    roomiest = sorted(usable, key=lambda node: -share[node])
     for home in usable:
-        nearest = [one for one in machine.outward[home] if one in allowed]
+        nearest = [node for node in machine.outward[home] if node in allowed]
         part = (1.0 - share[home]) / (width - 1)
-        able = [one for one in nearest if one == home or share[one] >= part]
-        for order in (nearest, able, [home, *(one for one in roomiest if one != home)]):
-            mask = sum(1 << one for one in order[:width])
+        able = [node for node in nearest if node == home or share[node] >= part]
+        for order in (nearest, able, [home, *(node for node in roomiest if node != home)]):
+            mask = sum(1 << node for node in order[:width])
             if len(order) >= width and mask not in seen:
                 seen.add(mask)
                 yield mask
@@ -48,7 +48,7 @@ def narrowest(room: Iterable[int], need: int) -> int:
     if need <= 0:
         return 1
     width = 0
-    for width, free in enumerate(sorted((max(0, one) for one in room), reverse=True), start=1):
+    for width, free in enumerate(sorted((max(0, amount) for amount in room), reverse=True), start=1):
         need -= free
         if need <= 0:
             return width

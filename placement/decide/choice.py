@@ -77,9 +77,9 @@ def _settled(room: Room) -> Settled:
 def _grown(room: Room, former: NumaSet) -> Candidate | None:
     """The running pod's NUMA nodes and as many of the nearest as it takes."""
     mask = former.mask
-    for one in room.machine.outward[former.lowest]:
-        if one in room.usable:
-            mask |= 1 << one
+    for numa_node in room.machine.outward[former.lowest]:
+        if numa_node in room.usable:
+            mask |= 1 << numa_node
             if former <= NumaSet.of(room.usable) and (wider := room.weigh(mask)).fits:
                 return wider
     return None
@@ -88,17 +88,17 @@ def _grown(room: Room, former: NumaSet) -> Candidate | None:
 def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | None, list[Reason]]:
     """The nominated or the planned slot while it will do, else the best."""
     reasons: list[Reason] = []
-    for told, what, broken in (
+    for numa_nodes, what, broken in (
         (kin.expected, "nominated to the scheduler", "nomination"),
         (kin.planned, "planned", "plan"),
     ):
-        if not told:
+        if not numa_nodes:
             continue
-        offered = room.weigh(told.mask) if told <= NumaSet.of(room.usable) else None
+        offered = room.weigh(numa_nodes.mask) if numa_nodes <= NumaSet.of(room.usable) else None
         short = _short(room, offered, best)
         if offered is not None and not short:
-            return offered, [*reasons, Reason(what, "", f"NUMA node {told}")]
-        reasons.append(Reason(broken, f"NUMA node {told}", f"does not hold: short of {short}"))
+            return offered, [*reasons, Reason(what, "", f"NUMA node {numa_nodes}")]
+        reasons.append(Reason(broken, f"NUMA node {numa_nodes}", f"does not hold: short of {short}"))
     if best is None:
         return None, reasons
     if best.kin > 0:
@@ -136,23 +136,23 @@ def narrowest(room: Room) -> Candidate | None:
         best = _best(room, width, share)
         if best is not None:
             return best
-    found, width = None, tried + 1
+    fitting, width = None, tried + 1
     while width <= most:
         middle = (width + most) // 2
         best = _best(room, middle, share)
         if best is not None:
-            found, most = best, middle - 1
+            fitting, most = best, middle - 1
         else:
             width = middle + 1
-    return found
+    return fitting
 
 
 def _best(room: Room, width: int, share: Mapping[int, float]) -> Candidate | None:
     """Of the sets of one width on which the request fits."""
     closest = room.occupancy.rules.prefer_closest_numa_nodes
     sets = candidates.of_width(room.machine, room.usable, width, share)
-    fitting = [one for mask in sets if room.has_cpu(mask) and (one := room.weigh(mask)).fits]
-    return min(fitting, key=lambda one: one.rank(closest=closest), default=None)
+    fitting = [candidate for mask in sets if room.has_cpu(mask) and (candidate := room.weigh(mask)).fits]
+    return min(fitting, key=lambda candidate: candidate.rank(closest=closest), default=None)
 
 
 def _judged(room: Room, candidate: Candidate | None, reasons: list[Reason]) -> Choice:

@@ -179,7 +179,7 @@ def _updates(room: Room, decision: Decision) -> tuple[tuple[str, CpuSet], ...]:
         allocations={request.container: decision.allocation(request)},
         checked=False,
     )
-    return tuple(one for one in pools.due(room.machine, after) if one[0] != request.container)
+    return tuple(update for update in pools.due(room.machine, after) if update[0] != request.container)
 
 
 def _own_reasons(decision: Decision, updates: tuple[tuple[str, CpuSet], ...]) -> list[Reason]:

@@ -36,15 +36,18 @@ def pick(
 
     room: for each NUMA node of the home, the mask of its free CPUs and how many of them may be taken.
     """
-    able = {one: most(machine, one, free, budget, whole_cores=whole_cores) for one, (free, budget) in room.items()}
+    able = {
+        numa_node: most(machine, numa_node, free, budget, whole_cores=whole_cores)
+        for numa_node, (free, budget) in room.items()
+    }
     taken = 0
-    for one in sorted(room, key=lambda node: (-able[node], node)):
-        free, budget = room[one]
+    for numa_node in sorted(room, key=lambda node: (-able[node], node)):
+        free, budget = room[numa_node]
         still = min(wanted - taken.bit_count(), budget)
         if still <= 0:
             continue
-        cores = machine.cores_by_node[one]
-        caches = _caches(machine.caches_by_node[one], free, still, kin)
+        cores = machine.cores_by_node[numa_node]
+        caches = _caches(machine.caches_by_node[numa_node], free, still, kin)
         if whole_cores:
             taken |= _whole_cores(caches, cores, free, still, budget)
         else:

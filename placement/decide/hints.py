@@ -64,7 +64,7 @@ def _sets(needs: Provider, nodes: Sequence[int], width: int, *, of_capacity: boo
         return combinations(nodes, width)
     tables = [(need.capacity if of_capacity else need.available, need.amount) for need in needs]
     roomiest = sorted(nodes, key=lambda node: -min(table.get(node, 0) / amount for table, amount in tables))
-    return ([home, *[one for one in roomiest if one != home][: width - 1]] for home in nodes)
+    return ([home, *[node for node in roomiest if node != home][: width - 1]] for home in nodes)
 
 
 def _covered(needs: Provider, chosen: Iterable[int], *, of_capacity: bool) -> bool:

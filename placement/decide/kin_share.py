@@ -15,18 +15,18 @@ PLANNED_WEIGHT = 1.0
 
 
 def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Reservation, float]]:
-    """The seated peers with their weights; a pod's other containers are peers in container scope, where they are
-    told.
+    """The peers that have a reservation here, with their weights; in container scope a pod's other containers are peers
+    where they are named.
     """
     own = request.reservation_key
-    found: Iterable[tuple[str, float]]
+    weighted: Iterable[tuple[str, float]]
     directory = occupancy.directory
     if kin.weights:
-        found = ((key, weight) for pod, weight in kin.weights.items() for key in directory.by_pod.get(pod, ()))
+        weighted = ((key, weight) for pod, weight in kin.weights.items() for key in directory.by_pod.get(pod, ()))
     else:
         group = request.opt_in.group
-        found = ((key, 1.0) for key in directory.by_group.get(group, ())) if group else ()
-    reservations = ((occupancy.reservations[key], weight) for key, weight in found if key != own)
+        weighted = ((key, 1.0) for key in directory.by_group.get(group, ())) if group else ()
+    reservations = ((occupancy.reservations[key], weight) for key, weight in weighted if key != own)
     return [(reservation, weight) for reservation, weight in reservations if reservation.opted_in and weight > 0]
 
 
@@ -53,15 +53,15 @@ def pulls(machine: Machine, peers: list[tuple[Reservation, float]], kin: Kin, st
         together[mask] = together.get(mask, 0.0) + weight
     at_home: dict[int, float] = {}
     for mask, weight in together.items():
-        for one, share in homes(machine, NumaSet(mask)).items():
-            at_home[one] = at_home.get(one, 0.0) + weight * share
+        for numa_node, share in homes(machine, NumaSet(mask)).items():
+            at_home[numa_node] = at_home.get(numa_node, 0.0) + weight * share
     total = sum(weight for _, weight in peers) + kin.elsewhere
     planned = homes(machine, kin.planned)
     if planned:
         weight = PLANNED_WEIGHT * total or 1.0
         total += weight
-        for one, share in planned.items():
-            at_home[one] = at_home.get(one, 0.0) + weight * share
+        for numa_node, share in planned.items():
+            at_home[numa_node] = at_home.get(numa_node, 0.0) + weight * share
     if not at_home:
         return dict.fromkeys(machine.cpu_nodes, 0.0)
     near = machine.closenesses
@@ -84,4 +84,4 @@ def homes(machine: Machine, numa_nodes: NumaSet) -> Mapping[int, float]:
     if len(counts) == 1:
         return dict.fromkeys(counts, 1.0)
     total = sum(counts.values())
-    return {one: size / total for one, size in counts.items()}
+    return {numa_node: size / total for numa_node, size in counts.items()}

@@ -1,6 +1,6 @@
 """Where a container's memory comes from: `cpuset.mems`, and the kernel memory policy where the runtime can set one.
 
-A binding is a nomination that the kernel enforces by killing, so `auto` makes one only where the whole limit is
+The kernel enforces a binding by killing, so `auto` makes one only where the whole limit is
 covered, by what other bound pods may use too and by what is really free; a pod without a limit is never bound by
 `auto`. Memory-only NUMA nodes (HBM, CXL) are a lower tier: they join the home's mems when the home alone does not cover
 the demand, and the kernel fills them last, since it takes the nearest first. Where they hold movable pages alone (GPUs'
@@ -73,8 +73,8 @@ def place(machine: Machine, occupancy: Occupancy, request: Request, load: Load, 
     held = occupancy.allocations.get(request.container)
     if held is not None and held.mems and home <= held.mems and held.mems <= machine.mems:
         return Placed(held.mems, None, Reason("memory", "", f"stays bound to NUMA node {held.mems}"))
-    if any(occupancy.live.stalled.get(one, 0.0) >= STALLED for one in home):
-        share = max(occupancy.live.stalled.get(one, 0.0) for one in home)
+    if any(occupancy.live.stalled.get(mem, 0.0) >= STALLED for mem in home):
+        share = max(occupancy.live.stalled.get(mem, 0.0) for mem in home)
         return Placed(NumaSet(), None, Reason("memory pressure", f"{share:.0%}", "too high to bind: left open"))
     needed = _needed(request)
     for mems in dict.fromkeys((home, home | tiers(machine, numa_nodes))):
@@ -96,12 +96,12 @@ def covered(machine: Machine, occupancy: Occupancy, request: Request, mems: Numa
     is in use now is mostly its own, so what is free now says nothing here.
     """
     needed, load = _needed(request), occupancy.load(machine, but=request.reservation_key)
-    room = sum(capacity(machine, one) - load.rows.get(one, EMPTY).committed for one in mems)
+    room = sum(capacity(machine, mem) - load.rows.get(mem, EMPTY).committed for mem in mems)
     return needed is not None and room >= needed
 
 
 def _needed(request: Request) -> int | None:
-    """Bytes that a binding must cover: the limit, by the pod's own wish at least the request; None: no bound is
+    """Bytes that a binding must cover: the limit, with `bind` the request alone; None: no bound is
     known.
     """
     demand = request.reservation_demand
@@ -112,8 +112,8 @@ def _needed(request: Request) -> int | None:
 
 def _free(machine: Machine, occupancy: Occupancy, load: Load, mems: NumaSet) -> int:
     return sum(
-        min(capacity(machine, one) - load.rows.get(one, EMPTY).committed, really_free(machine, occupancy, one))
-        for one in mems
+        min(capacity(machine, mem) - load.rows.get(mem, EMPTY).committed, really_free(machine, occupancy, mem))
+        for mem in mems
     )
 
 

@@ -71,7 +71,7 @@ class Kin:
 
     weights: by peer pod uid; empty: every member of its group counts alike. elsewhere: weight of peers that are not on
     this machine. expected: the NUMA nodes that the extender nominated. room_milli: CPU that the rest of the group will
-    still ask for; 0: not told. planned: the reservation that the plan keeps for its workload.
+    still ask for; 0: not known. planned: the slot that the plan keeps for its workload.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict, hash=False)

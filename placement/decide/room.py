@@ -93,7 +93,7 @@ class Room:
 
     def weigh(self, mask: int) -> Candidate:
         """What the set of NUMA nodes with this mask, usable ones, is worth."""
-        nodes = [one for one in self.usable if mask >> one & 1]
+        nodes = [numa_node for numa_node in self.usable if mask >> numa_node & 1]
         counts = self.machine.cpu_counts
         size = sum(counts[node] for node in nodes)
         left = self.left(nodes)
@@ -118,7 +118,7 @@ class Room:
 
     def has_cpu(self, mask: int) -> bool:
         """Whether the CPU requests would fit: the quick doubt that spares weighing."""
-        return self.needed.cpu <= 0 or self.left([one for one in self.usable if mask >> one & 1]) >= 0
+        return self.needed.cpu <= 0 or self.left([numa_node for numa_node in self.usable if mask >> numa_node & 1]) >= 0
 
     def fits_at_all(self) -> bool:
         """Whether all usable NUMA nodes together hold the request: what does not fit there fits on no part of them."""
@@ -144,14 +144,14 @@ class Room:
     def shares(self) -> dict[int, float]:
         """How much of the demand each usable NUMA node holds, by the resource that it holds least of."""
         memory = self.request.reservation_demand.memory if self.headroom.memory else 0
-        found = {}
-        for one in self.usable:
-            share = max(0, self.headroom.cpu[one]) / self.needed.cpu if self.needed.cpu > 0 else 1.0
+        shares = {}
+        for numa_node in self.usable:
+            share = max(0, self.headroom.cpu[numa_node]) / self.needed.cpu if self.needed.cpu > 0 else 1.0
             if memory:
-                near = self.machine.nearest_mems(NumaSet(1 << one))
+                near = self.machine.nearest_mems(NumaSet(1 << numa_node))
                 share = min(share, max(0, sum(self.headroom.memory[mem] for mem in near)) / memory)
-            found[one] = share
-        return found
+            shares[numa_node] = share
+        return shares
 
     def left(self, nodes: Sequence[int]) -> int:
         """Millicores that stay unrequested; an overcommitted NUMA node gives nothing to a wide set, and takes
@@ -176,13 +176,13 @@ class Room:
         if (
             demand.memory
             and self.headroom.memory
-            and sum(max(0, self.headroom.memory[one]) for one in mems) < demand.memory
+            and sum(max(0, self.headroom.memory[numa_node]) for numa_node in mems) < demand.memory
         ):
             return False
         if (
             self.needed.memory
             and self.headroom.memory
-            and sum(max(0, self.headroom.real[one]) for one in mems) < self.needed.memory
+            and sum(max(0, self.headroom.real[numa_node]) for numa_node in mems) < self.needed.memory
         ):
             return False
         return all(self._has_pages(mems, size, amount) for size, amount in demand.hugepages.items() if amount)
@@ -191,7 +191,7 @@ class Room:
         if sum(max(0, self.pages(mem, size)) for mem in mems) < amount:
             return False
         yet_to_take = self.needed.hugepages.get(size, 0)
-        return not yet_to_take or sum(self.free_pages(one, size) for one in mems) >= yet_to_take
+        return not yet_to_take or sum(self.free_pages(numa_node, size) for numa_node in mems) >= yet_to_take
 
     def pages(self, numa_node: int, size: int) -> int:
         """Bytes in hugepages of one size that nobody has asked for."""
@@ -212,15 +212,17 @@ class Room:
         milli = dict(zip(nodes, shared_out(demand.cpu_milli, [self.headroom.cpu[node] for node in nodes]), strict=True))
         home = [*mems]
         here = (
-            min(demand.memory, sum(max(0, self.headroom.memory[one]) for one in home))
+            min(demand.memory, sum(max(0, self.headroom.memory[numa_node]) for numa_node in home))
             if candidate.spills
             else demand.memory
         )
-        held = dict(zip(home, shared_out(here, [self.headroom.memory[one] for one in home]), strict=True))
+        held = dict(zip(home, shared_out(here, [self.headroom.memory[numa_node] for numa_node in home]), strict=True))
         lower = [*tiers(self.machine, candidate.numa_nodes)] if candidate.spills else []
-        rest = shared_out(demand.memory - here, [self.headroom.memory[one] for one in lower])
+        rest = shared_out(demand.memory - here, [self.headroom.memory[numa_node] for numa_node in lower])
         held.update(zip(lower, rest, strict=True))
-        return tuple(Part(one, milli.get(one, 0), held.get(one, 0)) for one in sorted({*milli, *held}))
+        return tuple(
+            Part(numa_node, milli.get(numa_node, 0), held.get(numa_node, 0)) for numa_node in sorted({*milli, *held})
+        )
 
     def providers(self) -> tuple[Provider, ...]:
         """The request as the topology manager's hint providers have it: one of CPU, memory and hugepages, since memory
@@ -232,10 +234,17 @@ class Room:
         near = {cpu_node: machine.nearest_mems(NumaSet.of((cpu_node,))) for cpu_node in machine.cpu_nodes}
 
         def there(amount: Callable[[int], int]) -> dict[int, int]:
-            return {one: sum(max(0, amount(mem)) for mem in mems) for one, mems in near.items()}
+            return {numa_node: sum(max(0, amount(mem)) for mem in mems) for numa_node, mems in near.items()}
 
-        millicores = {one: 1000 * machine.cpu_counts[one] for one in near}
-        home = [Need(CPU, self.needed.cpu, millicores, {one: max(0, self.headroom.cpu[one]) for one in self.usable})]
+        millicores = {numa_node: 1000 * machine.cpu_counts[numa_node] for numa_node in near}
+        home = [
+            Need(
+                CPU,
+                self.needed.cpu,
+                millicores,
+                {numa_node: max(0, self.headroom.cpu[numa_node]) for numa_node in self.usable},
+            )
+        ]
         if self.headroom.own is not None:
             home.append(Need(OWN, self.request.demand.whole_cpus, machine.cpu_counts, self.headroom.own))
         whole, free = (

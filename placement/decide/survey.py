@@ -74,8 +74,10 @@ def _own(
 ) -> dict[int, int]:
     """How many CPUs of each NUMA node could become its own."""
     return {
-        one: exclusive.most(machine, one, mask, spare, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
-        for one, (mask, spare) in takeable(machine, occupancy, request, free, cpu).items()
+        numa_node: exclusive.most(
+            machine, numa_node, mask, spare, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
+        )
+        for numa_node, (mask, spare) in takeable(machine, occupancy, request, free, cpu).items()
     }
 
 
@@ -91,14 +93,14 @@ def takeable(
     siblings = occupancy.own_of(request.reservation_key) & ~(mine.exclusive.mask if mine else 0)
     wanted = request.demand.whole_cpus
     last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() - wanted < 1
-    found = {}
-    for one, mask in free.items():
-        spare = cpu[one] // 1000 - (machine.node(one).cpus.mask & siblings).bit_count()
+    by_node = {}
+    for numa_node, mask in free.items():
+        spare = cpu[numa_node] // 1000 - (machine.node(numa_node).cpus.mask & siblings).bit_count()
         tight = mask.bit_count() <= wanted + 1
         if last or (tight and pools.sharers(occupancy, but=request.container) & mask):
             spare = min(spare, mask.bit_count() - 1)
-        found[one] = (mask, max(0, spare))
-    return found
+        by_node[numa_node] = (mask, max(0, spare))
+    return by_node
 
 
 def _barred(occupancy: Occupancy, request: Request) -> int:

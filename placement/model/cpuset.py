@@ -35,10 +35,10 @@ class IdSet:
     @classmethod
     def of(cls, ids: Iterable[int]) -> Self:
         mask = 0
-        for one in ids:
-            if not 0 <= one <= LARGEST_ID:
-                raise BadIdList(f"id {one} is not within 0..{LARGEST_ID}")
-            mask |= 1 << one
+        for id_ in ids:
+            if not 0 <= id_ <= LARGEST_ID:
+                raise BadIdList(f"id {id_} is not within 0..{LARGEST_ID}")
+            mask |= 1 << id_
         return cls(mask)
 
     @classmethod
@@ -72,8 +72,8 @@ class IdSet:
     def __bool__(self) -> bool:
         return self.mask != 0
 
-    def __contains__(self, one: int) -> bool:
-        return one >= 0 and bool(self.mask >> one & 1)
+    def __contains__(self, id_: int) -> bool:
+        return id_ >= 0 and bool(self.mask >> id_ & 1)
 
     def __or__(self, other: Self) -> Self:
         return type(self)(self.mask | other.mask)

@@ -124,26 +124,26 @@ def cpu_of(shares: int) -> int:
     return -(-shares * 1000 // SHARES_PER_CPU) if shares > LEAST_SHARES else 0
 
 
-def resized(told: Demand, *, shares: int | None, memory_limit: int | None) -> Demand:
+def resized(reported: Demand, *, shares: int | None, memory_limit: int | None) -> Demand:
     """What was told of a container, brought up to date with its cgroup's settings of now: they change with an in-place
     resize. None: not known; a memory limit of 0 or less: none.
 
     The memory request is in no setting: it stays, below the limit, or equal to it where it was.
     """
-    limit = told.memory_limit if memory_limit is None else memory_limit if memory_limit > 0 else None
-    cpu_changed = shares is not None and shares != shares_of(told.cpu_milli)
-    if not cpu_changed and limit == told.memory_limit:
-        return told
-    memory = told.memory
-    if limit is not None and (memory > limit or memory == told.memory_limit):
+    limit = reported.memory_limit if memory_limit is None else memory_limit if memory_limit > 0 else None
+    cpu_changed = shares is not None and shares != shares_of(reported.cpu_milli)
+    if not cpu_changed and limit == reported.memory_limit:
+        return reported
+    memory = reported.memory
+    if limit is not None and (memory > limit or memory == reported.memory_limit):
         memory = limit
     derived = {"cpu"} if cpu_changed else set()
     return replace(
-        told,
-        cpu_milli=cpu_of(shares) if cpu_changed and shares is not None else told.cpu_milli,
+        reported,
+        cpu_milli=cpu_of(shares) if cpu_changed and shares is not None else reported.cpu_milli,
         memory=memory,
         memory_limit=limit,
-        estimated=told.estimated | derived | ({"memory"} if limit != told.memory_limit else set()),
+        estimated=reported.estimated | derived | ({"memory"} if limit != reported.memory_limit else set()),
     )
 
 
@@ -161,10 +161,10 @@ def of_pod(
     for container in containers:
         total += container
     sidecars = peak = Demand()
-    for one, restartable in init_containers:
+    for init, restartable in init_containers:
         if restartable:
-            sidecars += one
-        peak = larger(peak, sidecars if restartable else sidecars + one)
+            sidecars += init
+        peak = larger(peak, sidecars if restartable else sidecars + init)
     return larger(total + sidecars, peak) + overhead
 
 

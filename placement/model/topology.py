@@ -87,8 +87,8 @@ class Machine:
         self._check_cpus()
         for node in self.numa_nodes:
             if sorted(node.distances) != ids:
-                told = sorted(node.distances)
-                raise BadTopology(f"NUMA node {node.id} has distances to {told}, the machine has {ids}")
+                named = sorted(node.distances)
+                raise BadTopology(f"NUMA node {node.id} has distances to {named}, the machine has {ids}")
             if any(not 0 < far <= UNREACHABLE for far in node.distances.values()):
                 raise BadTopology(f"NUMA node {node.id} has a distance outside 1..{UNREACHABLE}")
 
@@ -197,36 +197,36 @@ class Machine:
     @cached_property
     def caches_by_node(self) -> dict[int, tuple[int, ...]]:
         """For each NUMA node the masks of its CPUs by last-level cache; those whose cache is not told come as one."""
-        found = {}
+        by_node = {}
         for node in self.numa_nodes:
             masks = [cache.mask & node.cpus.mask for cache in self.caches if not cache.isdisjoint(node.cpus)]
             rest = node.cpus.mask & ~sum(masks)
-            found[node.id] = tuple(sorted([*masks, rest] if rest else masks, key=_lowest_bit))
-        return found
+            by_node[node.id] = tuple(sorted([*masks, rest] if rest else masks, key=_lowest_bit))
+        return by_node
 
     @cached_property
     def lower_tier(self) -> dict[int, NumaSet]:
         """For each NUMA node with CPUs the memory-only ones (CXL, HBM) nearest to it: where its memory may spill."""
-        found = dict.fromkeys(self.cpu_nodes, NumaSet())
+        by_node = dict.fromkeys(self.cpu_nodes, NumaSet())
         for far in self.mems - NumaSet.of(node.id for node in self.numa_nodes if node.all_cpus):
             near = min(self.distance(cpu_node, far) for cpu_node in self.cpu_nodes)
             for cpu_node in self.cpu_nodes:
                 if self.distance(cpu_node, far) == near:
-                    found[cpu_node] |= NumaSet.of((far,))
-        return found
+                    by_node[cpu_node] |= NumaSet.of((far,))
+        return by_node
 
     @cached_property
     def _nearest(self) -> dict[int, NumaSet]:
         """For each NUMA node the one whose memory is local to it."""
-        found = {}
+        by_node = {}
         choices = (self.mems & self.cpu_nodes) or self.mems
         for node in self.numa_nodes:
             if node.id in self.mems or not choices:
-                found[node.id] = NumaSet.of((node.id,)) & self.mems
+                by_node[node.id] = NumaSet.of((node.id,)) & self.mems
             else:
                 nearest = min(choices, key=lambda other: (self.distance(node.id, other), other))
-                found[node.id] = NumaSet.of((nearest,))
-        return found
+                by_node[node.id] = NumaSet.of((nearest,))
+        return by_node
 
     def node(self, numa_node: int) -> NumaNode:
         """The NUMA node with that id; KeyError when there is none."""

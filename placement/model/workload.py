@@ -46,8 +46,8 @@ def top_owner(kind: str, name: str, labels: Mapping[str, str]) -> Owner:
 def _from_labels(pod: str, labels: Mapping[str, str]) -> Owner:
     for label, kind in _HASH_LABELS.items():
         if label in labels:
-            before, found, _ = pod.rpartition(f"-{labels[label]}-")
-            return (kind, before) if found and before else ("Pod", pod)
+            before, separator, _ = pod.rpartition(f"-{labels[label]}-")
+            return (kind, before) if separator and before else ("Pod", pod)
     if STATEFULSET_LABEL in labels:
         return "StatefulSet", pod.rpartition("-")[0] or pod
     for label in JOB_LABELS:

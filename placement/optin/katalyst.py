@@ -53,19 +53,19 @@ def _level(text: str) -> Mapping[str, object]:
 
 def _memory(text: str) -> Mapping[str, object]:
     try:
-        told = json.loads(text)
+        settings = json.loads(text)
     except (ValueError, RecursionError):
         raise BadValue("a JSON object") from None
-    if not isinstance(told, dict):
+    if not isinstance(settings, dict):
         raise BadValue("a JSON object")
-    binding, exclusive = (_switch(told, name) for name in (_BINDING, _EXCLUSIVE))
+    binding, exclusive = (_switch(settings, name) for name in (_BINDING, _EXCLUSIVE))
     if exclusive and not binding:
         raise BadValue(f'{_EXCLUSIVE} only together with {_BINDING} "true"')
     return {**({"memory": Memory.BIND} if binding else {}), **({"alone": True} if exclusive else {})}
 
 
-def _switch(told: Mapping[str, object], name: str) -> bool:
-    value = told.get(name, "false")
+def _switch(settings: Mapping[str, object], name: str) -> bool:
+    value = settings.get(name, "false")
     if not isinstance(value, str) or value not in _SWITCH:
         raise BadValue(f'{name} "true" or "false"')
     return _SWITCH[value]

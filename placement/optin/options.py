@@ -94,8 +94,8 @@ class Defaults:
     @property
     def said(self) -> dict[str, object]:
         """As fields of an `OptIn`."""
-        found: dict[str, object] = {"policy": self.policy, "size": self.size}
-        return {name: value for name, value in found.items() if value}
+        fields: dict[str, object] = {"policy": self.policy, "size": self.size}
+        return {name: value for name, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

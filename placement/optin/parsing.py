@@ -90,14 +90,14 @@ def problems(namespace: str, annotations: Mapping[str, str], containers: Iterabl
     """What is not taken of the annotations of a pod with these containers, in the order of the keys; those of known
     keys first where there are too many.
     """
-    bad = dict.fromkeys(one for container in containers for one in _read(namespace, annotations, container)[1])
+    bad = dict.fromkeys(problem for container in containers for problem in _read(namespace, annotations, container)[1])
     unknown = [key for key in annotations if DOMAIN in key and _family(key) and _unknown(key)]
     allowed = "the keys " + ", ".join(_READERS)
     named = [*bad][:MOST_PROBLEMS]
     named += [
         AnnotationProblem(key, annotations[key], allowed) for key in nsmallest(MOST_PROBLEMS - len(named), unknown)
     ]
-    return Problems(tuple(sorted(named, key=lambda one: one.key)), len(bad) + len(unknown) - len(named))
+    return Problems(tuple(sorted(named, key=lambda problem: problem.key)), len(bad) + len(unknown) - len(named))
 
 
 def bad_values(namespace: str, annotations: Mapping[str, str], container: str) -> tuple[AnnotationProblem, ...]:
@@ -108,22 +108,22 @@ def bad_values(namespace: str, annotations: Mapping[str, str], container: str) -
 def _read(
     namespace: str, annotations: Mapping[str, str], container: str
 ) -> tuple[Mapping[str, object] | None, tuple[AnnotationProblem, ...]]:
-    told, theirs = (
+    own, theirs = (
         tuple((key, annotations[key][:LONGEST_VALUE]) for key in keys if key in annotations)
         for keys in (_known(container), katalyst.KEYS)
     )
-    return _parsed(namespace, told, theirs, container)
+    return _parsed(namespace, own, theirs, container)
 
 
 @lru_cache(maxsize=64)
 def _parsed(
-    namespace: str, told: tuple[tuple[str, str], ...], theirs: tuple[tuple[str, str], ...], container: str
+    namespace: str, own: tuple[tuple[str, str], ...], theirs: tuple[tuple[str, str], ...], container: str
 ) -> tuple[Mapping[str, object] | None, tuple[AnnotationProblem, ...]]:
     """As fields of an OptIn, and the bad values. told, theirs: our own and Katalyst's annotations. The replicas of a
     workload have the same.
     """
-    ours = dict(told)
-    found = []
+    ours = dict(own)
+    problems = []
     values: dict[str, object] = {}
     for base, read in _READERS.items():
         for key in _strongest_first(base, container):
@@ -132,14 +132,14 @@ def _parsed(
             try:
                 values.setdefault(base.partition(".")[0], read(ours[key], namespace))
             except BadValue as bad:
-                found.append(AnnotationProblem(key, ours[key], str(bad)))
+                problems.append(AnnotationProblem(key, ours[key], str(bad)))
     if "group" in values:
         externally_managed, more = katalyst.read(dict(theirs))
         if "cpus" in values:
             externally_managed.pop("pool", None)
         values = {**externally_managed, **values}
-        found += more
-    return (values if "group" in values else None), tuple(found)
+        problems += more
+    return (values if "group" in values else None), tuple(problems)
 
 
 def opted_in(annotations: Mapping[str, str]) -> bool:

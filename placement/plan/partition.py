@@ -37,12 +37,12 @@ class PartitionProblem:
     def traffic(self) -> float:
         """All that is exchanged, local or not."""
         total = 0.0
-        for one, pulls in enumerate(self.pulls):
+        for kind, pulls in enumerate(self.pulls):
             for other, pull in pulls.items():
-                if other > one:
-                    total += pull * self.counts[one] * self.counts[other]
-                elif other == one:
-                    total += pull * self.counts[one] * (self.counts[one] - 1) / 2
+                if other > kind:
+                    total += pull * self.counts[kind] * self.counts[other]
+                elif other == kind:
+                    total += pull * self.counts[kind] * (self.counts[kind] - 1) / 2
         return total
 
 
@@ -56,7 +56,7 @@ class PartitionState:
         bins = self.nowhere = problem.bins
         self.counts = [[0] * bins + [count] for count in problem.counts]
         self.present = [*([] for _ in range(bins)), [kind for kind, count in enumerate(problem.counts) if count]]
-        self.free = [list(one) for one in problem.capacity] + [[1 << 62, 1 << 62]]
+        self.free = [list(room) for room in problem.capacity] + [[1 << 62, 1 << 62]]
         self.attraction = [[0.0] * (bins + 1) for _ in problem.counts]
         self._nearness = [[*row, 0.0] for row in problem.nearness] + [[0.0] * (bins + 1)]
         cpu = max(
@@ -104,7 +104,7 @@ class PartitionState:
         return other
 
     def fill(self, order: Iterable[int]) -> None:
-        """Reservations what is nowhere, each replica where it is drawn most, else where there is most room."""
+        """Places what is nowhere, each replica where it is drawn most, else where there is most room."""
         nowhere = self.nowhere
         for kind in order:
             row = self.attraction[kind]

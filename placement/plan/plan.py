@@ -39,7 +39,7 @@ class PlannedSlots:
 class Plan:
     """Slots by workload, the best first.
 
-    pulls: by workload, what each NUMA node exchanges with one replica of it once all are seated as planned. demands: of
+    pulls: by workload, what each NUMA node exchanges with one replica of it once all are placed as planned. demands: of
     one replica. locality: share of the known traffic that the plan keeps inside NUMA nodes. generation: of the
     occupancy that it was made for.
     """
@@ -63,12 +63,12 @@ class Plan:
             return NumaSet()
         kept = self._kept(placed, request.workload)
         offers = {}
-        for one, room in free_room(machine, occupancy).items():
-            left = _left(room, demand, kept.get(one, ()))
+        for numa_node, room in free_room(machine, occupancy).items():
+            left = _left(room, demand, kept.get(numa_node, ()))
             if pulls is not None and fits(demand, room):
-                offers[one] = pulls.get(one, 0.0) - _lost(left, kept.get(one, ())), left[0]
+                offers[numa_node] = pulls.get(numa_node, 0.0) - _lost(left, kept.get(numa_node, ())), left[0]
             elif pulls is None and min(left) >= 0:
-                offers[one] = _weight_on(occupancy, kin.weights, one), left[0]
+                offers[numa_node] = _weight_on(occupancy, kin.weights, numa_node), left[0]
         best = max(offers, key=lambda offer: (*offers[offer], -offer), default=None)
         return NumaSet() if best is None else NumaSet(1 << best)
 
@@ -82,10 +82,10 @@ class Plan:
         left: list[PlannedSlots] = []
         if coming <= 0:
             return left
-        for one in planned:
-            free = min(coming, one.count - there.get(one.numa_nodes.lowest, 0))
+        for slots in planned:
+            free = min(coming, slots.count - there.get(slots.numa_nodes.lowest, 0))
             if free > 0:
-                left.append(PlannedSlots(one.numa_nodes, free))
+                left.append(PlannedSlots(slots.numa_nodes, free))
                 coming -= free
         return left
 
@@ -100,19 +100,19 @@ class Plan:
         for name, demand in self.demands.items():
             if name == but:
                 continue
-            for one in self.vacant(name, placed):
-                node = one.numa_nodes.lowest
-                kept.setdefault(node, []).append(_Kept(self._losses[name].get(node, 0.0), demand, one.count))
+            for slots in self.vacant(name, placed):
+                node = slots.numa_nodes.lowest
+                kept.setdefault(node, []).append(_Kept(self._losses[name].get(node, 0.0), demand, slots.count))
         return kept
 
     @cached_property
     def _losses(self) -> dict[str, dict[int, float]]:
         """By workload and NUMA node, what a replica loses that has to go elsewhere from there."""
-        found = {}
+        losses = {}
         for name, pulls in self.pulls.items():
             next_best, best = sorted((0.0, 0.0, *pulls.values()))[-2:]
-            found[name] = {one: pull - next_best if pull == best else 0.0 for one, pull in pulls.items()}
-        return found
+            losses[name] = {numa_node: pull - next_best if pull == best else 0.0 for numa_node, pull in pulls.items()}
+        return losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class _Kept:
 
 def _left(room: Room, demand: Demand, kept: Sequence[_Kept]) -> Room:
     """What stays beside the demand and all that is kept; negative: so much is missing."""
-    cpu = sum(one.count * one.demand.cpu_milli for one in kept)
-    memory = sum(one.count * one.demand.memory for one in kept)
+    cpu = sum(slots.count * slots.demand.cpu_milli for slots in kept)
+    memory = sum(slots.count * slots.demand.memory for slots in kept)
     return room[0] - demand.cpu_milli - cpu, room[1] - demand.memory - memory
 
 
@@ -135,11 +135,11 @@ def _lost(left: Room, kept: Sequence[_Kept]) -> float:
     """What those lose that have to go, the cheapest first, until nothing is missing."""
     cpu, memory = left
     lost = 0.0
-    for one in sorted(kept, key=lambda one: one.lost / max(1, one.demand.cpu_milli)):
-        for _ in range(one.count):
+    for slots in sorted(kept, key=lambda slots: slots.lost / max(1, slots.demand.cpu_milli)):
+        for _ in range(slots.count):
             if cpu >= 0 and memory >= 0:
                 return lost
-            cpu, memory, lost = cpu + one.demand.cpu_milli, memory + one.demand.memory, lost + one.lost
+            cpu, memory, lost = cpu + slots.demand.cpu_milli, memory + slots.demand.memory, lost + slots.lost
     return lost
 
 

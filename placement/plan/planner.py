@@ -50,7 +50,7 @@ def make_plan(
     problem = problem_of(machine, occupancy, members, ordered, weights)
     if previous is None or not previous.slots:
         return _as_plan(machine, occupancy, ordered, solve(problem, effort=effort))
-    old = [_counts(machine, previous, one.name) for one in ordered]
+    old = [_counts(machine, previous, workload.name) for workload in ordered]
     kept = PartitionState.of(problem, old)
     best = solve(problem, starts=[old], effort=effort, heats=ANEW) if effort else climbed(kept)
     return _as_plan(machine, occupancy, ordered, kept_or_replaced(kept, best, pays))
@@ -62,7 +62,7 @@ def kept_or_replaced(kept: PartitionState, best: PartitionState, pays: float = P
 
 
 def _counts(machine: Machine, plan: Plan, name: str) -> list[int]:
-    planned = {one.numa_nodes.lowest: one.count for one in plan.slots.get(name, ())}
+    planned = {slots.numa_nodes.lowest: slots.count for slots in plan.slots.get(name, ())}
     return [planned.get(cpu_node, 0) for cpu_node in machine.cpu_nodes]
 
 

@@ -103,9 +103,9 @@ def problem_of(
     )
 
 
-def nearness(machine: Machine, one: int, other: int) -> float:
+def nearness(machine: Machine, numa_node: int, other: int) -> float:
     """What traffic between two NUMA nodes counts."""
-    return 1.0 if one == other else REMOTE_SHARE * machine.closeness(one, other)
+    return 1.0 if numa_node == other else REMOTE_SHARE * machine.closeness(numa_node, other)
 
 
 def free_room(machine: Machine, occupancy: Occupancy) -> dict[int, Room]:
@@ -143,9 +143,9 @@ def _pulls(workloads: Sequence[Workload], weights: Weights) -> list[dict[int, fl
     for (a, b), weight in weights.items():
         if a not in index or b not in index or weight <= 0:
             continue
-        one, other = index[a], index[b]
-        mine, theirs = max(1, workloads[one].replicas), max(1, workloads[other].replicas)
-        pairs = mine * theirs if one != other else max(1, mine * (mine - 1) // 2)
-        for here, there in {(one, other), (other, one)}:
+        first, other = index[a], index[b]
+        mine, theirs = max(1, workloads[first].replicas), max(1, workloads[other].replicas)
+        pairs = mine * theirs if first != other else max(1, mine * (mine - 1) // 2)
+        for here, there in {(first, other), (other, first)}:
             pulls[here][there] = pulls[here].get(there, 0.0) + weight / pairs
     return pulls

@@ -57,7 +57,9 @@ def relocations(
     ordered = sorted(workloads, key=lambda workload: workload.name)
     there = placed_members(occupancy, members)
     counts = there.counts(machine, ordered)
-    present = [Workload(one.name, one.demand, sum(row)) for one, row in zip(ordered, counts, strict=True)]
+    present = [
+        Workload(workload.name, workload.demand, sum(row)) for workload, row in zip(ordered, counts, strict=True)
+    ]
     state = PartitionState.as_is(problem_of(machine, occupancy, members, present, weights, movable=movable), counts)
     reservations = _Reservations(machine, present, there, movable)
     steps: list[tuple[Relocation, ...]] = []

@@ -47,7 +47,7 @@ def solve(
 ) -> PartitionState:
     """The best state found. effort: steps of each annealing for each replica and bin; 0: climb only.
 
-    starts: states to try first (kinds x bins; what no longer fits is seated anew). Never worse than any of them, nor
+    starts: states to try first (kinds x bins; what no longer fits is placed anew). Never worse than any of them, nor
     than placing the replicas greedily one by one.
     """
     states = [*(PartitionState.of(problem, start) for start in starts), _grown(problem), _by_size(problem)]
@@ -80,7 +80,7 @@ def climb(state: PartitionState) -> None:
             for source in range(len(row)):
                 if not row[source] or state.movable(kind, source) <= 0:
                     continue
-                targets = bins if source in active else [one for one in bins if one in active]
+                targets = bins if source in active else [bin_ for bin_ in bins if bin_ in active]
                 gain, other, target = best_step(state, kind, source, targets)
                 if gain > least:
                     state.move(kind, source, target)
@@ -138,7 +138,7 @@ def _grown(problem: PartitionProblem) -> PartitionState:
 
 
 def _by_size(problem: PartitionProblem) -> PartitionState:
-    """The largest first, each where it is drawn most: what is likeliest to reservation all."""
+    """The largest first, each where it is drawn most: what is likeliest to place all."""
     state = PartitionState(problem)
     kinds = range(len(problem.counts))
     state.fill(sorted(kinds, key=lambda kind: (-problem.sizes[kind][0], -problem.sizes[kind][1], kind)))
@@ -147,7 +147,7 @@ def _by_size(problem: PartitionProblem) -> PartitionState:
 
 @dataclass(eq=False, slots=True)
 class _Member:
-    """A replica, told from its likes by identity."""
+    """A replica; replicas of one kind differ by identity."""
 
     kind: int
     bin: int
@@ -170,10 +170,10 @@ class _Crowd:
                 self.movable += free
                 self.inside[bin_] += free
 
-    def move(self, one: _Member, target: int) -> None:
-        self.inside[one.bin].remove(one)
-        self.inside[target].append(one)
-        one.bin = target
+    def move(self, member: _Member, target: int) -> None:
+        self.inside[member.bin].remove(member)
+        self.inside[target].append(member)
+        member.bin = target
 
 
 def anneal(start: PartitionState, steps: int, seed: int, hottest: float) -> PartitionState:
@@ -188,26 +188,26 @@ def anneal(start: PartitionState, steps: int, seed: int, hottest: float) -> Part
     heat, cooling = hottest * talk, (COLDEST / hottest) ** (1 / steps)
     for _ in range(steps):
         heat *= cooling
-        one = crowd.movable[int(draw() * len(crowd.movable))]
-        target = _target(crowd, one, draw)
-        if target in (one.bin, state.nowhere):
+        member = crowd.movable[int(draw() * len(crowd.movable))]
+        target = _target(crowd, member, draw)
+        if target in (member.bin, state.nowhere):
             continue
-        if state.fits(one.kind, target):
-            other, gain = None, state.gain(one.kind, one.bin, target)
+        if state.fits(member.kind, target):
+            other, gain = None, state.gain(member.kind, member.bin, target)
         else:
-            other = _partner(state, crowd, one, target, draw)
+            other = _partner(state, crowd, member, target, draw)
             if other is None:
                 continue
-            gain = state.swap_gain(one.kind, one.bin, other.kind, target)
+            gain = state.swap_gain(member.kind, member.bin, other.kind, target)
         if gain >= 0 or draw() < exp(gain / heat):
-            _take(state, crowd, one, other, target)
+            _take(state, crowd, member, other, target)
     climb(state)
     return state
 
 
-def _target(crowd: _Crowd, one: _Member, draw: Callable[[], float]) -> int:
+def _target(crowd: _Crowd, member: _Member, draw: Callable[[], float]) -> int:
     """Where a peer is, or anywhere."""
-    near = crowd.peers[one.kind]
+    near = crowd.peers[member.kind]
     if near and draw() < DRAWN:
         others = crowd.of_kind[near[int(draw() * len(near))]]
         if others:
@@ -216,21 +216,21 @@ def _target(crowd: _Crowd, one: _Member, draw: Callable[[], float]) -> int:
 
 
 def _partner(
-    state: PartitionState, crowd: _Crowd, one: _Member, target: int, draw: Callable[[], float]
+    state: PartitionState, crowd: _Crowd, member: _Member, target: int, draw: Callable[[], float]
 ) -> _Member | None:
-    """Somebody there to change reservations with."""
+    """Somebody there to change places with."""
     there = crowd.inside[target]
     if not there:
         return None
     other = there[int(draw() * len(there))]
-    fitting = other.kind != one.kind and state.swap_fits(one.kind, one.bin, other.kind, target)
+    fitting = other.kind != member.kind and state.swap_fits(member.kind, member.bin, other.kind, target)
     return other if fitting else None
 
 
-def _take(state: PartitionState, crowd: _Crowd, one: _Member, other: _Member | None, target: int) -> None:
-    source = one.bin
-    state.move(one.kind, source, target)
-    crowd.move(one, target)
+def _take(state: PartitionState, crowd: _Crowd, member: _Member, other: _Member | None, target: int) -> None:
+    source = member.bin
+    state.move(member.kind, source, target)
+    crowd.move(member, target)
     if other is not None:
         state.move(other.kind, target, source)
         crowd.move(other, source)

@@ -26,7 +26,7 @@ def gained(
     targets: one NUMA node for each reservation key. traffic: what each of them exchanges with each peer, by reservation
     key. As when moves are looked for, only peers on one NUMA node count.
     """
-    found = 0.0
+    weight_home = 0.0
     for key, target in targets.items():
         here = occupancy.reservations[key].numa_nodes.lowest
         for peer, weight in traffic.get(key, {}).items():
@@ -36,5 +36,5 @@ def gained(
             before = reservation.numa_nodes.lowest
             after = targets[peer].lowest if peer in targets else before
             once = weight / 2 if peer in targets else weight
-            found += once * (nearness(machine, target.lowest, after) - nearness(machine, here, before))
-    return found
+            weight_home += once * (nearness(machine, target.lowest, after) - nearness(machine, here, before))
+    return weight_home

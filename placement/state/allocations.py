@@ -1,5 +1,5 @@
-"""The two things that are held on a machine: a reservation is room on NUMA nodes, a allocation what a live container
-has.
+"""The two things that are held on a machine: a reservation is room on NUMA nodes, an allocation is what a live
+container has.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Reservation:
     key: the pod's uid, or UID/CONTAINER-NAME in container scope, or a container's id where it has not opted in.
     group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
     parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
-    with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not told.
-    workload: NAMESPACE/KIND/NAME of the controller that owns the pod, empty: not told.
+    with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not known.
+    workload: NAMESPACE/KIND/NAME of the controller that owns the pod, empty: not known.
     """
 
     key: str

@@ -47,9 +47,9 @@ class Load:
     def plus(self, other: Load, sign: int = 1) -> Load:
         """With the other's sums added (or, with sign -1, taken away)."""
         rows = dict(self.rows)
-        for one, (cpu, memory, committed, reservations) in other.rows.items():
-            mine = rows.get(one, EMPTY)
-            rows[one] = NodeLoad(
+        for numa_node, (cpu, memory, committed, reservations) in other.rows.items():
+            mine = rows.get(numa_node, EMPTY)
+            rows[numa_node] = NodeLoad(
                 mine.cpu + sign * cpu,
                 mine.memory + sign * memory,
                 mine.committed + sign * committed,
@@ -72,7 +72,7 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
     demand, no more of it counts.
     """
     owned = {node.id: 1000 * (node.cpus.mask & own).bit_count() for node in machine.numa_nodes} if own else {}
-    rows = {one: NodeLoad(cpu=milli) for one, milli in owned.items() if milli}
+    rows = {numa_node: NodeLoad(cpu=milli) for numa_node, milli in owned.items() if milli}
     if reservation is None:
         return Load(rows) if rows else NOTHING
     if len(reservation.numa_nodes) == 1 and not (own or reservation.parts or reservation.demand.hugepages):
@@ -84,8 +84,8 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
     cpus = shared_out(0 if no_more else demand.cpu_milli, [part.cpu_milli for part in parts])
     memory = shared_out(demand.memory, weights)
     committed = shared_out(max(demand.memory, demand.memory_limit or 0) if bound else demand.memory, weights)
-    for (one, _, _), milli, asked, may_use in zip(parts, cpus, memory, committed, strict=True):
-        rows[one] = NodeLoad(max(milli, owned.get(one, 0)), asked, may_use, 1)
+    for (numa_node, _, _), milli, asked, may_use in zip(parts, cpus, memory, committed, strict=True):
+        rows[numa_node] = NodeLoad(max(milli, owned.get(numa_node, 0)), asked, may_use, 1)
     pages = {
         (part.numa_node, size): share
         for size, amount in demand.hugepages.items()
@@ -96,12 +96,12 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
 
 def _of_one(machine: Machine, reservation: Reservation, *, bound: bool) -> Load:
     """What nearly all reservations are: all of it on one NUMA node."""
-    one, demand = reservation.numa_nodes.lowest, reservation.demand
-    if one not in machine.cpu_counts:
+    numa_node, demand = reservation.numa_nodes.lowest, reservation.demand
+    if numa_node not in machine.cpu_counts:
         return NOTHING
     cpu = demand.cpu_milli if reservation.pool is Pool.SHARED else 0
     may_use = max(demand.memory, demand.memory_limit or 0) if bound else demand.memory
-    return Load({one: NodeLoad(cpu, demand.memory, may_use, 1)})
+    return Load({numa_node: NodeLoad(cpu, demand.memory, may_use, 1)})
 
 
 def shared_out(total: int, weights: Sequence[int]) -> list[int]:
@@ -199,13 +199,13 @@ def _count(counts: dict[_Row, Mapping[_Column, int]], row: _Row, column: _Column
         counts.pop(row, None)
 
 
-def _add(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:
+def _add(index: dict[str, tuple[str, ...]], key: str, value: str) -> None:
     if key:
-        index[key] = (*index.get(key, ()), one)
+        index[key] = (*index.get(key, ()), value)
 
 
-def _remove(index: dict[str, tuple[str, ...]], key: str, one: str) -> None:
-    rest = tuple(other for other in index.get(key, ()) if other != one)
+def _remove(index: dict[str, tuple[str, ...]], key: str, value: str) -> None:
+    rest = tuple(other for other in index.get(key, ()) if other != value)
     if rest:
         index[key] = rest
     else:

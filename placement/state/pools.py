@@ -57,7 +57,7 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
 
     Never an empty set: a container whose pool has vanished keeps what it has.
     """
-    found = []
+    changed = []
     pools: dict[tuple[Pool, int], CpuSet] = {}
     rest = machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
     for allocation in occupancy.allocations.values():
@@ -74,8 +74,8 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
         else:
             continue
         if target.mask and target.mask != (allocation.cpus.mask or machine.cpus.mask):
-            found.append((allocation.container, target))
-    return tuple(found)
+            changed.append((allocation.container, target))
+    return tuple(changed)
 
 
 def sharers(occupancy: Occupancy, but: str = "") -> int:

@@ -112,10 +112,10 @@ class Graph:
 
     def weights(self) -> dict[tuple[str, str], float]:
         """Weight of each pair that talks, both directions and all kinds together; pairs are in ascending order."""
-        found: dict[tuple[str, str], float] = defaultdict(float)
+        weights: dict[tuple[str, str], float] = defaultdict(float)
         for key, rate in self.edges.items():
-            found[min(key[:2]), max(key[:2])] += self.costs.weight(key.kind, rate)
-        return dict(found)
+            weights[min(key[:2]), max(key[:2])] += self.costs.weight(key.kind, rate)
+        return dict(weights)
 
     def rolled_up(self, owners: Mapping[str, str]) -> Graph:
         """The same traffic between owners: pod uids become workloads; endpoints that nobody owns (addresses) fall
@@ -124,15 +124,15 @@ class Graph:
         Pods that are gone should stay in `owners` for a few half-lives, so that a workload whose pods are replaced
         keeps what they showed.
         """
-        found: dict[Key, Rate] = {}
+        edges: dict[Key, Rate] = {}
         for key, rate in self.edges.items():
             source, target = owners.get(key.source), owners.get(key.target)
             if source is None or target is None:
                 continue
             owned = Key(source, target, key.kind)
-            before = found.get(owned, Rate(0.0, 0.0))
-            found[owned] = Rate(before.bytes + rate.bytes, before.messages + rate.messages)
-        return Graph(found, self.costs, self.dropped)
+            before = edges.get(owned, Rate(0.0, 0.0))
+            edges[owned] = Rate(before.bytes + rate.bytes, before.messages + rate.messages)
+        return Graph(edges, self.costs, self.dropped)
 
 
 class TrafficTally:

@@ -58,7 +58,9 @@ def relays(graph: Graph, before: Collection[str] = ()) -> frozenset[str]:
     for key, rate in graph.edges.items():
         if key.kind in KINDS and key.source != key.target:
             _add(exchanges, key, rate)
-    return frozenset(one for one, peers in exchanges.items() if _passes_on(peers, LENIENT if one in before else 1.0))
+    return frozenset(
+        workload for workload, peers in exchanges.items() if _passes_on(peers, LENIENT if workload in before else 1.0)
+    )
 
 
 def _add(exchanges: Mapping[str, dict[str, _Exchange]], key: Key, rate: Rate) -> None:
@@ -99,17 +101,17 @@ def _that_matter(sizes: list[float]) -> int:
     return sum(1 for size in sizes if size >= MATTERS * sum(sizes))
 
 
-def _alike(one: float, other: float, tolerance: float) -> bool:
-    return abs(one - other) <= tolerance * max(one, other)
+def _alike(amount: float, other: float, tolerance: float) -> bool:
+    return abs(amount - other) <= tolerance * max(amount, other)
 
 
-def _size(one: _Exchange) -> float:
-    return one.received.bytes + one.sent.bytes
+def _size(exchange: _Exchange) -> float:
+    return exchange.received.bytes + exchange.sent.bytes
 
 
-def _together(one: _Exchange, other: _Exchange) -> _Exchange:
-    return _Exchange(_sum(one.received, other.received), _sum(one.sent, other.sent))
+def _together(exchange: _Exchange, other: _Exchange) -> _Exchange:
+    return _Exchange(_sum(exchange.received, other.received), _sum(exchange.sent, other.sent))
 
 
-def _sum(one: Rate, other: Rate) -> Rate:
-    return Rate(one.bytes + other.bytes, one.messages + other.messages)
+def _sum(rate: Rate, other: Rate) -> Rate:
+    return Rate(rate.bytes + other.bytes, rate.messages + other.messages)
