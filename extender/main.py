@@ -50,6 +50,7 @@ from extender.views.readout import Gauge, gauges, members
 from extender.web.routes import Web
 from extender.web.sampling import Sampling
 from placement.traffic.graph import Flow
+from placement.traffic.tenancy import Tenancy
 from process.threads import Threads, worded
 from proto.certificates import BadCertificate, Files, Renewed
 
@@ -81,7 +82,9 @@ class Program(SessionCallbacks):
         )
         self.calls = scheduler_calls(Verbs(self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
-        self.learner = Learner(self.cluster.learned, threads=self.threads)
+        self.learner = Learner(
+            self.cluster.learned, threads=self.threads, tenancy=Tenancy.parse(config.joined_namespaces)
+        )
         self.saved_learning = SavedLearning(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
         self.web = Web(self.cluster)
@@ -136,6 +139,11 @@ class Program(SessionCallbacks):
         """Opens the gRPC port, then writes where everything is."""
         calm_collector()
         config = self.config
+        if self._kube is None and self.config.kube:
+            _log.warning(
+                "no API server is configured: neither --kubeconfig nor a service account; pods are known from their "
+                "enforcers' reports alone, and no nomination is made (--no-kube: that is meant)"
+            )
         self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported)
         self.learner.start()
         self.sampling.start()
@@ -174,11 +182,6 @@ class Program(SessionCallbacks):
             if api is None and getattr(self.config, option):
                 flag = "--" + option.replace("_", "-")
                 raise BadConfig(f"{flag} needs an API server to {use}: --kubeconfig, or run as a pod")
-        if api is None and self.config.kube:
-            _log.warning(
-                "no API server is configured: neither --kubeconfig nor a service account; pods are known from their "
-                "enforcers' reports alone, and no nomination is made (--no-kube: that is meant)"
-            )
         return api
 
     @property

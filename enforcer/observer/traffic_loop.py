@@ -26,6 +26,7 @@ from placement.model.topology import Machine
 from placement.plan.problem import Weights
 from placement.state.occupancy import Occupancy
 from placement.traffic.graph import Deltas, Graph, TrafficTally
+from placement.traffic.tenancy import Tenancy
 from process.log import Log
 from process.threads import STALE_AFTER_S, Threads
 from proto import local_pb2 as local
@@ -97,6 +98,7 @@ class TrafficLoop:
         self._machine = machine
         self._declined = Declined(machine)
         self._allowance = Allowance(int(config.move_budget))
+        self._tenancy = Tenancy.parse(config.joined_namespaces)
         self._planner = PlanningThread(
             machine, lambda plan: outlets.plan(learned.plan_to(plan)), self._offer_moves, threads=threads
         )
@@ -199,7 +201,9 @@ class TrafficLoop:
         self._tally.add(ours, now)
         self._deltas.add(ours)
         graph = self._tally.graph(now)
-        talk, between = graph.weights(), graph.rolled_up(self._roster.workloads).weights()
+        workloads = self._roster.workloads
+        talk = self._tenancy.within(graph.weights(), workloads)
+        between = self._tenancy.within(graph.rolled_up(workloads).weights())
         kin = kinship.learned(talk, between, self._roster)
         self._outlets.kin(learned.kin_table(kin))
         self._plan(talk, between, kin)

@@ -17,6 +17,7 @@ from typing import Any
 
 from placement.model.cpuset import CpuSet
 from placement.model.errors import PlacementError
+from placement.traffic.tenancy import Tenancy
 from process.files import read_regular, worded
 
 ENVIRONMENT = "NUMAKIN_"
@@ -65,6 +66,7 @@ class Config:
     duty_cycle: float = 0.1
     window_s: float = 10.0
     move_budget: float = 2
+    joined_namespaces: str = ""
     replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
@@ -76,6 +78,10 @@ class Config:
                 raise ConfigError(f"{option.replace('_', '-')}: {value!r} is not allowed; allowed: {allowed}")
         if bool(self.extender_cert) != bool(self.extender_key) or (self.extender_cert and not self.extender_ca):
             raise ConfigError("extender-cert and extender-key belong together, and need extender-ca")
+        try:
+            Tenancy.parse(self.joined_namespaces)
+        except ValueError as bad:
+            raise ConfigError(f"joined-namespaces: {bad}") from bad
         for option in ("reserved_cpus", "memory_tiers"):
             try:
                 CpuSet.parse(getattr(self, option))

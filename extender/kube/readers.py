@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.tokens import AUDIENCE, LONGEST
 
-KNOWN_S = 60.0
+KNOWN_S = 10.0
 """Seconds that an answer of the API server counts: so long a right that was taken away may still be used."""
 
 KNOWN = 1_000

@@ -16,6 +16,7 @@ from extender.traffic.learned import LearnedGroup, by_group
 from placement.traffic.affinity import neighbours
 from placement.traffic.graph import HALF_LIFE_S, Flow, Graph
 from placement.traffic.relays import relays
+from placement.traffic.tenancy import SEPARATE, Tenancy
 
 _log = structlog.get_logger("learning")
 
@@ -73,8 +74,9 @@ class ClusterTraffic:
 class TrafficLearning:
     """One owner. Times are seconds of any clock that never runs backwards."""
 
-    def __init__(self, half_life: float = HALF_LIFE_S) -> None:
+    def __init__(self, half_life: float = HALF_LIFE_S, tenancy: Tenancy = SEPARATE) -> None:
         self.graph = ClusterGraph(half_life)
+        self._tenancy = tenancy
         self._found = NOBODY
         self._restored = 0
         self._relays: frozenset[str] = frozenset()
@@ -91,8 +93,11 @@ class TrafficLearning:
     def restored(self, group: str, learned: LearnedGroup, now: float) -> None:
         """What an extender before us wrote down of a group; what is known already stays."""
         self._restored += 1
-        self.graph.remembered.restored(learned.edges, now)
-        before = {workload: Membership(group, 0.0) for workload in learned.members}
+        # Whoever may write a namespace's objects says nothing about two workloads of others.
+        mine = f"{group.partition('/')[0]}/"
+        edges = {key: rate for key, rate in learned.edges.items() if any(end.startswith(mine) for end in key[:2])}
+        self.graph.remembered.restored(edges, now)
+        before = {workload: Membership(group, 0.0) for workload in learned.members if workload.startswith(mine)}
         self._found = replace(self._found, members={**before, **self._found.members})
 
     def known(self, now: float) -> ClusterTraffic:
@@ -100,12 +105,13 @@ class TrafficLearning:
         graph.tidy(now)
         pods = graph.pods(now)
         workloads = graph.workloads(pods, now)
-        weights = workloads.weights()
+        weights = self._tenancy.within(workloads.weights())
+        between_pods = self._tenancy.within(pods.weights(), graph.roster.owners())
         said = graph.roster.groups()
         self._hear_of_relays(relays(workloads, self._relays))
         self._found = partition(weights, self._to_divide(workloads, said), _named(said), self._found, self._relays)
         return ClusterTraffic(
-            workloads, neighbours(weights), neighbours(pods.weights()), said, self._found, graph.roster.replicas(),
+            workloads, neighbours(weights), neighbours(between_pods), said, self._found, graph.roster.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
             self._relays, pods,
         )  # fmt: skip

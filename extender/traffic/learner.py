@@ -19,6 +19,7 @@ from extender.state.pods import PodChanges, PodRow
 from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.traffic.graph import Flow
+from placement.traffic.tenancy import SEPARATE, Tenancy
 from process.threads import IDLE, Backoff, Threads
 
 EVERY_S = 2.0
@@ -43,12 +44,13 @@ class Learner:
         clock: Callable[[], float] = time.monotonic,
         *,
         threads: Threads,
+        tenancy: Tenancy = SEPARATE,
     ) -> None:
         self.dropped_flows = 0
         self._learned_at: float | None = None
         self._publish = publish
         self._clock = clock
-        self._learning = TrafficLearning()
+        self._learning = TrafficLearning(tenancy=tenancy)
         self._steps: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._flows = 0
