@@ -30,7 +30,7 @@ class DecisionRecords:
         self.counts: Counter[str] = Counter()
         self.durations = Durations()
         """Of the decisions themselves."""
-        self._unsaid: list[Callable[[], object]] = []
+        self._pending: list[Callable[[], object]] = []
         self._records: list[pb.DecisionRecord] = []
         self._latest: dict[str, pb.DecisionRecord] = {}
         self._complaints: dict[str, Problems] = {}
@@ -38,13 +38,13 @@ class DecisionRecords:
     @property
     def waiting(self) -> bool:
         """Whether `take` has something."""
-        return bool(self._unsaid or self._records)
+        return bool(self._pending or self._records)
 
     def word(self) -> None:
         """What is still unsaid, into the log and the records; called once the runtime has its answer."""
-        unsaid, self._unsaid = self._unsaid, []
-        for say in unsaid:
-            say()
+        pending, self._pending = self._pending, []
+        for log_it in pending:
+            log_it()
 
     def take(self) -> list[pb.DecisionRecord]:
         """What was decided since the last call."""
@@ -58,7 +58,7 @@ class DecisionRecords:
         return dict(self._latest)
 
     def forget(self, container: str) -> None:
-        self._unsaid.append(lambda: self._latest.pop(container, None))
+        self._pending.append(lambda: self._latest.pop(container, None))
 
     def decided(
         self,
@@ -75,27 +75,27 @@ class DecisionRecords:
         self.counts["pinned" if decision.cpus else "left open"] += 1
         self.counts[pb.Outcome.Name(outcome).lower()] += 1
 
-        self._unsaid.append(
-            lambda: self._say_placed(pod, container, decision, event=event, at=at, nominated=nominated, outcome=outcome)
+        self._pending.append(
+            lambda: self._log_placed(pod, container, decision, event=event, at=at, nominated=nominated, outcome=outcome)
         )
 
-    def moved(self, one: local.LocalContainer, decision: Decision, source: NumaSet, gain: float, *, at: int) -> None:
+    def moved(self, moved: local.LocalContainer, decision: Decision, source: NumaSet, gain: float, *, at: int) -> None:
         """source: where it was. gain: share of the node's traffic that its step brings home."""
-        pod = nri.PodSandbox(uid=one.pod, namespace=one.namespace, name=one.pod_name)
+        pod = nri.PodSandbox(uid=moved.pod, namespace=moved.namespace, name=moved.pod_name)
         why = Reason("moved", f"{gain:.1%}", f"of the traffic here comes home, from NUMA node {source}")
-        told = replace(decision, reasons=(why, *decision.reasons))
+        explained = replace(decision, reasons=(why, *decision.reasons))
         self.counts["moved"] += 1
-        container = nri.Container(id=one.id, name=one.name)
-        self._unsaid.append(lambda: self._say_placed(pod, container, told, event="move", at=at))
+        container = nri.Container(id=moved.id, name=moved.name)
+        self._pending.append(lambda: self._log_placed(pod, container, explained, event="move", at=at))
 
     def not_moved(self, why: Reason) -> None:
         self.counts["move declined"] += 1
-        self._unsaid.append(lambda: log.info("a move was declined", why=why))
+        self._pending.append(lambda: log.info("a move was declined", why=why))
 
     def yielded(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
         self.counts["yielded"] += 1
         fields = {**names(pod, container), "claimed_cpus": claim.cpus, "claimed_mems": claim.mems}
-        self._unsaid.append(lambda: log.warning("yielded", **fields))
+        self._pending.append(lambda: log.warning("yielded", **fields))
         cpuset = f"cpus {claim.cpus or '-'}, mems {claim.mems or '-'}"
         record = _record(pod, container, "yielded")
         record.reasons.append(
@@ -107,7 +107,7 @@ class DecisionRecords:
         """A cpuset that the kernel did not take."""
         self.counts["refused"] += 1
         fields = {**names(pod, container), "why": why}
-        self._unsaid.append(lambda: log.warning("cpuset refused; the container is left alone", **fields))
+        self._pending.append(lambda: log.warning("cpuset refused; the container is left alone", **fields))
         record = _record(pod, container, "refused")
         record.reasons.append(convert.reason_to(Reason("left alone", "", why)))
         self._later(record)
@@ -129,23 +129,23 @@ class DecisionRecords:
 
     def check(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """The annotations, once nobody waits: all of them for the pod's first container, then what concerns each."""
-        self._unsaid.append(lambda: self._complain(pod, container.name))
+        self._pending.append(lambda: self._complain(pod, container.name))
 
     def _complain(self, pod: nri.PodSandbox, container: str) -> None:
-        said = self._complaints.get(pod.uid)
-        if said is None:
-            found = problems(pod.namespace, pod.annotations, (container,))
+        before = self._complaints.get(pod.uid)
+        if before is None:
+            new = problems(pod.namespace, pod.annotations, (container,))
         else:
             bad = bad_values(pod.namespace, pod.annotations, container)
-            found = Problems(tuple(one for one in bad if one not in said.named))
-        self._complaints[pod.uid] = Problems((*said.named, *found.named) if said else found.named)
+            new = Problems(tuple(problem for problem in bad if problem not in before.named))
+        self._complaints[pod.uid] = Problems((*before.named, *new.named) if before else new.named)
         if len(self._complaints) > MOST_RECORDS:
             del self._complaints[next(iter(self._complaints))]
-        if found:
-            self.counts["bad annotation"] += found.count
-            log.warning("annotations not taken", pod=f"{pod.namespace}/{pod.name}", problems="; ".join(found.lines))
+        if new:
+            self.counts["bad annotation"] += new.count
+            log.warning("annotations not taken", pod=f"{pod.namespace}/{pod.name}", problems="; ".join(new.lines))
 
-    def _say_placed(
+    def _log_placed(
         self,
         pod: nri.PodSandbox,
         container: nri.Container,
@@ -157,10 +157,10 @@ class DecisionRecords:
         outcome: pb.Outcome = pb.UNPROMISED,
     ) -> None:
         done = "moved" if event == "move" else "pinned" if decision.cpus else "left open"
-        told = {"numa_nodes": decision.numa_nodes, "cpus": decision.cpus, "mems": decision.mems}
-        log.info(f"container {done}", **names(pod, container), **told, why=decision.sentence)
+        placed = {"numa_nodes": decision.numa_nodes, "cpus": decision.cpus, "mems": decision.mems}
+        log.info(f"container {done}", **names(pod, container), **placed, why=decision.sentence)
         record = _record(pod, container, event)
-        record.numa_nodes, record.cpus, record.mems = map(str, told.values())
+        record.numa_nodes, record.cpus, record.mems = map(str, placed.values())
         record.score, record.generation = decision.score, at
         record.outcome, record.nominated = outcome, str(nominated)
         record.reasons.extend(map(convert.reason_to, decision.reasons))
@@ -168,7 +168,7 @@ class DecisionRecords:
 
     def _later(self, record: pb.DecisionRecord) -> None:
         """In its turn, after what is still unsaid."""
-        self._unsaid.append(lambda: self._keep(record))
+        self._pending.append(lambda: self._keep(record))
 
     def _keep(self, record: pb.DecisionRecord) -> None:
         self._records.append(record)

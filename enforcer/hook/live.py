@@ -3,7 +3,7 @@
 The hook reads it by itself, between events: a veto must not wait for the observer, which may be away, and what is
 decided by must be what was read here. Only free memory is looked at for a decision too, at most once a second.
 
-The agent takes over notable changes alone (`notable`), decides by what it took, and tells just that: so the extender
+The agent takes over notable changes alone (`notable`), decides by what it took, and reports just that: so the extender
 predicts by the same figures, and a quiet node's figures make no traffic.
 """
 
@@ -64,7 +64,7 @@ class LiveReader:
         return self._free
 
     def load(self) -> Live:
-        """Everything else. Used CPU is known from the second call on, and told of the time between calls."""
+        """Everything else. Used CPU is known from the second call on, and is that of the time between calls."""
         return Live(
             free_hugepages=self._tried("free hugepages", self._hugepages, {}),
             used_cpu=self._tried("used CPU", self._used_cpu, {}),
@@ -72,31 +72,31 @@ class LiveReader:
         )
 
     def _hugepages(self) -> dict[tuple[int, int], int]:
-        found = free_hugepages(self._sysfs)
-        return {(one, size): free for one, sizes in found.items() for size, free in sizes.items()}
+        by_node = free_hugepages(self._sysfs)
+        return {(node, size): free for node, sizes in by_node.items() for size, free in sizes.items()}
 
     def _used_cpu(self) -> dict[int, int]:
         before, self._times = self._times, load.cpu_times(self._procfs)
         if not before:
             return {}
-        for one, used in load.used_cpus(self._machine, before, self._times).items():
-            mean = self._used.get(one, used)
-            self._used[one] = mean + (used - mean) / READINGS
-        return {one: round(1000 * used) for one, used in self._used.items()}
+        for node, used in load.used_cpus(self._machine, before, self._times).items():
+            mean = self._used.get(node, used)
+            self._used[node] = mean + (used - mean) / READINGS
+        return {node: round(1000 * used) for node, used in self._used.items()}
 
     def _stalled(self) -> dict[int, float]:
         return load.stalled(self._machine, load.memory_stall(self._procfs), self.free_memory())
 
     def _tried(self, what: str, read: Callable[[], Figures], unknown: Figures) -> Figures:
         try:
-            found = read()
+            figures = read()
         except (OSError, MachineError) as error:
             if what not in self._failing:
                 logger.warning(f"{what}: not known", error=error)
             self._failing.add(what)
             return unknown
         self._failing.discard(what)
-        return found
+        return figures
 
 
 def notable(machine: Machine, known: Live, now: Live) -> Live:
@@ -109,22 +109,22 @@ def notable(machine: Machine, known: Live, now: Live) -> Live:
     nodes = {node.id: node for node in machine.numa_nodes}
     return Live(
         _beyond(
-            {one: node.memory // NOTABLE_MEMORY for one, node in nodes.items()}, known.free_memory, now.free_memory
+            {key: node.memory // NOTABLE_MEMORY for key, node in nodes.items()}, known.free_memory, now.free_memory
         ),
         {key: free for key, free in now.since(known).free_hugepages.items() if key[0] in nodes},
         _beyond(
-            {one: 1000 * len(node.cpus) // NOTABLE_CPU for one, node in nodes.items()}, known.used_cpu, now.used_cpu
+            {key: 1000 * len(node.cpus) // NOTABLE_CPU for key, node in nodes.items()}, known.used_cpu, now.used_cpu
         ),
-        {one: share for one, share in now.stalled.items() if one in nodes and _turned(known.stalled.get(one), share)},
+        {key: share for key, share in now.stalled.items() if key in nodes and _turned(known.stalled.get(key), share)},
     )
 
 
 def _beyond(margins: Mapping[int, int], known: Mapping[int, int], now: Mapping[int, int]) -> dict[int, int]:
     """The figures that are new or off by more than their NUMA node's margin; those without one are left out."""
     return {
-        one: figure
-        for one, figure in now.items()
-        if one in margins and (one not in known or abs(figure - known[one]) > margins[one])
+        key: figure
+        for key, figure in now.items()
+        if key in margins and (key not in known or abs(figure - known[key]) > margins[key])
     }
 
 

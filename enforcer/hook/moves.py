@@ -149,7 +149,7 @@ class MoveExecutor:
             for newcomer in newcomers:
                 reservation = occupancy.reservations.get(newcomer.request.reservation_key)
                 if reservation is not None and reservation.numa_nodes == home and newcomer.is_kin_of(request):
-                    return Reason("move", f"NUMA node {mover.target}", "kin of it has just been seated where it is")
+                    return Reason("move", f"NUMA node {mover.target}", "kin of it has just been placed where it is")
         return None
 
     def _idle(self, movers: Sequence[Mover], offer: local.Moves) -> Reason | None:

@@ -58,7 +58,7 @@ class Hook:
             synchronize=self._then(self._synchronize),
             concerns=concerns_members,
             create_container=self._then(lambda pod, container: self.agent.create_container(pod, container)),
-            update_container=self._then(lambda pod, one, asked: self.agent.update_container(pod, one, asked)),
+            update_container=self._then(lambda pod, container, new: self.agent.update_container(pod, container, new)),
             stop_container=self._then(lambda pod, container: self.agent.stop_container(pod, container)),
             start_container=self._then(lambda pod, container: self.agent.start_container(pod, container)),
             post_start_container=self._then(self._started),
@@ -141,7 +141,7 @@ def concerns_members(request: bytes) -> bool:
 
 def _log_failure(answer: UpdateAnswer) -> None:
     if answer.error or answer.failed:
-        failed = " ".join(one.container_id for one in answer.failed)
+        failed = " ".join(update.container_id for update in answer.failed)
         logger.warning("the runtime did not update containers", error=answer.error, failed=failed)
 
 

@@ -17,8 +17,8 @@ from proto import nri_pb2 as nri
 def unbound(
     machine: Machine, occupancy: Occupancy, requests: Iterable[Request]
 ) -> tuple[Occupancy, list[nri.ContainerUpdate]]:
-    """The occupancy with the memory of these requests' containers open where a binding could kill, and what tells the
-    runtime so. All memory is named: an empty list would mean "as it is".
+    """The occupancy with the memory of these requests' containers open where a binding could kill, and the
+    updates for the runtime. All memory is named: an empty list would mean "as it is".
     """
     updates = []
     for request in requests:

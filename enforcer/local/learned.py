@@ -19,7 +19,7 @@ from proto import local_pb2 as local
 
 
 class Learned:
-    """The latest tables. `kin` is what decide() is told."""
+    """The latest tables. `kin` is what decide() gets."""
 
     def __init__(self) -> None:
         self._rows: dict[str, local.KinTable.Row] = {}

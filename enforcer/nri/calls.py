@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 SERVICE = "nri.pkg.api.v1alpha1.Runtime"
 
-# Calls that wait to be sent. The agent merges its wishes, so more than this is a mistake of ours.
+# Calls that wait to be sent. The agent merges its updates, so more than this is a mistake of ours.
 MAX_QUEUED = 64
 
 

@@ -48,7 +48,7 @@ VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(-)?")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What the runtime tells of itself in Configure; an older one leaves the last three unsaid."""
+    """What the runtime is, by its Configure; an older one leaves the last three out."""
 
     name: str
     version: str
@@ -76,5 +76,5 @@ def at_least(version: str, wanted: tuple[int, int, int]) -> bool:
     if match is None:
         return False
     major, minor, patch, before = match.groups()
-    found = (int(major), int(minor), int(patch or 0))
-    return found >= wanted if before is None else found > wanted
+    parsed = (int(major), int(minor), int(patch or 0))
+    return parsed >= wanted if before is None else parsed > wanted

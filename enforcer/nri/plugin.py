@@ -41,8 +41,8 @@ OnStage: TypeAlias = Callable[[Stage], None]
 class Plugin:
     """Keeps one session with the runtime alive on a Loop.
 
-    `on_stage` hears of every step of a session, ENDED included. A launched plugin stops the loop when its connection
-    ends; an external one dials again, after at most LONGEST_DELAY_S.
+    `on_stage` is called at every step of a session, ENDED included. A launched plugin stops the loop when its
+    connection ends; an external one dials again, after at most LONGEST_DELAY_S.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Plugin:
         self._probe_s = probe_s
         self._asked = False
         self._delays: Iterator[float] = backoff()
-        self._told = Stage.ENDED
+        self._noted_stage = Stage.ENDED
         self._reason = ""
 
     @property
@@ -83,7 +83,7 @@ class Plugin:
 
     @property
     def runtime(self) -> Runtime | None:
-        """What the connected runtime told of itself in Configure."""
+        """What the connected runtime is, by its Configure."""
         return self._session.runtime if self._session else None
 
     @property
@@ -108,7 +108,7 @@ class Plugin:
             self._lost(f"can't connect to the runtime at {self._transport}: {error}")
             return
         self.stats.connections += 1
-        self._tell()
+        self._note_stage()
 
     def update_containers(self, updates: Updates, on_answer: OnAnswer) -> None:
         """Asks the runtime for a change that no event asked for; never waits. Raises UsageError.
@@ -156,7 +156,7 @@ class Plugin:
         except (ProtocolError, OSError) as error:
             self._lost(f"connection given up: {error}")
         else:
-            self._tell()
+            self._note_stage()
             self._flush()
             if session.behind:
                 self._loop.call_later(0, lambda: self._catch_up(session))
@@ -220,12 +220,12 @@ class Plugin:
         else:
             self._confirmed = time.monotonic()
 
-    def _tell(self) -> None:
+    def _note_stage(self) -> None:
         """Notes the session's progress: what must happen once, when a stage is reached."""
         stage = self.stage
-        if stage is self._told:
+        if stage is self._noted_stage:
             return
-        self._told = stage
+        self._noted_stage = stage
         done = Stage.SYNCHRONIZED if self._transport.reconnects else Stage.CONFIGURED
         if stage in (done, Stage.SYNCHRONIZED) and self._timer is not None:
             self._timer.cancel()
@@ -256,7 +256,7 @@ class Plugin:
             self._loop.stop()
             return
         delay = next(self._delays)
-        # A runtime that is down for long is told of once.
+        # A runtime that is down for long is logged once.
         log.log(logging.DEBUG if reason == self._reason else logging.WARNING, "%s; dialing again", reason)
         self._reason = reason
         self._timer = self._loop.call_later(delay, self.start)
@@ -278,4 +278,4 @@ class Plugin:
             session, self._session = self._session, None
             self.stats.losses += 1
             session.end(reason)
-        self._tell()
+        self._note_stage()

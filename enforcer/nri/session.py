@@ -196,7 +196,7 @@ class Session:
     def _configure(self, payload: bytes) -> bytes:
         request = decoded(nri.ConfigureRequest, payload, "Configure")
         self._stats.requests["Configure"] += 1
-        told = {
+        timeouts = {
             "registration_timeout_s": request.registration_timeout / 1000,
             "request_timeout_s": request.request_timeout / 1000,
         }
@@ -204,7 +204,7 @@ class Session:
             request.runtime_name,
             request.runtime_version,
             request.NRI_version,
-            **{name: seconds for name, seconds in told.items() if seconds > 0},
+            **{name: seconds for name, seconds in timeouts.items() if seconds > 0},
         )
         if self._handlers.configure is not None:
             try:

@@ -66,7 +66,7 @@ class Decoder:
         self._discard = 0
 
     def feed(self, data: bytes) -> list[Message | Oversized]:
-        """Messages completed by `data`; an oversized one is told when its header has come. Raises PeerError."""
+        """Messages completed by `data`; an oversized one is returned when its header has come. Raises PeerError."""
         self._buffer += data
         messages: list[Message | Oversized] = []
         start = self._skip(0)

@@ -15,7 +15,7 @@ from proto import bounds
 from proto import report_pb2 as pb
 
 MOST_EARLIER = bounds.DECISIONS
-"""Of the decisions on containers that are there, those that a whole report tells again; the newest."""
+"""Of the decisions on containers that are there, those that a whole report has again; the newest."""
 
 MOST_UNACKNOWLEDGED = 256
 """Reports on their way whose content is remembered. An extender that is further behind gets everything anew after a

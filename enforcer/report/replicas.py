@@ -1,4 +1,4 @@
-"""Every replica of the extender is told: one stream to each address that the configured names have now."""
+"""Every replica of the extender gets reports: one stream to each address that the configured names have now."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class KnownReplica:
 
     addresses: Mapping[str, tuple[str, ...]]
 
-    def after(self, name: str, found: Collection[str]) -> KnownReplica:
+    def after(self, name: str, addresses: Collection[str]) -> KnownReplica:
         """A name without any address is a failure of the name service, not the end of all replicas."""
-        return replace(self, addresses={**self.addresses, name: tuple(found)}) if found else self
+        return replace(self, addresses={**self.addresses, name: tuple(addresses)}) if addresses else self
 
     def wanted(self, opened: Collection[str]) -> dict[str, str]:
         """The addresses to stream to, each with its name: those that are open already first, MOST_REPLICAS in all."""
-        every = {address: name for name, found in self.addresses.items() for address in found}
+        every = {address: name for name, addresses in self.addresses.items() for address in addresses}
         ranked = sorted(every, key=lambda address: (address not in opened, address))
         return {address: every[address] for address in ranked[:MOST_REPLICAS]}
 
     @property
     def left_out(self) -> int:
-        return max(0, len({one for found in self.addresses.values() for one in found}) - MOST_REPLICAS)
+        return max(0, len({address for addresses in self.addresses.values() for address in addresses}) - MOST_REPLICAS)
 
 
 def split(address: str) -> tuple[str, str]:
@@ -56,10 +56,10 @@ def split(address: str) -> tuple[str, str]:
 
 
 def resolve(name: str) -> tuple[str, ...]:
-    """Of one address family alone: a replica with two addresses must not be told twice."""
+    """Of one address family alone: a replica with two addresses must not get everything twice."""
     host, port = split(name)
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(_joined(str(to[0]), port) for family, *_, to in found if family == found[0][0]))
+    results = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(_joined(str(to[0]), port) for family, *_, to in results if family == results[0][0]))
 
 
 class Replicas:

@@ -75,7 +75,7 @@ class Connection:
             self._write(framing.Message(TO_PLUGIN, stream, framing.REQUEST, body.SerializeToString()))
             if self.closed:
                 raise PluginLostError(self.reason)
-            told = answer.get(timeout=timeout_s)
+            outcome = answer.get(timeout=timeout_s)
         except Empty:
             late = f"{method}: context deadline exceeded"
             if not keep_open:
@@ -86,9 +86,9 @@ class Connection:
             raise PluginLostError(self.reason) from error
         finally:
             self._pending.pop(stream, None)
-        if isinstance(told, Exception):
-            raise told
-        return told
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def close(self, reason: str) -> None:
         """Idempotent; the first reason stays."""

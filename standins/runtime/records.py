@@ -1,4 +1,4 @@
-"""What the runtime knows of its pods and containers, and how it tells plugins."""
+"""What the runtime knows of its pods and containers, and the messages about them."""
 
 import secrets
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod sandbox. cpu_request, memory_limit: what the kubelet tells of the pod when it makes the sandbox, the sums
+    """A pod sandbox. cpu_request, memory_limit: what the kubelet sends of the pod when it makes the sandbox, the sums
     of those requests (CPUs) and limits (bytes) of its containers that are set; a later resize changes nothing here.
     recovered: the runtime has restarted since it made the sandbox.
     """

@@ -94,7 +94,7 @@ class Demands:
         )
 
     def workload(self, pod: nri.PodSandbox) -> str:
-        """NAMESPACE/KIND/NAME of what owns the pod: as the extender told, else by its labels."""
+        """NAMESPACE/KIND/NAME of what owns the pod: as the extender has it, else by its labels."""
         return self._nominations.workload(pod.uid) or pods.workload(pod)
 
     def renewed(

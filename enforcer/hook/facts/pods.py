@@ -1,4 +1,4 @@
-"""From what the runtime tells of a pod and a container to what placement asks for: pure functions over NRI's
+"""From the runtime's messages about a pod and a container to what placement asks for: pure functions over NRI's
 messages.
 """
 
@@ -82,7 +82,7 @@ def claim_of(container: nri.Container) -> Claim | None:
 
 
 def marked(pod: nri.PodSandbox, container: nri.Container) -> Grant | None:
-    """What our mark says that the container was given; None without one, and where its own pod's author wrote it.
+    """What the container was given, by our mark; None without one, and where its own pod's author wrote it.
 
     An older enforcer's mark, or one that can't be read, only says that it was us.
     """

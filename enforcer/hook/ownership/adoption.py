@@ -21,7 +21,7 @@ from placement.state.occupancy import Allocation, Occupancy
 from proto import nri_pb2 as nri
 
 Now = tuple[CpuSet, NumaSet]
-"""What a container's cgroup has, or else what the runtime tells."""
+"""What a container's cgroup has, or else what the runtime's message has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class Pinned:
 
 def known_of(live: Iterable[tuple[nri.PodSandbox, nri.Container]], past: Past) -> Past:
     """What is written down, and what the marks say of those that are not, or as containers of another pod."""
-    found = dict(past.grants)
+    known = dict(past.grants)
     for pod, container in live:
-        written = found.get(container.id)
+        written = known.get(container.id)
         if written is None or written.pod != pod.uid:
-            found.pop(container.id, None)
+            known.pop(container.id, None)
             mark = pods.marked(pod, container)
             if mark is not None:
-                found[container.id] = mark
-    return Past(found, past.released)
+                known[container.id] = mark
+    return Past(known, past.released)
 
 
 def exclusive_cpus_first(
     live: Iterable[tuple[nri.PodSandbox, nri.Container]], known: Past
 ) -> list[tuple[nri.PodSandbox, nri.Container]]:
-    """The order of adoption: shared pools can be told only when it is known which CPUs are exclusive."""
+    """The order of adoption: shared pools are known only when it is known which CPUs are exclusive."""
 
     def order(one: tuple[nri.PodSandbox, nri.Container]) -> tuple[bool, int, str]:
         container = one[1]

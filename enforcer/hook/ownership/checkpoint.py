@@ -90,8 +90,8 @@ class Wording:
     def text(self, occupancy: Occupancy, loaded: Past, *, released: bool) -> str:
         """loaded: what was read at the start and is still to be compared with the runtime's list."""
         rows = {
-            key: self._row(one, occupancy.reservations.get(one.reservation))
-            for key, one in occupancy.allocations.items()
+            key: self._row(allocation, occupancy.reservations.get(allocation.reservation))
+            for key, allocation in occupancy.allocations.items()
         }
         self._rows = rows
         texts = [(not allocation.exclusive, row) for allocation, _, row in rows.values() if row]
@@ -125,10 +125,10 @@ def read(text: str) -> Past:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _pair(key: str, one: Grant) -> str:
-    row = {"pod": one.pod, "homes": str(one.homes), "cpus": str(one.cpus), "mems": str(one.mems)}
-    row["exclusive"] = str(one.exclusive)
-    return f"{json.dumps(key)}:{json.dumps({**row, 'externally_managed': one.externally_managed})}"
+def _pair(key: str, grant: Grant) -> str:
+    row = {"pod": grant.pod, "homes": str(grant.homes), "cpus": str(grant.cpus), "mems": str(grant.mems)}
+    row["exclusive"] = str(grant.exclusive)
+    return f"{json.dumps(key)}:{json.dumps({**row, 'externally_managed': grant.externally_managed})}"
 
 
 def _grant(row: Mapping[str, object]) -> Grant:
