@@ -15,11 +15,10 @@ import structlog
 from flask import Flask
 
 from extender import log
-from extender.apiserver import ApiServerLink, own_namespace
+from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster, Settings
 from extender.config import BadConfig, Config, host_and_port, load
-from extender.kube.api import Api, ApiError, Unreachable
-from extender.kube.config import connect
+from extender.kube.api import Api
 from extender.kube.kubeconfig import BadKubeconfig
 from extender.kube.objects import published
 from extender.kube.objects.group_objects import GroupObjects
@@ -28,7 +27,6 @@ from extender.kube.objects.saved_learning import SavedLearning
 from extender.kube.publish import Desired, Unwanted
 from extender.kube.readers import Readers
 from extender.kube.tls.authorities import SCHEDULER
-from extender.kube.tls.own_ca import OwnCa
 from extender.readiness import ReadinessGate
 from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.server import Server
@@ -40,6 +38,7 @@ from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import Application, calm_collector, check_free
 from extender.serving.refusals import LimitRefusals
+from extender.startup import connected, namespace, own_certificates, renewed
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges
 from extender.thread_gauges import thread_gauges
@@ -52,21 +51,9 @@ from extender.web.sampling import Sampling
 from placement.traffic.graph import Flow
 from placement.traffic.tenancy import Tenancy
 from process.threads import Threads, worded
-from proto.certificates import BadCertificate, Files, Renewed
+from proto.certificates import BadCertificate, Files
 
 STOP_SECONDS = 2.0
-
-SERVICES = ("numakin-extender", "numakin-extender-replicas")
-"""The names by which kube-scheduler and enforcers dial."""
-
-NAMESPACE = "numakin"
-"""Where the manifests put everything."""
-
-_NEEDS_API = {
-    "enforcer_account": "check tokens with",
-    "own_ca": "keep its certificates at",
-    "authorise_readers": "ask who may read",
-}
 
 _log = structlog.get_logger("extender")
 
@@ -91,13 +78,13 @@ class Program(SessionCallbacks):
         self.sampling = Sampling(self.web, threads=self.threads)
         self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
         self.metrics.gauges(lambda: traffic_view.gauges(self.cluster.known, self.learner.dropped_flows))
-        self._kube = self._connected()
-        self._own_ca = self._certificates()
+        self._kube = connected(config)
+        self._own_ca = own_certificates(config, self._kube, self.threads)
         own = self._own_ca.files if self._own_ca is not None else None
         http_files = own or Files(config.tls_cert, config.tls_key, config.tls_client_ca)
-        self.http_tls = self._renewed("http", replace(http_files, optional=True))
+        self.http_tls = renewed("http", replace(http_files, optional=True), self.metrics)
         grpc_files = Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca)
-        self._grpc_tls = self._renewed("grpc", replace(own, ca="") if own else grpc_files)
+        self._grpc_tls = renewed("grpc", replace(own, ca="") if own else grpc_files, self.metrics)
         self.metrics.gauges(lambda: group_gauges(self.cluster.picture()))
         self.metrics.gauges(self._expiries)
         self.metrics.gauges(lambda: thread_gauges(self.threads.standings()))
@@ -173,36 +160,15 @@ class Program(SessionCallbacks):
         if config.ready_file:
             _written(Path(config.ready_file), msgspec.json.encode(addresses))
 
-    def _connected(self) -> Api | None:
-        """None without an API server: then pods are known from their enforcers' reports alone. BadConfig, BadKubeconfig
-        when that can't be meant.
-        """
-        api = connect(self.config.kubeconfig, os.environ) if self.config.kube else None
-        for option, use in _NEEDS_API.items():
-            if api is None and getattr(self.config, option):
-                flag = "--" + option.replace("_", "-")
-                raise BadConfig(f"{flag} needs an API server to {use}: --kubeconfig, or run as a pod")
-        return api
-
-    @property
-    def _namespace(self) -> str:
-        return self.config.namespace or own_namespace() or NAMESPACE
-
-    def _certificates(self) -> OwnCa | None:
-        """Certificates of numakin's own CA, made by now; BadConfig when they can't be."""
-        if not self.config.own_ca or self._kube is None:
-            return None
-        own = OwnCa(self._kube, self._namespace, SERVICES, threads=self.threads)
-        try:
-            own.ensure()
-        except (ApiError, Unreachable) as bad:
-            raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
-        return own
-
     def _watched(self, api: Api) -> ApiServerLink:
         changed = self.pods_changed, self.nodes_changed, self.groups_changed
         return ApiServerLink(
-            api, *changed, self.published, namespace=self._namespace, terms=self.config.terms, threads=self.threads
+            api,
+            *changed,
+            self.published,
+            namespace=namespace(self.config),
+            terms=self.config.terms,
+            threads=self.threads,
         )
 
     def _configured(self) -> Iterator[Gauge]:
@@ -252,23 +218,6 @@ class Program(SessionCallbacks):
 
     def _reported(self, node: str) -> bool:
         return self.cluster.view(node) is not None
-
-    def _renewed(self, port: str, files: Files) -> Renewed | None:
-        """None where the port has no TLS; BadCertificate when its files can't be used."""
-        if not files.cert:
-            return None
-        not_taken = self.metrics.certificates_not_taken.labels(port)
-
-        def complain(why: str) -> None:
-            not_taken.inc()
-            _log.error("renewed certificate not taken", port=port, why=why)
-
-        renewed = Renewed(files, complain)
-        try:
-            renewed.current()
-        except BadCertificate as bad:
-            raise BadCertificate(f"TLS of the {port} port: {bad}") from bad
-        return renewed
 
     def _expiries(self) -> Iterator[Gauge]:
         ports = {"http": self.http_tls, "grpc": self._grpc_tls}

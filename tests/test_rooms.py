@@ -1,4 +1,4 @@
-"""What the rooms of the house promise to whoever reads them: small folders, one name for one thing, and packages that say what lives in them."""
+"""What the rooms of the house promise to whoever reads them: short modules, small folders, one name for one thing, and packages that say what lives in them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ PROGRAMS = ("placement", "enforcer", "extender", "process", "proto", "standins",
 SOURCES = (*PROGRAMS, "benchmarks", "demo", "reference", "cluster")
 HALVES = ("enforcer", "extender", "placement", "standins", "kubectl_numakin")
 
+LONGEST = 300
 MIDDLE = 120
 MOST_MODULES = 16
 
@@ -26,6 +27,11 @@ def modules(*packages: str) -> list[Path]:
 
 def lines(path: Path) -> int:
     return len(path.read_text().splitlines())
+
+
+def test_no_module_is_long():
+    long = {str(path.relative_to(ROOT)): lines(path) for path in modules(*SOURCES) if lines(path) > LONGEST}
+    assert long == {}
 
 
 def test_the_median_module_is_short():

@@ -1,0 +1,77 @@
+"""What the configuration names outside of the program, taken up once at its start: the API server, certificates."""
+
+from __future__ import annotations
+
+import os
+
+import structlog
+
+from extender.apiserver import own_namespace
+from extender.config import BadConfig, Config
+from extender.kube.api import Api, ApiError, Unreachable
+from extender.kube.config import connect
+from extender.kube.tls.own_ca import OwnCa
+from extender.scheduler.metrics import Metrics
+from process.threads import Threads
+from proto.certificates import BadCertificate, Files, Renewed
+
+SERVICES = ("numakin-extender", "numakin-extender-replicas")
+"""The names by which kube-scheduler and enforcers dial."""
+
+NAMESPACE = "numakin"
+"""Where the manifests put everything."""
+
+_NEEDS_API = {
+    "enforcer_account": "check tokens with",
+    "own_ca": "keep its certificates at",
+    "authorise_readers": "ask who may read",
+}
+
+_log = structlog.get_logger("extender")
+
+
+def namespace(config: Config) -> str:
+    """Where our own objects are."""
+    return config.namespace or own_namespace() or NAMESPACE
+
+
+def connected(config: Config) -> Api | None:
+    """None without an API server: then pods are known from their enforcers' reports alone. BadConfig, BadKubeconfig
+    when that can't be meant.
+    """
+    api = connect(config.kubeconfig, os.environ) if config.kube else None
+    for option, use in _NEEDS_API.items():
+        if api is None and getattr(config, option):
+            flag = "--" + option.replace("_", "-")
+            raise BadConfig(f"{flag} needs an API server to {use}: --kubeconfig, or run as a pod")
+    return api
+
+
+def own_certificates(config: Config, api: Api | None, threads: Threads) -> OwnCa | None:
+    """Certificates of numakin's own CA, made by now; BadConfig when they can't be."""
+    if not config.own_ca or api is None:
+        return None
+    own = OwnCa(api, namespace(config), SERVICES, threads=threads)
+    try:
+        own.ensure()
+    except (ApiError, Unreachable) as bad:
+        raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
+    return own
+
+
+def renewed(port: str, files: Files, metrics: Metrics) -> Renewed | None:
+    """None where the port has no TLS; BadCertificate when its files can't be used."""
+    if not files.cert:
+        return None
+    not_taken = metrics.certificates_not_taken.labels(port)
+
+    def complain(why: str) -> None:
+        not_taken.inc()
+        _log.error("renewed certificate not taken", port=port, why=why)
+
+    certificate = Renewed(files, complain)
+    try:
+        certificate.current()
+    except BadCertificate as bad:
+        raise BadCertificate(f"TLS of the {port} port: {bad}") from bad
+    return certificate
