@@ -39,6 +39,7 @@ from extender.scheduler.verbs import Verbs
 from extender.serving.application import Application, calm_collector, check_free
 from extender.serving.refusals import LimitRefusals
 from extender.startup import connected, namespace, own_certificates, renewed
+from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges
 from extender.thread_gauges import thread_gauges
@@ -251,6 +252,9 @@ class Program(SessionCallbacks):
     def changed(self, node: str) -> None:
         if self._refused_pod_checks is not None:
             self._refused_pod_checks.changed(node)
+
+    def health(self, node: str, health: EnforcerHealth) -> None:
+        self.web.healths.reported(node, health)
 
     def counted(self, result: str) -> None:
         self.metrics.reports.labels(result).inc()

@@ -42,6 +42,9 @@ REASONS = 64
 HUGEPAGE_SIZES = 16
 """Of one NUMA node."""
 
+THREADS = 64
+"""Of one Health message."""
+
 FLOWS = 100_000
 """Of one Traffic message."""
 

@@ -262,10 +262,36 @@ class FreePages(_message.Message):
     def __init__(self, numa_node: _Optional[int] = ..., size: _Optional[int] = ..., free: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("generation",)
+    __slots__ = ("generation", "health")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
     generation: int
-    def __init__(self, generation: _Optional[int] = ...) -> None: ...
+    health: Health
+    def __init__(self, generation: _Optional[int] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
+
+class Health(_message.Message):
+    __slots__ = ("collector", "runtime", "threads")
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    RUNTIME_FIELD_NUMBER: _ClassVar[int]
+    THREADS_FIELD_NUMBER: _ClassVar[int]
+    collector: str
+    runtime: str
+    threads: _containers.RepeatedCompositeFieldContainer[ThreadHealth]
+    def __init__(self, collector: _Optional[str] = ..., runtime: _Optional[str] = ..., threads: _Optional[_Iterable[_Union[ThreadHealth, _Mapping]]] = ...) -> None: ...
+
+class ThreadHealth(_message.Message):
+    __slots__ = ("name", "since_success_s", "stale", "failures", "error")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SINCE_SUCCESS_S_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    since_success_s: float
+    stale: bool
+    failures: int
+    error: str
+    def __init__(self, name: _Optional[str] = ..., since_success_s: _Optional[float] = ..., stale: _Optional[bool] = ..., failures: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class Reason(_message.Message):
     __slots__ = ("what", "number", "effect")

@@ -25,6 +25,7 @@ from enforcer.observer.hook_link import HookLink
 from enforcer.observer.traffic_loop import Outlets, TrafficLoop
 from enforcer.observer.windows import BadRecording
 from enforcer.report.backlog import ReportBacklog
+from enforcer.report.health import HealthNews
 from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
@@ -218,8 +219,12 @@ class Observer:
             backlog = ReportBacklog(self.mirror)
         return ReportStream(
             endpoint, backlog, self._lock, self._expected, broken, gone=self._gone,
+            health=HealthNews(self._collector, lambda: self.ready[1], self.threads.standings),
             version=VERSION, heartbeat_s=heartbeat_s, threads=self.threads,
         )  # fmt: skip
+
+    def _collector(self) -> str:
+        return self.watching.view.collector if self.watching is not None else "none"
 
     def _expected(self, expect: pb.Expect) -> None:
         self._link.send(local.ToHook(expect=expect))

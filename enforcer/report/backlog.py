@@ -88,7 +88,7 @@ class ReportBacklog:
         self._unacked.append(now)
         return messages
 
-    def heartbeat(self) -> pb.FromEnforcer:
-        """Says which generation the extender should have by now."""
+    def heartbeat(self, health: pb.Health | None = None) -> pb.FromEnforcer:
+        """Says which generation the extender should have by now, and how the enforcer is where that is news."""
         generation = self._sent.state.occupancy.generation if self._sent is not None else 0
-        return pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=generation))
+        return pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=generation, health=health))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import grpc
 
 from enforcer.report.backlog import ReportBacklog
+from enforcer.report.health import HealthNews
 from process.files import read_regular
 from process.log import Log
 from process.threads import STALE_AFTER_S, Threads
@@ -83,13 +84,14 @@ class ReportStream:
         broken: Callable[[], None] = lambda: None,
         *,
         gone: Callable[[pb.Gone], None] = lambda _gone: None,
+        health: HealthNews | None = None,
         version: str,
         heartbeat_s: float,
         threads: Threads,
     ) -> None:
         self._endpoint, self._backlog, self._lock = endpoint, backlog, lock
         self._expected, self._broken, self._version, self._heartbeat_s = expected, broken, version, heartbeat_s
-        self._gone = gone
+        self._gone, self._health = gone, health
         self._wake: queue.Queue[pb.FromEnforcer | None] = queue.Queue(MOST_WAITING)
         self._call: grpc.Call | None = None
         self._failure: Exception | None = None
@@ -195,6 +197,8 @@ class ReportStream:
         with self._lock:
             hello = self._backlog.hello(self._version)
         yield hello
+        if self._health is not None:
+            self._health.begin()
         welcomed = False
         while not ended.is_set():
             try:
@@ -209,8 +213,9 @@ class ReportStream:
             yield from news
             if extra is not None and welcomed:
                 yield extra
-            elif idle and welcomed and not news:
-                yield self._backlog.heartbeat()
+            health = self._health.due() if self._health is not None and welcomed else None
+            if welcomed and (health is not None or (idle and not news)):
+                yield self._backlog.heartbeat(health)
             self._thread.progress()
 
 

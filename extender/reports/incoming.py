@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sized
 from functools import lru_cache
 
+from extender.state.enforcer_health import EnforcerHealth, ThreadState
 from extender.state.node_view import DecisionRow, Report
 from placement.decide.decide import Reason
 from placement.model import names
@@ -97,6 +98,19 @@ def report(message: pb.Report, of: Machine) -> Report:
         )
     except PlacementError as bad:
         raise BadMessage(f"Report: {bad}") from bad
+
+
+def health(message: pb.Health) -> EnforcerHealth:
+    _count("Health.threads", message.threads, bounds.THREADS)
+    for name in ("collector", "runtime"):
+        _text(f"Health.{name}", getattr(message, name), bounds.TEXT_LENGTH)
+    for thread in message.threads:
+        _text("ThreadHealth.name", thread.name, bounds.TEXT_LENGTH)
+        _text("ThreadHealth.error", thread.error, bounds.TEXT_LENGTH)
+    threads = (
+        ThreadState(one.name, one.since_success_s, one.stale, one.failures, one.error) for one in message.threads
+    )
+    return EnforcerHealth(message.collector, message.runtime, tuple(threads))
 
 
 def traffic(message: pb.Traffic) -> tuple[Flow, ...]:

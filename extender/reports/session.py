@@ -18,6 +18,7 @@ from typing import Any
 from extender.cluster import Cluster
 from extender.reports import incoming
 from extender.reports.incoming import BadMessage, OutOfBounds
+from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_view import DecisionRow, NodeView, ReportRefused
 from placement.traffic.graph import Flow
 from proto import bounds
@@ -30,6 +31,8 @@ class SessionCallbacks:
     def decided(self, node: str, row: DecisionRow) -> None: ...
 
     def traffic(self, node: str, flows: tuple[Flow, ...]) -> None: ...
+
+    def health(self, node: str, health: EnforcerHealth) -> None: ...
 
     def counted(self, result: str) -> None: ...
 
@@ -150,6 +153,8 @@ class ReportSession:
         """
         self._cluster.received(self.node)
         self._taps.counted("heartbeat")
+        if message.HasField("health"):
+            self._taps.health(self.node, incoming.health(message.health))
         lost = self._view is not None and message.generation != self._view.generation
         if self._in_step and (lost or self._cluster.forgotten(self.node)):
             self._in_step = False

@@ -9,6 +9,7 @@ import msgspec
 from flask import Flask, Response, request
 
 from extender.cluster import Cluster
+from extender.state.enforcer_health import EnforcerHealths
 from extender.state.locality_history import LocalityHistory
 from extender.views.page.group import group
 from extender.views.page.machine import node
@@ -30,6 +31,7 @@ class Web:
         self.cluster = cluster
         self.scenes = Scenes(cluster)
         self.history = LocalityHistory()
+        self.healths = EnforcerHealths()
         self.overview = Overview(self.scenes, cluster.live)
 
     def add_to(self, app: Flask) -> None:
@@ -72,7 +74,8 @@ class Web:
 
     def _node(self) -> Response:
         name = request.args.get("node", "")
-        return _known(node(self.scenes.current(), name, self.cluster.live), f"no enforcer has reported a node {name}")
+        answer = node(self.scenes.current(), name, self.cluster.live, self.healths.of(name))
+        return _known(answer, f"no enforcer has reported a node {name}")
 
 
 def _version(text: str | None) -> int:

@@ -1,4 +1,4 @@
-"""Who keeps the groups' localities over time: a thread of its own, that costs next to nothing."""
+"""A thread that keeps what the page shows over time, and forgets nodes that have gone; it costs next to nothing."""
 
 from __future__ import annotations
 
@@ -28,5 +28,7 @@ class Sampling:
 
     def _round(self) -> None:
         began = time.monotonic()
-        self._web.history.sample(time.time(), group_shares(self._web.scenes.current()))
+        scene = self._web.scenes.current()
+        self._web.history.sample(time.time(), group_shares(scene))
+        self._web.healths.keep({state.view.name for state in scene.picture.nodes})
         self._thread.stopping.wait(max(EVERY_S, (time.monotonic() - began) / SHARE))

@@ -166,6 +166,14 @@ export interface ContainerRow {
   member: boolean;
 }
 
+export interface ThreadState {
+  name: string;
+  since_success_s: number;
+  stale: boolean;
+  failures: number;
+  error: string;
+}
+
 export interface NodeStory {
   name: string;
   machine: string;
@@ -185,6 +193,7 @@ export interface NodeStory {
     version: string;
     session: string;
     generation: number;
+    health: { collector: string; runtime: string; threads: ThreadState[] } | null;
   };
   warnings: { what: string; action: string }[];
 }

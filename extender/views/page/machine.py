@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from extender.scoring.node_table import NodeState
+from extender.state.enforcer_health import EnforcerHealth
 from extender.views.page.overview import Live, condition
 from extender.views.page.rooms import numa_rows
 from extender.views.page.scene import Reach, Scene
@@ -15,8 +17,8 @@ MOST_CONTAINERS = 1_000
 Row = dict[str, Any]
 
 
-def node(scene: Scene, name: str, live: Live) -> Row | None:
-    """None when no enforcer has reported it."""
+def node(scene: Scene, name: str, live: Live, health: EnforcerHealth | None) -> Row | None:
+    """None when no enforcer has reported it. health: None where the enforcer has not told it."""
     state = next((state for state in scene.picture.nodes if state.view.name == name), None)
     if state is None:
         return None
@@ -44,8 +46,8 @@ def node(scene: Scene, name: str, live: Live) -> Row | None:
         "containers": _containers(state, scene),
         "containers_known": len(view.occupancy.allocations),
         "traffic": [round(traffic[reach]) for reach in Reach] if traffic else None,
-        "enforcer": _enforcer(state),
-        "warnings": warnings(state, scene.picture.faults.get(name, 0)),
+        "enforcer": _enforcer(state, health),
+        "warnings": warnings(state, health, scene.picture.faults.get(name, 0)),
     }
 
 
@@ -68,7 +70,7 @@ def _containers(state: NodeState, scene: Scene) -> list[Row]:
     ]
 
 
-def _enforcer(state: NodeState) -> Row:
+def _enforcer(state: NodeState, health: EnforcerHealth | None) -> Row:
     view = state.view
     return {
         "connected": state.connected,
@@ -77,4 +79,5 @@ def _enforcer(state: NodeState) -> Row:
         "version": view.version,
         "session": view.session,
         "generation": view.generation,
+        "health": asdict(health) if health else None,
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from extender.scoring.node_table import NodeState
+from extender.state.enforcer_health import EnforcerHealth
 
 STALLED = 0.1
 """Share of time from which waiting for memory is worth a warning."""
@@ -18,8 +19,13 @@ class Warned(NamedTuple):
     action: str
 
 
-def warnings(state: NodeState, weighing_faults: int) -> list[dict[str, str]]:
-    return [warning._asdict() for warning in (*_of_enforcer(state), *_of_machine(state), *_of_us(weighing_faults))]
+def warnings(state: NodeState, health: EnforcerHealth | None, weighing_faults: int) -> list[dict[str, str]]:
+    """health: as the enforcer told it last; None: it has not."""
+    of_health = _of_health(health) if health else ()
+    return [
+        warning._asdict()
+        for warning in (*_of_enforcer(state), *of_health, *_of_machine(state), *_of_us(weighing_faults))
+    ]
 
 
 def _of_enforcer(state: NodeState) -> Iterator[Warned]:
@@ -38,6 +44,21 @@ def _of_enforcer(state: NodeState) -> Iterator[Warned]:
             "the enforcer is not registered with the container runtime: new pods start unpinned",
             "switch NRI on in the runtime's configuration, or run the enforcer with --mode bypass; "
             "numakin-enforcer doctor says which",
+        )
+
+
+def _of_health(health: EnforcerHealth) -> Iterator[Warned]:
+    for thread in health.threads:
+        if thread.stale:
+            why = f": {thread.error}" if thread.error else ""
+            yield Warned(
+                f"the enforcer's thread {thread.name} has had no good round for {thread.since_success_s:.0f} s{why}",
+                "containers are placed without it, by less knowledge; the enforcer's log has each failure",
+            )
+    if health.collector == "none":
+        yield Warned(
+            "no traffic is seen: no collector is in force",
+            "numakin-enforcer doctor, on the node, says why each collector was refused",
         )
 
 

@@ -8,6 +8,7 @@ import json
 
 from extender.views.page.rooms import MOST_ROOMS
 from placement.state.occupancy import fingerprint
+from proto import bounds
 from proto import report_pb2 as pb
 from tests.extender.running import DEADLINE, Extender, machine, reservation, until
 
@@ -62,3 +63,24 @@ def test_large_answers_are_packed_for_who_takes_that(extender: Extender) -> None
     connection.close()
     assert response.headers["Content-Encoding"] == "gzip"
     assert len(json.loads(gzip.decompress(body))["nodes"]) == 120
+
+
+def test_a_thread_of_an_enforcer_that_gets_nowhere_is_warned_of(extender: Extender) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    thread = pb.ThreadHealth(name="census", since_success_s=70, stale=True, failures=3, error="OSError: no such file")
+    sent = pb.Health(collector="cgroup_skb", runtime="registered", threads=[thread])
+    enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=sent))
+    (warning,) = until("it is warned of", lambda: extender.ask("GET", "/api/v1/node?node=n1")[1].get("warnings"))
+    assert warning["what"] == "the enforcer's thread census has had no good round for 70 s: OSError: no such file"
+    health = extender.get("/api/v1/node?node=n1")["enforcer"]["health"]
+    assert health["collector"] == "cgroup_skb"
+    assert [(row["name"], row["stale"]) for row in health["threads"]] == [("census", True)]
+
+
+def test_a_heartbeat_with_too_many_threads_ends_the_stream(extender: Extender) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    threads = [pb.ThreadHealth(name="x")] * (bounds.THREADS + 1)
+    enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=pb.Health(threads=threads)))
+    assert "Health.threads has 65 entries; the bound is 64" in str(enforcer.failure())

@@ -6,7 +6,7 @@ import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
 import { State } from "../parts/state";
 import { Swatch } from "../parts/swatch";
-import type { MachineNuma, NodeStory } from "../types";
+import type { MachineNuma, NodeStory, ThreadState } from "../types";
 import { CpuPicture, CpuLegend } from "./machine";
 import { Waiting } from "./panel";
 
@@ -61,12 +61,39 @@ function Enforcer({ story }: { story: NodeStory }) {
         <dt>Last heard of</dt>
         <dd>{ago(enforcer.age_seconds)} ago</dd>
         <dt>Runtime</dt>
-        <dd>{enforcer.registered ? "registered" : "not registered"}</dd>
+        <dd>{enforcer.health?.runtime ?? (enforcer.registered ? "registered" : "not registered")}</dd>
+        <dt>Collector</dt>
+        <dd>{enforcer.health ? enforcer.health.collector : "not reported"}</dd>
         <dt>Version</dt>
         <dd>{enforcer.version}, generation {enforcer.generation}</dd>
       </dl>
+      {enforcer.health && <Threads threads={enforcer.health.threads} />}
       {traffic && total > 0 && <ReachBar share={[traffic[0] / total, traffic[1] / total, traffic[2] / total]} />}
     </section>
+  );
+}
+
+function Threads({ threads }: { threads: ThreadState[] }) {
+  const failing = threads.filter((thread) => thread.stale || thread.error).length;
+  return (
+    <details class="threads" open={failing > 0}>
+      <summary>{plural(threads.length, "thread")}, {failing ? `${failing} of them failing` : "all well"}</summary>
+      <table>
+        <thead><tr><th>thread</th><th>state</th><th class="number">failed rounds</th></tr></thead>
+        <tbody>
+          {threads.map((thread) => (
+            <tr key={thread.name}>
+              <th scope="row" class="clipped" title={thread.name}>{thread.name}</th>
+              <td class={thread.stale ? "bad" : thread.error ? "warn" : ""}>
+                {thread.stale ? `no good round for ${ago(thread.since_success_s)}` : thread.error ? "tries again" : "well"}
+                {thread.error && `: ${thread.error}`}
+              </td>
+              <td class="number">{thread.failures}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
   );
 }
 

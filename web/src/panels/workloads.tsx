@@ -71,7 +71,8 @@ export function WorkloadGraph({ story }: { story: GroupStory }) {
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = frame.current;
-    element?.scrollTo(0, (element.scrollHeight - element.clientHeight) / 2);
+    const first = drawn.nodes.reduce((best, node) => (node.x < best.x ? node : best), drawn.nodes[0] ?? { x: 0, y: 0 });
+    element?.scrollTo(0, first.y - element.clientHeight / 2);
   }, [story.group]);
   if (!story.edges.length) return <p class="empty">No traffic of this group is known yet.</p>;
   return (

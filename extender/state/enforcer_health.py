@@ -1,0 +1,47 @@
+"""How each node's enforcer said it is: for people; nothing is decided by it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from threading import Lock
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadState:
+    """One thread of the observer. since_success_s: when it was told. stale: it gets nowhere."""
+
+    name: str
+    since_success_s: float
+    stale: bool
+    failures: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcerHealth:
+    """collector: by which traffic is seen. runtime: the connection to the container runtime, in words."""
+
+    collector: str
+    runtime: str
+    threads: tuple[ThreadState, ...] = ()
+
+
+class EnforcerHealths:
+    """Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._by_node: dict[str, EnforcerHealth] = {}
+
+    def reported(self, node: str, health: EnforcerHealth) -> None:
+        with self._lock:
+            self._by_node[node] = health
+
+    def of(self, node: str) -> EnforcerHealth | None:
+        return self._by_node.get(node)
+
+    def keep(self, nodes: Collection[str]) -> None:
+        """Forgets all other nodes."""
+        with self._lock:
+            self._by_node = {node: health for node, health in self._by_node.items() if node in nodes}
