@@ -224,7 +224,7 @@ class Observer:
         )  # fmt: skip
 
     def _collector(self) -> str:
-        return self.watching.view.collector if self.watching is not None else "none"
+        return self.watching.view.collector if self.watching is not None else "off"
 
     def _expected(self, expect: pb.Expect) -> None:
         self._link.send(local.ToHook(expect=expect))

@@ -4,7 +4,7 @@ import { ReachBar } from "./parts/reach";
 
 /** What people ask first: is it good, and is all well? */
 export function Summary({ overview }: { overview: Overview }) {
-  const away = overview.nodes.filter((row) => row.state !== "live").length;
+  const away = overview.nodes.filter((row) => row.state !== "live" && row.state !== "reconnecting").length;
   const total = overview.traffic.reduce((sum, part) => sum + part, 0);
   return (
     <section class="summary" aria-label="The cluster">

@@ -8,7 +8,7 @@ export type Triple = [number, number, number];
 export interface NodeRow {
   name: string;
   machine: string;
-  state: "live" | "unregistered" | "lost" | "silent";
+  state: "live" | "reconnecting" | "unregistered" | "lost" | "silent";
   numa_nodes: number;
   members: number;
   /** Millicores: capacity, requested, used. */

@@ -92,9 +92,11 @@ def _node_row(state: NodeState, scene: Scene, *, live: bool) -> Row:
 
 
 def condition(state: NodeState, *, live: bool) -> str:
-    """In one word: live, unregistered (with the runtime), lost (the stream is closed), or silent."""
+    """In one word: live, reconnecting (the stream is closed, and its last report still counts), lost (it does not any
+    more), unregistered (with the runtime), or silent.
+    """
     if live:
-        return "live"
+        return "live" if state.connected else "reconnecting"
     if not state.connected:
         return "lost"
     return "silent" if state.view.registered else "unregistered"
