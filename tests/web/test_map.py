@@ -104,6 +104,7 @@ def test_what_ends_leaves_the_page_without_a_reload(site: Site, page: Page) -> N
     expect(shown).to_be_visible()
     site.cluster.end([replica])
     expect(shown).to_have_count(0)
+    site.cluster.reconnect()
     site.cluster.place([replica])
     expect(page.locator(f'.pod[data-box="{site.cluster.pods[replica].uid}"]')).to_be_visible()
 
