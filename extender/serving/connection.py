@@ -18,13 +18,14 @@ DEADLINES = {"headers": ("header_s", limits.HEADER_S), "request": ("request_s", 
 
 class Connection(H11Protocol):
     """peer: the client's address. identity: its verified certificate, as `ssl.SSLSocket.getpeercert` has it; empty
-    without one. closed: done when the connection is.
+    without one. answered: whether a request of it was. closed: done when the connection is.
     """
 
     def __init__(self, config: Config, state: ServerState, peer: str, refusals: LimitRefusals) -> None:
         super().__init__(config, state, {"connection": self})
         self.peer = peer
         self.identity: dict[str, Any] = {}
+        self.answered = False
         self.closed: asyncio.Future[None] = self.loop.create_future()
         self._refusals = refusals
         self._phase = ""
@@ -46,6 +47,7 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self.answered = True
         self._enter("idle")
         if self._answering or self.conn.trailing_data[0]:
             self._enter("request" if self._answering else "headers")

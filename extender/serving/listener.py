@@ -72,13 +72,16 @@ class Listener:
         task.add_done_callback(self._forget)
 
     def _made_room(self, peer: str) -> bool:
-        """Cuts off the longest open connection without a request. False where all have one."""
+        """Cuts off the longest open connection without a request: of those never answered, else of the others, and one
+        with a certificate last. False where all have a request.
+        """
         self._refusals.over("connections", peer)
-        for task, connection in self._open.items():
-            if connection.waits:
-                task.cancel()
-                return True
-        return False
+        waiting = [(task, connection) for task, connection in self._open.items() if connection.waits]
+        if not waiting:
+            return False
+        task, _ = min(waiting, key=lambda entry: (bool(entry[1].identity), entry[1].answered))
+        task.cancel()
+        return True
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         connection = self._open.pop(task)

@@ -52,12 +52,14 @@ def test_one_address_has_so_many_connections_and_no_more(extender, pod):
 
 
 def test_a_flood_from_many_addresses_takes_no_place_from_kube_scheduler(extender):
-    """More connections than the port takes, before kube-scheduler opens its own."""
+    """More connections than the port takes, beside the one that kube-scheduler keeps, and before it opens another."""
     allow_descriptors()
+    assert scheduled(extender) == NAMES
     pods = [HostilePod(extender.http_address, f"127.1.0.{number}") for number in range(1, 42)]
     try:
         for each in pods:
             each.hold(25, b"")
+        assert scheduled(extender) == NAMES
         extender.connection.close()
         assert scheduled(extender) == NAMES
         assert over(extender, "connections") >= len(pods) * 25 - limits.CONNECTIONS
