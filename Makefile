@@ -36,7 +36,7 @@ cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example,
 test: $(READY) $(if $(ARGS),,kubernetes kustomize)  ## all tests (ARGS=... for pytest)
 	@$(PYTHON) -m pytest $(ARGS)
 
-e2e: $(READY) kubernetes  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
+e2e: $(READY) kubernetes kustomize  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
 	@$(PYTHON) -m pytest tests/cluster tests/e2e $(ARGS)
 
 kubernetes:  # built once (12 CPU minutes, 1.7 GB in ~/.cache/numakin); KUBERNETES_BIN=FOLDER: used as it is

@@ -51,9 +51,6 @@ FLOWS = 100_000
 CONTAINERS = 1_000
 """Containers of one nominated pod."""
 
-KIN = 10_000
-"""Peers that one nomination may name: placement.optin.parsing.LARGEST_SIZE members."""
-
 MESSAGES_PER_SECOND = 50
 """A stream's rate; an enforcer sends some ten messages a second at its busiest."""
 
