@@ -22,9 +22,11 @@ KINDS = ("xeon-8380", "epyc-7763-nps2", "kunpeng-920-4s")
 def main() -> None:
     options = _options().parse_args()
     try:
-        found = binaries(build=True)
-        _say(f"Kubernetes 1.{found.minor} of {found.folder}")
-        with Cluster(found, Terms(_machines(options.nodes), extenders=options.extenders, strict=options.strict)) as up:
+        programs = binaries(build=True)
+        _say(f"Kubernetes 1.{programs.minor} of {programs.folder}")
+        with Cluster(
+            programs, Terms(_machines(options.nodes), extenders=options.extenders, strict=options.strict)
+        ) as up:
             _deployed(up)
             _shown(up)
             _until_signal()

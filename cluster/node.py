@@ -81,12 +81,12 @@ class Node:
             )
         time.sleep(SANDBOX_S)
         for container in pod["spec"]["containers"]:
-            asked = container.get("resources", {})
+            resources = container.get("resources", {})
             self.runtime.run_container(
                 sandbox,
                 container["name"],
-                cpu_request=float(quantity(asked.get("requests", {}).get("cpu", "0"))),
-                memory_limit=int(quantity(asked.get("limits", {}).get("memory", "0"))),
+                cpu_request=float(quantity(resources.get("requests", {}).get("cpu", "0"))),
+                memory_limit=int(quantity(resources.get("limits", {}).get("memory", "0"))),
             )
 
     def restart_containers(self, uid: str) -> None:

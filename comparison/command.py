@@ -13,7 +13,7 @@ from functools import partial
 
 from rich.console import Console
 
-from comparison import told
+from comparison import presentation
 from comparison.arms import NothingToCompare, arms
 from comparison.rounds import in_turn, result
 from comparison.running import Run, RunFailed, run
@@ -43,19 +43,21 @@ def compare(given: argparse.Namespace, program: str) -> int:
     for way in ways:
         out.print(f"  {way.name}: server on CPUs {way.server}, client on CPUs {way.client}", soft_wrap=True)
     try:
-        one = partial(run, machine, workload, seconds=given.seconds)
-        rounds = in_turn(one, ways, given.rounds, given.seed, partial(_progress, out, given.rounds))
+        run_arm = partial(run, machine, workload, seconds=given.seconds)
+        rounds = in_turn(run_arm, ways, given.rounds, given.seed, partial(_progress, out, given.rounds))
     except (RunFailed, BadFigures, OSError) as bad:
         print(f"{program}: {bad}", file=sys.stderr)
         return INCONCLUSIVE
-    found = result(rounds)
+    outcome = result(rounds)
     if given.json:
-        print(json.dumps(told.as_json(found, {"workload": workload.name, "seconds": given.seconds}), indent=2))
+        print(
+            json.dumps(presentation.as_json(outcome, {"workload": workload.name, "seconds": given.seconds}), indent=2)
+        )
     else:
-        out.print(told.table(found))
-        for line in told.conclusions(found):
+        out.print(presentation.table(outcome))
+        for line in presentation.conclusions(outcome):
             out.print(line, soft_wrap=True)
-    return 0 if found.conclusive else INCONCLUSIVE
+    return 0 if outcome.conclusive else INCONCLUSIVE
 
 
 def _progress(out: Console, rounds: int, number: int, run: Run) -> None:
@@ -70,7 +72,7 @@ def _workload(given: argparse.Namespace) -> Workload:
         missing = [f"--{name}" for name, value in own.items() if not value]
         if missing:
             raise ValueError(f"your own workload needs --server, --client and --throughput: {missing[0]} is missing")
-        commands = _words("server", own["server"]), _words("client", own["client"])
+        commands = _arguments("server", own["server"]), _arguments("client", own["client"])
         figures = _expression("throughput", own["throughput"]), _expression("latency", given.latency)
         workload = of_commands(*commands, *figures)
     elif given.latency:
@@ -83,14 +85,14 @@ def _workload(given: argparse.Namespace) -> Workload:
     return workload
 
 
-def _words(name: str, command: str) -> list[str]:
+def _arguments(name: str, command: str) -> list[str]:
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError as bad:
         raise ValueError(f"--{name}: {bad}: {command!r}") from bad
-    if not words:
+    if not arguments:
         raise ValueError(f"--{name} is empty")
-    return words
+    return arguments
 
 
 def _expression(name: str, text: str) -> str:

@@ -40,22 +40,24 @@ class Result:
     @property
     def conclusive(self) -> bool:
         """Whether any difference may be told."""
-        return not self.noisy and any(one.ratio is not None and one.ratio.differs for one in self.compared)
+        return not self.noisy and any(
+            comparison.ratio is not None and comparison.ratio.differs for comparison in self.compared
+        )
 
 
 def in_turn(
-    run: Callable[[Arm], Run], arms: Sequence[Arm], rounds: int, seed: int, told: Callable[[int, Run], None]
+    run: Callable[[Arm], Run], arms: Sequence[Arm], rounds: int, seed: int, report: Callable[[int, Run], None]
 ) -> tuple[Round, ...]:
-    """One run to warm up, which is left out; then the rounds. told: hears of each run, with its round's number."""
+    """One run to warm up, which is left out; then the rounds. report: hears of each run, with its round's number."""
     random = Random(seed)  # noqa: S311 - an order of runs is no secret
     run(arms[0])
     done = []
     for number in range(1, rounds + 1):
-        found: Round = {}
+        runs: Round = {}
         for arm in random.sample(arms, len(arms)):
-            found[arm.name] = run(arm)
-            told(number, found[arm.name])
-        done.append(found)
+            runs[arm.name] = run(arm)
+            report(number, runs[arm.name])
+        done.append(runs)
     return tuple(done)
 
 
@@ -67,9 +69,9 @@ def result(rounds: Sequence[Round]) -> Result:
 
 
 def _compared(rounds: Sequence[Round], ours: str, theirs: str, figure: str) -> Comparison:
-    mine, other = ([getattr(one[name].figures, figure) for one in rounds] for name in (ours, theirs))
-    told = all(value for value in (*mine, *other))
-    return Comparison(ours, theirs, figure, ratio(mine, other) if told else None)
+    mine, other = ([getattr(runs[name].figures, figure) for runs in rounds] for name in (ours, theirs))
+    complete = all(value for value in (*mine, *other))
+    return Comparison(ours, theirs, figure, ratio(mine, other) if complete else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Summary:
 
 
 def summary(rounds: Sequence[Round], arm: str) -> Summary:
-    runs = [one[arm] for one in rounds]
+    runs = [by_arm[arm] for by_arm in rounds]
     latencies = [run.figures.latency for run in runs if run.figures.latency is not None]
     local = [run.local for run in runs if run.local is not None]
     remote = [run.remote_pages for run in runs if run.remote_pages is not None]

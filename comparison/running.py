@@ -55,17 +55,17 @@ class _Sampler:
         ours, theirs = (self._running(pid) for pid in (self.server, self.client))
         if ours and theirs:
             both = ours.total() * theirs.total()
-            self.shares.append(sum(ours[one] * theirs[one] for one in ours) / both)
+            self.shares.append(sum(ours[numa_node] * theirs[numa_node] for numa_node in ours) / both)
 
     def _running(self, pid: int) -> Counter[int]:
         """Threads that are on a CPU or were last, by its NUMA node: those that used the most of it lately."""
-        found: Counter[int] = Counter()
+        threads: Counter[int] = Counter()
         for stat in _threads(pid):
-            words = stat.rpartition(")")[2].split()
-            cpu, state = int(words[36]), words[0]
+            fields = stat.rpartition(")")[2].split()
+            cpu, state = int(fields[36]), fields[0]
             if state == "R":
-                found.update(self.machine.nodes_of(CpuSet.of((cpu,))))
-        return found
+                threads.update(self.machine.nodes_of(CpuSet.of((cpu,))))
+        return threads
 
 
 def run(machine: Machine, workload: Workload, arm: Arm, seconds: float) -> Run:
@@ -89,9 +89,9 @@ def _pinned(command: Sequence[str], cpus: CpuSet) -> list[str]:
 
 @contextmanager
 def _started(command: Sequence[str], cpus: CpuSet, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    words = _pinned(command, cpus)
+    arguments = _pinned(command, cpus)
     with log.open("wb") as out:
-        process = subprocess.Popen(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(arguments, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             yield process
         finally:
@@ -110,15 +110,15 @@ def _wait_for(port: int, served: subprocess.Popen[bytes], log: Path) -> None:
             if tried.connect_ex(("127.0.0.1", port)) == 0:
                 return
         if served.poll() is not None or time.monotonic() > deadline:
-            told = " ".join(log.read_text(errors="replace").split())[-300:]
-            raise RunFailed(f"the server does not listen at port {port}: {told or 'without a word'}")
+            output = " ".join(log.read_text(errors="replace").split())[-300:]
+            raise RunFailed(f"the server does not listen at port {port}: {output or 'without a word'}")
         time.sleep(0.02)
 
 
 def _loaded(command: Sequence[str], cpus: CpuSet, sampler: _Sampler, seconds: float) -> str:
-    words = _pinned(command, cpus)
+    arguments = _pinned(command, cpus)
     client = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
     )
     sampler.client = client.pid
     deadline = time.monotonic() + 10 * seconds + UP_WITHIN_S
@@ -149,8 +149,8 @@ def _family(pid: int) -> Iterator[int]:
 
 
 def _threads(pid: int) -> Iterator[str]:
-    for one in _family(pid):
-        for stat in Path(f"/proc/{one}/task").glob("*/stat"):
+    for member in _family(pid):
+        for stat in Path(f"/proc/{member}/task").glob("*/stat"):
             try:
                 yield stat.read_text()
             except OSError:
@@ -160,9 +160,9 @@ def _threads(pid: int) -> Iterator[str]:
 def _remote_pages(pid: int, machine: Machine, cpus: CpuSet) -> float | None:
     """Of the server's family, by numa_maps; None where it can't be read."""
     home, pages = set(machine.nodes_of(cpus)), Counter[bool]()
-    for one in _family(pid):
+    for member in _family(pid):
         try:
-            text = Path(f"/proc/{one}/numa_maps").read_text()
+            text = Path(f"/proc/{member}/numa_maps").read_text()
         except OSError:
             continue
         for numa_node, count in _PAGES.findall(text):

@@ -110,17 +110,19 @@ def of_commands(server: Sequence[str], client: Sequence[str], throughput: str, l
     rate, tail = re.compile(throughput), re.compile(latency) if latency else None
 
     def figures(text: str) -> Figures:
-        found, late = rate.search(text), tail.search(text) if tail else None
+        rate_match, tail_match = rate.search(text), tail.search(text) if tail else None
         try:
-            if found is None:
+            if rate_match is None:
                 raise BadFigures(f"the client's output holds nothing like {throughput!r}: {text.strip()[:200]!r}")
-            return Figures(float(found[1].replace(",", "")), float(late[1].replace(",", "")) if late else None)
+            return Figures(
+                float(rate_match[1].replace(",", "")), float(tail_match[1].replace(",", "")) if tail_match else None
+            )
         except ValueError as bad:
             raise BadFigures(str(bad)) from bad
 
-    def filled(words: Sequence[str], port: int, cpus: CpuSet, seconds: float) -> list[str]:
+    def filled(arguments: Sequence[str], port: int, cpus: CpuSet, seconds: float) -> list[str]:
         values = {"{port}": str(port), "{cpus}": str(len(cpus)), "{seconds}": f"{seconds:g}"}
-        return [_replaced(word, values) for word in words]
+        return [_replaced(argument, values) for argument in arguments]
 
     return Workload(
         "your own",
@@ -131,10 +133,10 @@ def of_commands(server: Sequence[str], client: Sequence[str], throughput: str, l
     )
 
 
-def _replaced(word: str, values: dict[str, str]) -> str:
+def _replaced(argument: str, values: dict[str, str]) -> str:
     for name, value in values.items():
-        word = word.replace(name, value)
-    return word
+        argument = argument.replace(name, value)
+    return argument
 
 
 WORKLOADS = {

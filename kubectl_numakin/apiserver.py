@@ -121,18 +121,18 @@ def connect(kubeconfig: str, context: str) -> ApiServer:
             "an extender by --extender http://HOST:PORT"
         )
     user: Mapping[str, Any] = {}
-    said: list[str] = []
+    messages: list[str] = []
     unusable = (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError)
     try:
         if len(present) == 1 and not context:
             user = user_of(present[0])
         joined = os.pathsep.join(present)
-        with overheard() as said:
+        with overheard() as messages:
             contexts, active = config.list_kube_config_contexts(config_file=joined)  # type: ignore[no-untyped-call]
             config.load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=joined, context=context or None, client_configuration=configuration
             )
-        check_loaded(configuration, user, said)
+        check_loaded(configuration, user, messages)
     except BadKubeconfig as bad:
         raise UsageError(f"kubeconfig {named}: {bad}") from bad
     except unusable as bad:

@@ -24,7 +24,7 @@ def _may_go(spec: Object, node: Object) -> bool:
         not own.get("unschedulable")
         and spec.get("nodeName", node["metadata"]["name"]) == node["metadata"]["name"]
         and (spec.get("nodeSelector") or {}).items() <= labels.items()
-        and all(any(_tolerates(one, taint) for one in tolerations) for taint in taints)
+        and all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints)
         and _required(spec, node["metadata"]["name"], labels)
     )
 
@@ -49,8 +49,8 @@ def _required(spec: Object, name: str, labels: Mapping[str, str]) -> bool:
 def _term(term: Object, name: str, labels: Mapping[str, str]) -> bool:
     by_label, by_field = term.get("matchExpressions") or (), term.get("matchFields") or ()
     return bool(by_label or by_field) and (
-        all(_matches(one, labels) for one in by_label)
-        and all(_matches(one, {"metadata.name": name}) for one in by_field)
+        all(_matches(expression, labels) for expression in by_label)
+        and all(_matches(expression, {"metadata.name": name}) for expression in by_field)
     )
 
 

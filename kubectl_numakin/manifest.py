@@ -34,12 +34,12 @@ def pods(name: str, namespace: str) -> list[Pod]:
 
     namespace: for objects that name none.
     """
-    found = list(islice((pod for each in _objects(name) for pod in _of(each, namespace, name)), MOST_PODS + 1))
-    if not found:
+    pods = list(islice((pod for each in _objects(name) for pod in _of(each, namespace, name)), MOST_PODS + 1))
+    if not pods:
         raise UsageError(f"{name}: no pods in it: a Pod, {', '.join(REPLICATED)} or CronJob is wanted")
-    if len(found) > MOST_PODS:
+    if len(pods) > MOST_PODS:
         raise UsageError(f"{name}: more than {MOST_PODS} pods; plan a part of them, or with fewer replicas")
-    return found
+    return pods
 
 
 def _objects(name: str) -> Iterator[Mapping[str, Any]]:

@@ -37,7 +37,9 @@ class OwnPod:
     def option(self, name: str, default: str) -> str:
         """Of --NAME=VALUE among its arguments."""
         start = f"--{name}="
-        return next((word.removeprefix(start) for word in self.arguments if word.startswith(start)), default)
+        return next(
+            (argument.removeprefix(start) for argument in self.arguments if argument.startswith(start)), default
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,10 @@ def own_pods(api: ApiServer, namespace: str, name: str) -> list[OwnPod]:
 def _own(item: dict[str, Any]) -> OwnPod:
     spec, (container, *_) = item["spec"], item["spec"]["containers"]
     node = spec.get("nodeName") or ""
-    words = (word.replace("$(NODE_NAME)", node) for word in container.get("args") or ())
+    arguments = (argument.replace("$(NODE_NAME)", node) for argument in container.get("args") or ())
     ports = {port.get("name", ""): port["containerPort"] for port in container.get("ports") or ()}
     running = (item.get("status") or {}).get("phase") == "Running" and not item["metadata"].get("deletionTimestamp")
-    return OwnPod(item["metadata"]["name"], node, running, container["name"], tuple(words), ports)
+    return OwnPod(item["metadata"]["name"], node, running, container["name"], tuple(arguments), ports)
 
 
 def of_nodes(pods: Sequence[OwnPod], nodes: Iterable[str]) -> list[OwnPod]:
@@ -78,7 +80,7 @@ def _listed(pods: Sequence[OwnPod]) -> str:
     return ", ".join(sorted({pod.node for pod in pods})) or "none"
 
 
-def run_in(api: ApiServer, namespace: str, pod: OwnPod, words: Sequence[str], timeout_s: float = EXEC_S) -> Ran:
+def run_in(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str], timeout_s: float = EXEC_S) -> Ran:
     """Runs a program in the pod's container. Unanswered when it can't be started there."""
     from kubernetes import client  # noqa: PLC0415
     from kubernetes.stream import stream  # noqa: PLC0415
@@ -87,7 +89,7 @@ def run_in(api: ApiServer, namespace: str, pod: OwnPod, words: Sequence[str], ti
     connect = client.CoreV1Api(client.ApiClient(api.client.configuration)).connect_get_namespaced_pod_exec
     try:
         opened = stream(
-            connect, pod.name, namespace, container=pod.container, command=list(words),
+            connect, pod.name, namespace, container=pod.container, command=list(command),
             stdout=True, stderr=True, stdin=False, tty=False, _preload_content=False,
         )  # fmt: skip
     except Exception as bad:  # the package raises what its layers raise
@@ -95,7 +97,7 @@ def run_in(api: ApiServer, namespace: str, pod: OwnPod, words: Sequence[str], ti
     try:
         opened.run_forever(timeout=timeout_s)
         if opened.is_open():
-            raise Unanswered(f"{pod.name} on {pod.node}: {words[0]} has not ended after {timeout_s:.0f} s")
+            raise Unanswered(f"{pod.name} on {pod.node}: {command[0]} has not ended after {timeout_s:.0f} s")
         out, err = opened.read_stdout(timeout=0), opened.read_stderr(timeout=0)
         return Ran(int(opened.returncode or 0), out, err)
     finally:
@@ -104,8 +106,8 @@ def run_in(api: ApiServer, namespace: str, pod: OwnPod, words: Sequence[str], ti
 
 def _why(bad: Exception) -> str:
     """The Status' message where there is one; else the first line."""
-    for told in (getattr(bad, "body", None), str(bad)):
-        text = told.decode(errors="replace") if isinstance(told, bytes) else str(told or "")
+    for detail in (getattr(bad, "body", None), str(bad)):
+        text = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail or "")
         start, end = text.find('{"kind":"Status"'), text.rfind("}")
         if start >= 0:
             with suppress(ValueError, KeyError):

@@ -56,8 +56,8 @@ def read(path: Path) -> Recording:
         try:
             first.append(_first(text)) if number == 1 else windows.append(_window(text))
         except _UNREADABLE as bad:
-            what = f"{bad.args[0]!r} is missing" if isinstance(bad, KeyError) else str(bad).splitlines()[0]
-            why = f"not what `kubectl numakin record` writes: {what}"
+            fault = f"{bad.args[0]!r} is missing" if isinstance(bad, KeyError) else str(bad).splitlines()[0]
+            why = f"not what `kubectl numakin record` writes: {fault}"
             raise UsageError(f"{path}, line {number}: {why}") from bad
     return replace(first[0], windows=tuple(windows))
 
@@ -66,13 +66,15 @@ _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, PlacementError, 
 
 
 def _first(text: str) -> Recording:
-    told = json.loads(text)
-    if told["numakin_recording"] != VERSION:
-        raise ValueError(f"version {told['numakin_recording']!r}; this program reads version {VERSION}")
+    header = json.loads(text)
+    if header["numakin_recording"] != VERSION:
+        raise ValueError(f"version {header['numakin_recording']!r}; this program reads version {VERSION}")
     rows = PodRows()
-    pods = tuple(rows.row(msgspec.convert(pod, PodObject)) for pod in _by_age(told["pods"]))
-    machines = {str(node["node"]): machine(node) for node in told["nodes"]}
-    return Recording(machines, pods, {str(uid): NumaSet.parse(one) for uid, one in told["places"].items()}, ())
+    pods = tuple(rows.row(msgspec.convert(pod, PodObject)) for pod in _by_age(header["pods"]))
+    machines = {str(node["node"]): machine(node) for node in header["nodes"]}
+    return Recording(
+        machines, pods, {str(uid): NumaSet.parse(numa_nodes) for uid, numa_nodes in header["places"].items()}, ()
+    )
 
 
 def _window(text: str) -> tuple[str, Window]:
@@ -109,7 +111,10 @@ def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if "numakin.io" in key}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == "pod-template-hash"}
     containers = {
-        part: [{key: one[key] for key in ("name", "resources", "restartPolicy") if key in one} for one in spec[part]]
+        part: [
+            {key: container[key] for key in ("name", "resources", "restartPolicy") if key in container}
+            for container in spec[part]
+        ]
         for part in ("initContainers", "containers")
         if spec.get(part)
     }

@@ -55,16 +55,16 @@ def ways(recording: Recording, machines: Mapping[str, Machine]) -> list[Way]:
     known, pairs = learned(recording)
     uids = {pod.uid for pod in recording.pods}
     pairs = {pair: weight for pair, weight in pairs.items() if uids.issuperset(pair)}
-    found = []
+    results = []
     if machines == recording.machines:
         was = {pod.uid: (pod.node, recording.places[pod.uid]) for pod in recording.pods if pod.uid in recording.places}
-        found += _with_moves("as recorded", recording, machines, was, pairs)
-    found += _with_moves("numakin, new to it", recording, machines, _scored(recording, machines, None), pairs)
-    found += _with_moves("numakin, knowing it", recording, machines, _scored(recording, machines, known), pairs)
+        results += _with_moves("as recorded", recording, machines, was, pairs)
+    results += _with_moves("numakin, new to it", recording, machines, _scored(recording, machines, None), pairs)
+    results += _with_moves("numakin, knowing it", recording, machines, _scored(recording, machines, known), pairs)
     for name, choose in (("lowest NUMA node that fits", min), ("emptiest NUMA node", None)):
         places = _by_rule(recording.pods, machines, choose)
-        found.append(_way(name, places, pairs))
-    return found
+        results.append(_way(name, places, pairs))
+    return results
 
 
 def _with_moves(
@@ -78,8 +78,8 @@ def _with_moves(
 def _way(name: str, places: Places, pairs: Pairs) -> Way:
     total = sum(pairs.values())
     numa = node = 0.0
-    for (one, other), weight in pairs.items():
-        here, there = places.get(one), places.get(other)
+    for (pod, peer), weight in pairs.items():
+        here, there = places.get(pod), places.get(peer)
         if here is None or there is None or here[0] != there[0]:
             continue
         node += weight
@@ -109,14 +109,17 @@ def _by_rule(
 ) -> Places:
     """On the nodes where they were, or in turn where those are not among the machines; None: the emptiest."""
     names, places = sorted(machines), dict[str, Place]()
-    free = {name: {one.id: 1000 * len(one.cpus) for one in machine.numa_nodes} for name, machine in machines.items()}
+    free = {
+        name: {numa_node.id: 1000 * len(numa_node.cpus) for numa_node in machine.numa_nodes}
+        for name, machine in machines.items()
+    }
     for at, pod in enumerate(pods):
         node = pod.node if pod.node in machines else names[at % len(names)]
-        room = [one for one, milli in free[node].items() if milli >= pod.demand.cpu_milli]
+        room = [numa_node for numa_node, milli in free[node].items() if milli >= pod.demand.cpu_milli]
         if room:
-            one = choose(room) if choose else max(room, key=lambda one: (free[node][one], -one))
-            free[node][one] -= pod.demand.cpu_milli
-            places[pod.uid] = node, NumaSet.of((one,))
+            numa_node = choose(room) if choose else max(room, key=lambda numa_node: (free[node][numa_node], -numa_node))
+            free[node][numa_node] -= pod.demand.cpu_milli
+            places[pod.uid] = node, NumaSet.of((numa_node,))
     return places
 
 
@@ -138,7 +141,7 @@ def _moved(
         weights = {pair: weight for pair, weight in pairs.items() if reservations.keys() >= {*pair}}
         movable = [pod.uid for pod in here if pod.annotations.get("move.numakin.io") != "never"]
         steps = relocations(machine, occupancy, members, workloads, weights, movable=movable, budget=len(here))
-        for relocation in (one for step in steps for one in step):
+        for relocation in (relocation for step in steps for relocation in step):
             after[relocation.reservation] = node, relocation.target
             count += 1
     return after, count

@@ -109,9 +109,9 @@ def supervise(first: str, arguments: Sequence[str], run_dir: Path, lock: int, en
         for child in (hook, observer):
             if child.process is None and time.monotonic() >= child.due:
                 child.start(environment)
-        asked = _signals_within(signals, TICK_S) - {signal.SIGCHLD}
-        if asked:
-            log.info("asked to end", signal=min(asked).name)
+        ending = _signals_within(signals, TICK_S) - {signal.SIGCHLD}
+        if ending:
+            log.info("asked to end", signal=min(ending).name)
             status = 0
         # A hook that the runtime launched can't be started again: its connection came with it.
         for child in (observer,) if launched else (hook, observer):

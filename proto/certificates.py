@@ -36,13 +36,13 @@ class Files:
 
     def state(self) -> State:
         try:
-            cert, key, ca = (read_regular(one) if one else b"" for one in (self.cert, self.key, self.ca))
+            cert, key, ca = (read_regular(path) if path else b"" for path in (self.cert, self.key, self.ca))
         except OSError as bad:
             return worded(bad)
         return cert, key, ca
 
     def __str__(self) -> str:
-        return ", ".join(one for one in (self.cert, self.key, self.ca) if one)
+        return ", ".join(path for path in (self.cert, self.key, self.ca) if path)
 
 
 @dataclass(frozen=True, slots=True)

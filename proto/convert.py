@@ -63,13 +63,13 @@ def _numa_node(message: pb.NumaNode, ids: list[int]) -> NumaNode:
 
 def rules_from(message: pb.Machine) -> Rules:
     """The operator's settings that came with a machine; the defaults for what was not told."""
-    told = message.rules
+    rules = message.rules
     return Rules(
-        prefer_closest_numa_nodes=told.prefer_closest_numa_nodes
-        if told.HasField("prefer_closest_numa_nodes")
+        prefer_closest_numa_nodes=rules.prefer_closest_numa_nodes
+        if rules.HasField("prefer_closest_numa_nodes")
         else DEFAULT_RULES.prefer_closest_numa_nodes,
-        max_allowable_numa_nodes=told.max_allowable_numa_nodes,
-        everyone=told.everyone,
+        max_allowable_numa_nodes=rules.max_allowable_numa_nodes,
+        everyone=rules.everyone,
     )
 
 
@@ -124,7 +124,10 @@ def reservation_to(reservation: Reservation) -> pb.Reservation:
         group=reservation.group,
         numa_nodes=str(reservation.numa_nodes),
         demand=demand_to(reservation.demand),
-        parts=[pb.Part(numa_node=one, cpu_milli=milli, memory=memory) for one, milli, memory in reservation.parts],
+        parts=[
+            pb.Part(numa_node=numa_node, cpu_milli=milli, memory=memory)
+            for numa_node, milli, memory in reservation.parts
+        ],
         pool="" if reservation.pool is Pool.SHARED else reservation.pool,
         alone=reservation.alone,
         size=reservation.size,
@@ -188,7 +191,7 @@ def live_from(message: pb.Report) -> Live:
 
 def pages_to(free: Mapping[tuple[int, int], int]) -> list[pb.FreePages]:
     """Live.free_hugepages; its other figures are maps there too."""
-    return [pb.FreePages(numa_node=one, size=size, free=amount) for (one, size), amount in free.items()]
+    return [pb.FreePages(numa_node=numa_node, size=size, free=amount) for (numa_node, size), amount in free.items()]
 
 
 def kin_from(message: pb.Expect) -> Kin:

@@ -92,7 +92,7 @@ class Bypass:
         updates = self._agent.synchronize(list(self._seen.sandboxes.values()), list(containers.values()))
         given = grants_of(self._agent.occupancy)
         self._pins.adopt(
-            containers, {key: (one.cpus, one.mems) for key, one in given.items() if not one.externally_managed}
+            containers, {key: (grant.cpus, grant.mems) for key, grant in given.items() if not grant.externally_managed}
         )
         self._want(updates)
 
@@ -191,7 +191,9 @@ class Bypass:
 
     def _give_up_missing(self) -> None:
         """A container that ran a whole round ago and still does, without a cgroup, as in a virtual machine."""
-        running = {one.id for one in self._seen.containers.values() if one.state == nri.CONTAINER_RUNNING}
+        running = {
+            container.id for container in self._seen.containers.values() if container.state == nri.CONTAINER_RUNNING
+        }
         missing = running.intersection(self._pins.due)
         for key in missing & self._missing:
             self._pins.forget(key)
@@ -245,11 +247,11 @@ def _look_after(follower: Follower, bypass: Bypass, loop: Loop) -> None:
     loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     supervisor.die_with_parent()
     loop = Loop()
     try:
-        config = configured(run_options().parse_args(words))
+        config = configured(run_options().parse_args(arguments))
         bypass = Bypass(loop, config)
     except FAULTS as error:
         logger.error("can't start", error=error)  # noqa: TRY400 - the message says all

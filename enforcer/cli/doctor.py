@@ -194,13 +194,13 @@ def _traffic(_config: Config) -> Iterator[Finding]:
     if sources.cgroup is None:
         yield Finding("traffic", "note", f"unix sockets and wake-ups are not seen: {NO_CGROUP_V2}")
         return
-    for what, opened in (("unix sockets", unix_sockets.open_collector), ("wake-ups", wakeups.open_collector)):
+    for traffic, opened in (("unix sockets", unix_sockets.open_collector), ("wake-ups", wakeups.open_collector)):
         try:
             opened().close()
         except (LoadRefused, OSError) as error:
-            yield Finding("traffic", "note", f"{what} are not seen: {error}")
+            yield Finding("traffic", "note", f"{traffic} are not seen: {error}")
         else:
-            yield Finding("traffic", "good", f"{what} are seen")
+            yield Finding("traffic", "good", f"{traffic} are seen")
 
 
 def _attributed(sources: Sources, works: str) -> Iterator[Finding]:

@@ -90,14 +90,14 @@ def _seconds(text: str) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help", "--version")):
-        words.insert(0, "run")
-    given = parser().parse_args(words)
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
+    if not command_line or (command_line[0].startswith("-") and command_line[0] not in ("-h", "--help", "--version")):
+        command_line.insert(0, "run")
+    given = parser().parse_args(command_line)
     command = _COMMANDS.get(given.command)
     if command is not None:
         return command(given)
-    return _run(words[1:], given)
+    return _run(command_line[1:], given)
 
 
 def _doctor(given: argparse.Namespace) -> int:
@@ -158,7 +158,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 }
 
 
-def _run(words: Sequence[str], given: argparse.Namespace) -> int:
+def _run(arguments: Sequence[str], given: argparse.Namespace) -> int:
     try:
         config = options.configured(given)
         if config.replay:
@@ -174,7 +174,7 @@ def _run(words: Sequence[str], given: argparse.Namespace) -> int:
     except OSError as error:
         why = f"run-dir {run_dir} can't be used: {worded(error)}; name a folder that this user may write by --run-dir"
         return _left(ConfigError(why), 1)
-    status = supervisor.supervise(FIRST[config.mode], words, run_dir, held, os.environ)
+    status = supervisor.supervise(FIRST[config.mode], arguments, run_dir, held, os.environ)
     return 1 if status == supervisor.LEAVE else status
 
 

@@ -125,9 +125,9 @@ class Tape:
 
 def _table(answer: dict[str, Any], rows: int) -> Table:
     left = f"{answer['unattributed_bytes']} bytes unattributed, {answer['lost_bytes']} lost"
-    unseen = [f"{one['containers']} containers can't be told apart: {one['reason']}" for one in answer["unseen"]]
+    unseen = [f"{row['containers']} containers can't be told apart: {row['reason']}" for row in answer["unseen"]]
     title = f"traffic by {answer['collector']}: {answer['edges_in_all']} edges, {left}"
-    passing = [f"{one} passes on what it receives: who talks through it is not seen" for one in answer["relays"]]
+    passing = [f"{pod} passes on what it receives: who talks through it is not seen" for pod in answer["relays"]]
     table = Table(title=title, caption="; ".join(unseen + passing) or None)
     for name in ("from", "to", "kind"):
         table.add_column(name)

@@ -24,7 +24,7 @@ MOST_RECORDS = 1024
 
 
 class DecisionRecords:
-    """`counts` of each outcome are current; `take` and `latest` word what is still unsaid first."""
+    """`counts` of each outcome are current; `take` and `latest` compose what is pending first."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -40,21 +40,21 @@ class DecisionRecords:
         """Whether `take` has something."""
         return bool(self._pending or self._records)
 
-    def word(self) -> None:
-        """What is still unsaid, into the log and the records; called once the runtime has its answer."""
+    def compose(self) -> None:
+        """Writes what is pending into the log and the records; called once the runtime has its answer."""
         pending, self._pending = self._pending, []
         for log_it in pending:
             log_it()
 
     def take(self) -> list[pb.DecisionRecord]:
         """What was decided since the last call."""
-        self.word()
+        self.compose()
         taken, self._records = self._records, []
         return taken
 
     def latest(self) -> dict[str, pb.DecisionRecord]:
         """The last decision on each container that was not forgotten, by its id."""
-        self.word()
+        self.compose()
         return dict(self._latest)
 
     def forget(self, container: str) -> None:
@@ -167,7 +167,7 @@ class DecisionRecords:
         self._keep(record)
 
     def _later(self, record: pb.DecisionRecord) -> None:
-        """In its turn, after what is still unsaid."""
+        """In its turn, after what is pending."""
         self._pending.append(lambda: self._keep(record))
 
     def _keep(self, record: pb.DecisionRecord) -> None:

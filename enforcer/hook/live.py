@@ -87,15 +87,15 @@ class LiveReader:
     def _stalled(self) -> dict[int, float]:
         return load.stalled(self._machine, load.memory_stall(self._procfs), self.free_memory())
 
-    def _tried(self, what: str, read: Callable[[], Figures], unknown: Figures) -> Figures:
+    def _tried(self, source: str, read: Callable[[], Figures], unknown: Figures) -> Figures:
         try:
             figures = read()
         except (OSError, MachineError) as error:
-            if what not in self._failing:
-                logger.warning(f"{what}: not known", error=error)
-            self._failing.add(what)
+            if source not in self._failing:
+                logger.warning(f"{source}: not known", error=error)
+            self._failing.add(source)
             return unknown
-        self._failing.discard(what)
+        self._failing.discard(source)
         return figures
 
 

@@ -117,11 +117,11 @@ def _limit_reader(procfs: Path) -> Callable[[str, str], bool | None]:
 def _pod_looker(procfs: Path) -> Callable[[str, str], bool]:
     tree = CgroupTree.discover(procfs)
 
-    def look(cgroups_path: str, pod: str) -> bool:
+    def exists(cgroups_path: str, pod: str) -> bool:
         try:
             return tree.has_pod(cgroups_path, pod)
         except (OSError, MachineError) as error:
             logger.warning("a pod's cgroup can't be looked at", cgroup=cgroups_path, error=error)
             return True
 
-    return look
+    return exists

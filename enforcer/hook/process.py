@@ -145,9 +145,9 @@ def _log_failure(answer: UpdateAnswer) -> None:
         logger.warning("the runtime did not update containers", error=answer.error, failed=failed)
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     supervisor.die_with_parent()
-    given = run_options().parse_args(words)
+    given = run_options().parse_args(arguments)
     loop = Loop()
     hook = Hook(loop, vars(given))
     try:

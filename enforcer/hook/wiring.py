@@ -223,7 +223,7 @@ class Wiring:
         self._publishing = False
         if self._control is None or self._outbox is None:
             return
-        self.agent.records.word()
+        self.agent.records.compose()
         self._loop.call_later(0, self._send_changes)
 
     def _send_changes(self) -> None:

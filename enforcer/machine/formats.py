@@ -41,10 +41,10 @@ def list_or_null(text: str) -> CpuSet:
 
 def distances(text: str) -> tuple[int, ...]:
     """A row of the SLIT (`10 21`)."""
-    words = text.split()
-    if not words or any(not re.fullmatch(r"[0-9]{1,10}", word) for word in words):
+    fields = text.split()
+    if not fields or any(not re.fullmatch(r"[0-9]{1,10}", field) for field in fields):
         raise ValueError("not a row of distances")
-    row = tuple(int(word) for word in words)
+    row = tuple(int(field) for field in fields)
     if any(not 0 < far <= UNREACHABLE for far in row):
         raise ValueError(f"a distance is within 1..{UNREACHABLE}")
     return row
@@ -97,7 +97,7 @@ def cpu_times(text: str) -> Mapping[int, CpuTime]:
         if match is None:
             continue
         # user nice system idle iowait irq softirq steal; guest time after these is counted in user already.
-        ticks = [int(word) for word in match[2].split()][:8]
+        ticks = [int(field) for field in match[2].split()][:8]
         idle = sum(ticks[3:5])
         times[int(match[1])] = CpuTime(busy=sum(ticks) - idle, total=sum(ticks))
     if not times:

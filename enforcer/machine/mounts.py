@@ -33,10 +33,10 @@ def cgroup_mounts(text: str) -> CgroupMounts:
     unified: Path | None = None
     controllers: dict[str, Path] = {}
     for line in text.splitlines():
-        words = line.split(" ")
-        if len(words) < 4:
+        fields = line.split(" ")
+        if len(fields) < 4:
             continue
-        point, kind, options = Path(_unescaped(words[1])), words[2], words[3]
+        point, kind, options = Path(_unescaped(fields[1])), fields[2], fields[3]
         if kind == "cgroup2":
             unified = unified or point
         elif kind == "cgroup":
@@ -45,6 +45,6 @@ def cgroup_mounts(text: str) -> CgroupMounts:
     return CgroupMounts(unified, controllers)
 
 
-def _unescaped(word: str) -> str:
+def _unescaped(path: str) -> str:
     """The kernel writes a blank in a path as an octal escape."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), word)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), path)

@@ -27,7 +27,7 @@ READ_SIZE = 256 << 10
 # must not make us give up.
 REGISTRATION_PATIENCE_S = 15.0
 
-LOOK_S = 0.1
+IDLE_NOTE_S = 0.1
 """Until it is synchronized, a session notes this often that nothing waits to be read."""
 
 PROBE_S = 60.0
@@ -102,7 +102,7 @@ class Plugin:
             self._loop.register(self._socket.fileno(), self._readable)
             self._timer = self._loop.call_later(self._patience_s, self._unanswered)
             self._punctuality = Punctuality(time.monotonic())
-            self._look(self._session)
+            self._note_idle(self._session)
             self._socket.sendall(self._session.register())
         except OSError as error:
             self._lost(f"can't connect to the runtime at {self._transport}: {error}")
@@ -190,10 +190,10 @@ class Plugin:
             f"{patience_s:.3f} s, then goes on without us"
         )
 
-    def _look(self, session: Session) -> None:
+    def _note_idle(self, session: Session) -> None:
         if self._session is session and session.stage in (Stage.REGISTERING, Stage.CONFIGURED):
             self._punctuality.looked(time.monotonic())
-            self._loop.call_later(LOOK_S, lambda: self._look(session))
+            self._loop.call_later(IDLE_NOTE_S, lambda: self._note_idle(session))
 
     def _prove(self) -> None:
         """Asks where that is safe, and says something: before NRI 0.12 a runtime carries out the updates of a plugin

@@ -49,12 +49,12 @@ class WorkloadIndex:
 
     def over_a_window(self, occupancy: Occupancy) -> WorkloadIndex:
         """A window later, with what the members ask for that sit there."""
-        asked = {
+        current = {
             reservation.workload: reservation.demand
             for reservation in occupancy.reservations.values()
             if reservation.workload
         }
-        later = _counted(replace(self, demands={**self.demands, **asked}, windows=self.windows + 1))
+        later = _counted(replace(self, demands={**self.demands, **current}, windows=self.windows + 1))
         return replace(later, demands={name: demand for name, demand in later.demands.items() if name in later.peaks})
 
     def expected(self, weights: Weights) -> list[Workload]:
@@ -78,17 +78,17 @@ def _counted(index: WorkloadIndex) -> WorkloadIndex:
     return replace(index, peaks=kept)
 
 
-def learned(weights: Weights, between: Weights, roster: WorkloadIndex) -> dict[str, dict[str, float]]:
+def learned(weights: Weights, between: Weights, index: WorkloadIndex) -> dict[str, dict[str, float]]:
     """Weights by pod present, for each pod present and for each known workload's next replica. weights: of pairs of
     pods; between: of pairs of workloads.
     """
     by_pod, by_workload = neighbours(weights), neighbours(between)
     replicas: dict[str, list[str]] = defaultdict(list)
-    for pod in sorted(roster.present):
-        replicas[roster.workloads[pod]].append(pod)
+    for pod in sorted(index.present):
+        replicas[index.workloads[pod]].append(pod)
     rows = {
-        pod: {peer: weight for peer, weight in by_pod.get(pod, {}).items() if peer in roster.present}
-        for pod in roster.present
+        pod: {peer: weight for peer, weight in by_pod.get(pod, {}).items() if peer in index.present}
+        for pod in index.present
     }
     for name, peers in by_workload.items():
         rows[name] = with_replicas(peers, lambda workload: replicas.get(workload, ()))

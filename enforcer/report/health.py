@@ -34,7 +34,10 @@ class HealthNews:
     def due(self) -> pb.Health | None:
         """What is to be sent now."""
         standings, collector = self._standings()[: bounds.THREADS], self._collector()
-        matters = collector, [(one.thread, one.stale, one.failures, one.error) for one in standings]
+        matters = (
+            collector,
+            [(standing.thread, standing.stale, standing.failures, standing.error) for standing in standings],
+        )
         if matters == self._sent and self._clock() < self._due:
             return None
         self._sent, self._due = matters, self._clock() + EVERY_S

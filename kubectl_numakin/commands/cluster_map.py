@@ -54,7 +54,9 @@ def run(given: argparse.Namespace, session: Session) -> int:
             )
         nodes = [node for node in nodes if node["node"] in given.node]
     answer = {"nodes": nodes, "groups": groups}
-    show(answer, given.output, lambda: _told(nodes, _places(groups), wide=given.output == "wide" or bool(given.node)))
+    show(
+        answer, given.output, lambda: _rendered(nodes, _places(groups), wide=given.output == "wide" or bool(given.node))
+    )
     return 0
 
 
@@ -75,7 +77,7 @@ def numbers(text: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _told(nodes: list[dict[str, Any]], places: Places, *, wide: bool) -> Iterator[Any]:
+def _rendered(nodes: list[dict[str, Any]], places: Places, *, wide: bool) -> Iterator[Any]:
     if not nodes:
         yield "no enforcer has reported a node yet: see kubectl numakin doctor"
         return

@@ -59,19 +59,19 @@ def run(given: argparse.Namespace, session: Session) -> int:
     finally:
         api.request("DELETE", path)
     answer = _answer(log, phase)
-    show(answer, "json" if given.json else given.output, lambda: _told(answer))
+    show(answer, "json" if given.json else given.output, lambda: _rendered(answer))
     return 0 if answer["conclusive"] else BAD_NEWS
 
 
 def _pod(given: argparse.Namespace) -> dict[str, Any]:
     """Not opted in: what is measured sets its CPUs itself."""
     values = {name: getattr(given, name) for name in _PASSED_ON}
-    words = [f"--{name}={value}" for name, value in values.items() if value != ""]
+    options = [f"--{name}={value}" for name, value in values.items() if value != ""]
     container = {
         "name": "compare",
         "image": given.image,
         "command": ["numakin-enforcer"],
-        "args": ["compare", "--json", *words],
+        "args": ["compare", "--json", *options],
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
     }
@@ -96,8 +96,10 @@ def _ended(api: ApiServer, path: str, within_s: float) -> str:
         phase = str(status.get("phase") or "Pending")
         if phase in ("Succeeded", "Failed"):
             return phase
-        waiting = [one.get("state", {}).get("waiting", {}) for one in status.get("containerStatuses") or ()]
-        stuck = next((one for one in waiting if one.get("reason") in ("ImagePullBackOff", "InvalidImageName")), None)
+        waiting = [container.get("state", {}).get("waiting", {}) for container in status.get("containerStatuses") or ()]
+        stuck = next(
+            (state for state in waiting if state.get("reason") in ("ImagePullBackOff", "InvalidImageName")), None
+        )
         if stuck is not None:
             raise CommandError(f"the pod can't start: {stuck['reason']}: {stuck.get('message', '')}")
         if time.monotonic() > deadline:
@@ -118,7 +120,7 @@ def _answer(log: str, phase: str) -> dict[str, Any]:
     return dict(answer)
 
 
-def _told(answer: dict[str, Any]) -> Iterator[Any]:
+def _rendered(answer: dict[str, Any]) -> Iterator[Any]:
     rows = table(
         "way", "throughput/s", "p99 ms", "local", "remote pages",
         right=("throughput/s", "p99 ms", "local", "remote pages"),

@@ -58,16 +58,16 @@ def run(given: argparse.Namespace, session: Session) -> int:
     _ = session.api
     findings = [*_of_the_cluster(session), *_of_the_nodes(session, given.node)]
     answer = {"findings": [asdict(finding) for finding in findings]}
-    show(answer, given.output, lambda: _told(findings, wide=given.output == "wide"))
+    show(answer, given.output, lambda: _rendered(findings, wide=given.output == "wide"))
     return BAD_NEWS if any(finding.grade == BAD for finding in findings) else 0
 
 
 def _of_the_cluster(session: Session) -> Iterator[Finding]:
-    for look in (_extender, _scheduler):
+    for check in (_extender, _scheduler):
         try:
-            yield from look(session)
+            yield from check(session)
         except CommandError as bad:
-            yield Finding("cluster", look.__name__.strip("_"), BAD, str(bad))
+            yield Finding("cluster", check.__name__.strip("_"), BAD, str(bad))
 
 
 def _extender(session: Session) -> Iterator[Finding]:
@@ -92,14 +92,14 @@ def _extender(session: Session) -> Iterator[Finding]:
 def _scheduler(session: Session) -> Iterator[Finding]:
     """Whether kube-scheduler was told of the extender, and whether its calls arrive."""
     pods = [pod for pod in own_pods(session.api, session.installed_in, EXTENDER) if pod.running]
-    asked = counted(session.api, session.installed_in, pods, "numakin_extender_requests_total", verb="prioritize")
-    if asked is None:
+    calls = counted(session.api, session.installed_in, pods, "numakin_extender_requests_total", verb="prioritize")
+    if calls is None:
         yield Finding(
             "cluster", "scheduler", NOTE, "whether kube-scheduler asks can't be told: no replica shows its metrics"
         )
-    elif asked:
+    elif calls:
         yield Finding(
-            "cluster", "scheduler", GOOD, f"kube-scheduler has asked {asked:.0f} times since the replicas began"
+            "cluster", "scheduler", GOOD, f"kube-scheduler has asked {calls:.0f} times since the replicas began"
         )
     else:
         text = (
@@ -109,8 +109,8 @@ def _scheduler(session: Session) -> Iterator[Finding]:
     where = "/api/v1/namespaces/kube-system/pods"
     for pod in session.api.object(where, {"labelSelector": SCHEDULER})["items"]:
         container = pod["spec"]["containers"][0]
-        words = [*(container.get("command") or ()), *(container.get("args") or ())]
-        if not any(word.startswith("--config") for word in words):
+        arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
+        if not any(argument.startswith("--config") for argument in arguments):
             text = "it runs without --config, so that it can't know of the extender"
             yield Finding("cluster", "scheduler", BAD, f"{pod['metadata']['name']}: {text}")
 
@@ -136,11 +136,11 @@ def _findings(node: str, ran: Ran) -> list[Finding]:
         rows: list[dict[str, Any]] = json.loads(ran.out)
         return [Finding(node, row["topic"], row["grade"], row["text"]) for row in rows]
     except (ValueError, KeyError, TypeError) as bad:
-        said = (ran.err or ran.out).strip().splitlines()
-        raise CommandError(f"its doctor failed ({ran.code}): {said[-1] if said else 'it said nothing'}") from bad
+        lines = (ran.err or ran.out).strip().splitlines()
+        raise CommandError(f"its doctor failed ({ran.code}): {lines[-1] if lines else 'it said nothing'}") from bad
 
 
-def _told(findings: list[Finding], *, wide: bool) -> Iterator[Any]:
+def _rendered(findings: list[Finding], *, wide: bool) -> Iterator[Any]:
     rows = table("where", "topic", "grade", "finding")
     for finding in findings:
         if wide or finding.grade != GOOD:

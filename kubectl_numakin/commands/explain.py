@@ -35,21 +35,21 @@ def add_options(own: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, session: Session) -> int:
     name = pod_name(given.what)
     answer = get(session.extender, "/api/v1/explain", namespace=session.namespace, pod=name)
-    show(answer, given.output, lambda: _told(answer, wide=given.output == "wide"))
+    show(answer, given.output, lambda: _rendered(answer, wide=given.output == "wide"))
     return 0
 
 
-def pod_name(words: list[str]) -> str:
+def pod_name(arguments: list[str]) -> str:
     """Of `pod NAME`, `pod/NAME` or `NAME`; UsageError for anything else."""
-    kind, _, name = words[0].rpartition("/") if len(words) == 1 else (words[0], "", words[1])
-    if len(words) > 2 or kind not in ("", "pod", "pods", "po"):
-        raise UsageError(f"one pod can be explained, as pod NAME or pod/NAME, not {' '.join(words)!r}")
+    kind, _, name = arguments[0].rpartition("/") if len(arguments) == 1 else (arguments[0], "", arguments[1])
+    if len(arguments) > 2 or kind not in ("", "pod", "pods", "po"):
+        raise UsageError(f"one pod can be explained, as pod NAME or pod/NAME, not {' '.join(arguments)!r}")
     if not name:
         raise UsageError("the pod's name is missing: kubectl numakin explain pod NAME")
     return name
 
 
-def _told(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
+def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
     yield Text(f"pod {answer['pod']}" + (f", group {answer['group']}" if answer.get("group") else ""), style="bold")
     if answer.get("expected"):
         yield _expected(answer["expected"])

@@ -28,15 +28,15 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
-    found = get(session.extender, "/api/v1/groups")["groups"]
+    groups = get(session.extender, "/api/v1/groups")["groups"]
     if not given.all_namespaces:
-        found = [row for row in found if row["group"].partition("/")[0] == session.namespace]
+        groups = [row for row in groups if row["group"].partition("/")[0] == session.namespace]
     where = "" if given.all_namespaces else f" in namespace {session.namespace}; -A: in all"
-    show({"groups": found}, given.output, lambda: _told(found, where, wide=given.output == "wide"))
+    show({"groups": groups}, given.output, lambda: _rendered(groups, where, wide=given.output == "wide"))
     return 0
 
 
-def _told(groups: list[dict[str, Any]], where: str, *, wide: bool) -> Iterator[Any]:
+def _rendered(groups: list[dict[str, Any]], where: str, *, wide: bool) -> Iterator[Any]:
     if not groups:
         yield f"no group has members{where}"
         return

@@ -53,7 +53,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
         for names, alike in groupby(zip(wanted, offered, strict=True), key=itemgetter(1))
     ]
     answers = post(session.extender, "/api/v1/plan", {"questions": questions})["pods"]
-    show({"pods": answers}, given.output, lambda: _told(answers, wide=given.output == "wide"))
+    show({"pods": answers}, given.output, lambda: _rendered(answers, wide=given.output == "wide"))
     return BAD_NEWS if any(row["opted_in"] and row["node"] is None for row in answers) else 0
 
 
@@ -66,10 +66,10 @@ def _nodes(session: Session) -> list[dict[str, Any]] | None:
     return [dict(node) for node in answer.json().get("items") or ()]
 
 
-def _told(answers: list[dict[str, Any]], *, wide: bool) -> Iterator[Any]:
+def _rendered(answers: list[dict[str, Any]], *, wide: bool) -> Iterator[Any]:
     rows = table("pod", "node", "numa node", "score", "why", right=("score",))
     for row in answers:
-        best = next((one for one in row["weighed"] if one["node"] == row["node"]), None)
+        best = next((candidate for candidate in row["weighed"] if candidate["node"] == row["node"]), None)
         why = row["why"] or "; ".join(best["reasons"] if best else ())
         score = str(best["score"]) if best else "-"
         rows.add_row(row["pod"], row["node"] or "-", row.get("numa_nodes", "-"), score, why)

@@ -70,8 +70,8 @@ def _opted_in(pod: dict[str, Any]) -> bool:
 
 def _recorded(session: Session, pod: OwnPod, seconds: int) -> list[str]:
     port = pod.option("metrics-listen", f":{PORT}").rpartition(":")[2]
-    words = ["numakin-enforcer", "record", "/dev/stdout", f"--seconds={seconds}", f"--metrics=127.0.0.1:{port}"]
-    ran = run_in(session.api, session.installed_in, pod, words, seconds + EXEC_S)
+    command = ["numakin-enforcer", "record", "/dev/stdout", f"--seconds={seconds}", f"--metrics=127.0.0.1:{port}"]
+    ran = run_in(session.api, session.installed_in, pod, command, seconds + EXEC_S)
     if ran.code:
         raise CommandError("; ".join((ran.err or ran.out).strip().splitlines()) or f"it failed ({ran.code})")
     return [line for line in ran.out.splitlines() if line.startswith("{")]

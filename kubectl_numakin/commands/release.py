@@ -63,8 +63,8 @@ def _agreed(count: int) -> bool:
 
 def _done(session: Session, pod: OwnPod, verb: str) -> str:
     """What it said. CommandError when it was not carried out as a whole."""
-    words = ["numakin-enforcer", verb, f"--run-dir={pod.option('run-dir', RUN_DIR)}"]
-    ran = run_in(session.api, session.installed_in, pod, words)
+    command = ["numakin-enforcer", verb, f"--run-dir={pod.option('run-dir', RUN_DIR)}"]
+    ran = run_in(session.api, session.installed_in, pod, command)
     if ran.code:
         raise CommandError("; ".join((ran.err or ran.out).strip().splitlines()) or f"it failed ({ran.code})")
     return ran.out.strip()

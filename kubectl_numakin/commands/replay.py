@@ -60,17 +60,19 @@ def run(given: argparse.Namespace, _session: Session) -> int:
     if given.machine:
         names = [f"node-{at + 1}" for at in range(given.nodes or len(recording.machines))]
         machines = {name: _machine(name, *given.machine) for name in names}
-    found = ways(recording, machines)
-    show({"pods": len(recording.pods), "ways": [asdict(way) for way in found]}, given.output, lambda: [_table(found)])
+    results = ways(recording, machines)
+    show(
+        {"pods": len(recording.pods), "ways": [asdict(way) for way in results]}, given.output, lambda: [_table(results)]
+    )
     return 0
 
 
-def _table(found: list[Way]) -> object:
+def _table(results: list[Way]) -> object:
     rows = table(
         "placed by", "inside one numa node", "inside one node", "placed", "moved",
         right=("inside one numa node", "inside one node", "placed", "moved"),
     )  # fmt: skip
-    for way in found:
+    for way in results:
         rows.add_row(way.name, percent(way.numa), percent(way.node), str(way.placed), str(way.moved))
     return rows
 
@@ -81,11 +83,18 @@ def _with_policy(recording: Recording, policy: str) -> Recording:
 
 
 def _machine(name: str, numa_nodes: int, cpus: int) -> Machine:
-    distances = [{other: 10 if other == one else 20 for other in range(numa_nodes)} for one in range(numa_nodes)]
+    distances = [
+        {other: 10 if other == numa_node else 20 for other in range(numa_nodes)} for numa_node in range(numa_nodes)
+    ]
     return Machine(
         numa_nodes=tuple(
-            NumaNode(one, CpuSet.of(range(one * cpus, (one + 1) * cpus)), cpus * GIB_OF_A_CPU << 30, distances[one])
-            for one in range(numa_nodes)
+            NumaNode(
+                numa_node,
+                CpuSet.of(range(numa_node * cpus, (numa_node + 1) * cpus)),
+                cpus * GIB_OF_A_CPU << 30,
+                distances[numa_node],
+            )
+            for numa_node in range(numa_nodes)
         ),
         cores=tuple(CpuSet.of((cpu,)) for cpu in range(numa_nodes * cpus)),
         name=name,
@@ -93,10 +102,10 @@ def _machine(name: str, numa_nodes: int, cpus: int) -> Machine:
 
 
 def _shape(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d+)x(\d+)", text)
-    if found is None or not (1 <= int(found[1]) <= 64 and 1 <= int(found[2]) <= 256):
+    match = re.fullmatch(r"(\d+)x(\d+)", text)
+    if match is None or not (1 <= int(match[1]) <= 64 and 1 <= int(match[2]) <= 256):
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: NUMA nodes x CPUs, up to 64x256, as 4x32")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _count(text: str) -> int:

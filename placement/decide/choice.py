@@ -88,7 +88,7 @@ def _grown(room: Room, former: NumaSet) -> Candidate | None:
 def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Candidate | None, list[Reason]]:
     """The nominated or the planned slot while it will do, else the best."""
     reasons: list[Reason] = []
-    for numa_nodes, what, broken in (
+    for numa_nodes, source, broken in (
         (kin.expected, "nominated to the scheduler", "nomination"),
         (kin.planned, "planned", "plan"),
     ):
@@ -97,7 +97,7 @@ def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Ca
         offered = room.weigh(numa_nodes.mask) if numa_nodes <= NumaSet.of(room.usable) else None
         short = _short(room, offered, best)
         if offered is not None and not short:
-            return offered, [*reasons, Reason(what, "", f"NUMA node {numa_nodes}")]
+            return offered, [*reasons, Reason(source, "", f"NUMA node {numa_nodes}")]
         reasons.append(Reason(broken, f"NUMA node {numa_nodes}", f"does not hold: short of {short}"))
     if best is None:
         return None, reasons

@@ -85,8 +85,8 @@ def _granted(room: Room, choice: Choice, candidate: Candidate, cpus: CpuSet) -> 
     reasons.append(Reason("room left", f"{candidate.empty:.0%}", "of the CPUs there stay free"))
     reasons.append(placed.reason)
     if request.demand.estimated:
-        what = " and ".join(sorted(request.demand.estimated))
-        reasons.append(Reason("estimated", "", f"{what} taken from the cgroup's settings"))
+        estimated = " and ".join(sorted(request.demand.estimated))
+        reasons.append(Reason("estimated", "", f"{estimated} taken from the cgroup's settings"))
     return replace(decision, reasons=tuple(reasons), updates=updates)
 
 
@@ -116,8 +116,8 @@ def left_open(
 
 def _shortage(room: Room) -> Reason:
     demand = room.request.reservation_demand
-    asked = f"{demand.cpu_milli / 1000:g} CPUs and {demand.memory >> 20} MiB"
-    return Reason("fits nowhere", asked, f"left open over all {len(room.machine.cpu_nodes)} NUMA nodes")
+    requested = f"{demand.cpu_milli / 1000:g} CPUs and {demand.memory >> 20} MiB"
+    return Reason("fits nowhere", requested, f"left open over all {len(room.machine.cpu_nodes)} NUMA nodes")
 
 
 def _pool(room: Room, numa_nodes: NumaSet) -> CpuSet:

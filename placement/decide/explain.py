@@ -24,17 +24,17 @@ def explain(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) 
     room = survey(machine, occupancy, request, kin)
     rows = [_row(room, cpu_node) for cpu_node in machine.cpu_nodes]
     if len(decision.numa_nodes) > 1 and decision.fits:
-        rows.append(_told(room.weigh(decision.numa_nodes.mask)))
+        rows.append(_weighed(room.weigh(decision.numa_nodes.mask)))
     return decision, (*decision.reasons, *rows)
 
 
 def _row(room: Room, numa_node: int) -> Reason:
     if numa_node not in room.usable:
         return Reason(f"NUMA node {numa_node}", "0.00", "no CPU there may be used: reserved, or kept for one alone")
-    return _told(room.weigh(1 << numa_node))
+    return _weighed(room.weigh(1 << numa_node))
 
 
-def _told(candidate: Candidate) -> Reason:
+def _weighed(candidate: Candidate) -> Reason:
     terms = f"kin {candidate.kin:.2f}, room {candidate.room:.2f}, empty {candidate.empty:.2f}"
     notes = [terms, f"{candidate.left / 1000:g} CPUs stay free" if candidate.left >= 0 else "no CPU stays free"]
     if candidate.short:

@@ -37,13 +37,13 @@ def preferred(providers: Iterable[Provider], nodes: Sequence[int], *, single: bo
 
     single: only hints of one NUMA node count, as the policy single-numa-node has it.
     """
-    asked = [needs for provider in providers if (needs := tuple(need for need in provider if need.amount > 0))]
-    widths = {_width(needs, nodes) for needs in asked}
+    requested = [needs for provider in providers if (needs := tuple(need for need in provider if need.amount > 0))]
+    widths = {_width(needs, nodes) for needs in requested}
     if not widths:
         return True
     if len(widths) > 1 or 0 in widths or (single and widths != {1}):
         return False
-    (width,), needs = widths, tuple(need for each in asked for need in each)
+    (width,), needs = widths, tuple(need for each in requested for need in each)
     return any(_covered(needs, chosen, of_capacity=False) for chosen in _sets(needs, nodes, width, of_capacity=False))
 
 

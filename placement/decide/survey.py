@@ -65,8 +65,8 @@ def _need(request: Request) -> int:
     """Millicores that must be free: outside the shared pool requests hold no room, exclusive CPUs count whole."""
     if request.pool is not Pool.SHARED:
         return 0
-    asked = request.reservation_demand.cpu_milli
-    return max(asked, 1000 * request.demand.whole_cpus) if request.wants_exclusive else asked
+    requested = request.reservation_demand.cpu_milli
+    return max(requested, 1000 * request.demand.whole_cpus) if request.wants_exclusive else requested
 
 
 def _own(

@@ -81,14 +81,14 @@ def quantity(text: str) -> Decimal:
 
 def from_resources(requests: Mapping[str, str], limits: Mapping[str, str]) -> Demand:
     """A container's demand from its spec; a limit without a request is the request too, as the API server has it."""
-    asked = {**limits, **requests}
+    resources = {**limits, **requests}
     return Demand(
-        cpu_milli=_rounded_up(quantity(asked.get("cpu", "0")) * 1000),
-        memory=_rounded_up(quantity(asked.get("memory", "0"))),
+        cpu_milli=_rounded_up(quantity(resources.get("cpu", "0")) * 1000),
+        memory=_rounded_up(quantity(resources.get("memory", "0"))),
         memory_limit=_rounded_up(quantity(limits["memory"])) if "memory" in limits else None,
         hugepages={
             _rounded_up(quantity(name.removeprefix(HUGEPAGES))): _rounded_up(quantity(amount))
-            for name, amount in asked.items()
+            for name, amount in resources.items()
             if name.startswith(HUGEPAGES)
         },
     )
@@ -172,11 +172,11 @@ def own_resources(summed: Demand, requests: Mapping[str, str], limits: Mapping[s
     """A pod's demand where its spec has resources of its own (KEP-2837): what these name goes before its containers'
     sum.
     """
-    own, asked = from_resources(requests, limits), {**limits, **requests}
+    own, resources = from_resources(requests, limits), {**limits, **requests}
     return replace(
         summed,
-        cpu_milli=own.cpu_milli if "cpu" in asked else summed.cpu_milli,
-        memory=own.memory if "memory" in asked else summed.memory,
+        cpu_milli=own.cpu_milli if "cpu" in resources else summed.cpu_milli,
+        memory=own.memory if "memory" in resources else summed.memory,
         memory_limit=own.memory_limit if "memory" in limits else summed.memory_limit,
         hugepages={**summed.hugepages, **own.hugepages},
     )

@@ -92,7 +92,7 @@ class Defaults:
     size: int = 0
 
     @property
-    def said(self) -> dict[str, object]:
+    def fields_set(self) -> dict[str, object]:
         """As fields of an `OptIn`."""
         fields: dict[str, object] = {"policy": self.policy, "size": self.size}
         return {name: value for name, value in fields.items() if value}

@@ -83,7 +83,7 @@ def parse(
     values, _ = _read(namespace, annotations, container)
     if values is None:
         return None
-    return OptIn(**{**defaults(str(values["group"])).said, **values})  # type: ignore[arg-type]
+    return OptIn(**{**defaults(str(values["group"])).fields_set, **values})  # type: ignore[arg-type]
 
 
 def problems(namespace: str, annotations: Mapping[str, str], containers: Iterable[str] = ("",)) -> Problems:

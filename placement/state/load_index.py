@@ -84,8 +84,8 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
     cpus = shared_out(0 if no_more else demand.cpu_milli, [part.cpu_milli for part in parts])
     memory = shared_out(demand.memory, weights)
     committed = shared_out(max(demand.memory, demand.memory_limit or 0) if bound else demand.memory, weights)
-    for (numa_node, _, _), milli, asked, may_use in zip(parts, cpus, memory, committed, strict=True):
-        rows[numa_node] = NodeLoad(max(milli, owned.get(numa_node, 0)), asked, may_use, 1)
+    for (numa_node, _, _), milli, requested, may_use in zip(parts, cpus, memory, committed, strict=True):
+        rows[numa_node] = NodeLoad(max(milli, owned.get(numa_node, 0)), requested, may_use, 1)
     pages = {
         (part.numa_node, size): share
         for size, amount in demand.hugepages.items()

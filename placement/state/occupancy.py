@@ -158,8 +158,8 @@ class Occupancy:
             ]
             if missing > 0 and homes:
                 home = max(homes, key=lambda numa_node: (homes.count(numa_node), -numa_node))
-                asked = sum(reservation.demand.cpu_milli for reservation in reservations)
-                kept[home] = kept.get(home, 0) + missing * asked // len(
+                requested = sum(reservation.demand.cpu_milli for reservation in reservations)
+                kept[home] = kept.get(home, 0) + missing * requested // len(
                     {reservation.pod for reservation in reservations}
                 )
         return kept

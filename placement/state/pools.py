@@ -33,8 +33,8 @@ def reclaimed(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> Cp
     left = 0
     for numa_node in numa_nodes:
         cpus = machine.node(numa_node).cpus.mask
-        asked = rows.get(numa_node, EMPTY).cpu - 1000 * (cpus & occupancy.directory.exclusive).bit_count()
-        left |= _without_first(pool & cpus, -(-max(0, asked) // 1000))
+        requested = rows.get(numa_node, EMPTY).cpu - 1000 * (cpus & occupancy.directory.exclusive).bit_count()
+        left |= _without_first(pool & cpus, -(-max(0, requested) // 1000))
     return CpuSet(left or 1 << pool.bit_length() - 1 if pool else 0)
 
 

@@ -36,9 +36,11 @@ class Tenancy:
                 raise ValueError(f"{name!r} is not a namespace; allowed: NS+NS[+NS...][,NS+NS...], or *")
         return cls(joined)
 
-    def together(self, one: str, other: str) -> bool:
+    def together(self, namespace: str, other: str) -> bool:
         """Whether pods of these namespaces may be kin."""
-        return one == other or self.everyone or any(one in names and other in names for names in self.joined)
+        return (
+            namespace == other or self.everyone or any(namespace in names and other in names for names in self.joined)
+        )
 
     def within(
         self, weights: Mapping[tuple[str, str], Weight], workloads: Mapping[str, str] | None = None

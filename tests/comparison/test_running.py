@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,8 +13,7 @@ import pytest
 
 from comparison.arms import AGAIN, SPREAD, TOGETHER, UNPINNED, Arm
 from comparison.rounds import in_turn, result
-from comparison.running import Run, RunFailed, run
-from comparison.told import as_json, conclusions
+from comparison.running import RunFailed, run
 from comparison.workloads import WORKLOADS, BadFigures, Figures, Workload, of_commands, redis_figures, wrk_figures
 from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet
@@ -190,26 +188,3 @@ def test_each_wrong_use_costs_one_line(case):
     done = compare(*words)
     assert done.returncode == 2, done.stderr
     assert why in done.stderr.splitlines()[-1]
-
-
-def made_up(again: float) -> list[dict[str, Run]]:
-    figures = {TOGETHER: 120.0, SPREAD: 100.0, UNPINNED: 110.0, AGAIN: again}
-    return [{name: Run(name, Figures(rate + at, 1.0), None, None) for name, rate in figures.items()} for at in range(8)]
-
-
-def test_programs_are_told_everything():
-    told = json.loads(json.dumps(as_json(result(made_up(110.0)), {"workload": "x"})))
-    assert told["conclusive"]
-    assert told["compared"][0]["ratio"]["value"] > 1.1
-    assert "together is better" in told["conclusions"][0]
-
-
-def test_noise_between_the_same_is_never_taken_for_an_effect():
-    (line,) = conclusions(result(made_up(130.0)))
-    assert line.startswith("nothing can be concluded: unpinned again differs from unpinned")
-    assert not result(made_up(130.0)).conclusive
-
-
-def test_too_few_rounds_conclude_nothing():
-    (line,) = conclusions(result(made_up(110.0)[:5]))
-    assert "too few" in line

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from comparison.presentation import as_json
 from comparison.rounds import result
-from comparison.told import as_json
 from standins.apiserver import ApiServer
-from tests.comparison.test_running import made_up
+from tests.comparison.test_presentation import made_up
 from tests.kubectl_numakin.asking import Told, ask
 
 Ran = tuple[str, bytes]

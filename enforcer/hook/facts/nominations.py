@@ -76,8 +76,10 @@ class Nominations:
     def opt_in(self, pod: str, container: str, own: OptIn) -> OptIn:
         """What the container asks for, with what its group's object says. own: by its annotations alone."""
         nomination = self._by_pod.get(pod)
-        asked = nomination.containers.get(container) if nomination is not None else None
-        return convert.opt_in_from(asked, own) if asked is not None and (asked.policy or asked.size) else own
+        settings = nomination.containers.get(container) if nomination is not None else None
+        return (
+            convert.opt_in_from(settings, own) if settings is not None and (settings.policy or settings.size) else own
+        )
 
     def workload(self, pod: str) -> str:
         """NAMESPACE/KIND/NAME of what owns the pod; empty when not known."""

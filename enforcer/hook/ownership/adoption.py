@@ -50,8 +50,8 @@ def exclusive_cpus_first(
 ) -> list[tuple[nri.PodSandbox, nri.Container]]:
     """The order of adoption: shared pools are known only when it is known which CPUs are exclusive."""
 
-    def order(one: tuple[nri.PodSandbox, nri.Container]) -> tuple[bool, int, str]:
-        container = one[1]
+    def order(entry: tuple[nri.PodSandbox, nri.Container]) -> tuple[bool, int, str]:
+        container = entry[1]
         given = known.grants.get(container.id)
         return given is None or not given.exclusive, container.created_at, container.id
 

@@ -46,7 +46,7 @@ def attribute(
             # A host's client of a local pod is left out like any other client: the pod's end counts it.
             tally.leave(kind(key), Unattributed.NO_CONTAINER, volume)
     peers, translations = Peers(residents, known), translated(known, residents)
-    asked: set[Target] = set()
+    requested: set[Target] = set()
     for flow, volume, container in known:
         if flow.peer in UNSPECIFIED:
             tally.leave(kind(flow), Unattributed.UNCONNECTED, volume)
@@ -56,12 +56,12 @@ def attribute(
             for end, share in peers.clients(flow, volume, container):
                 tally.both(kind(flow), local(container), end, share, flow.port, by_server=True)
         elif target(flow) in translations or target(flow) in services:
-            asked.add(target(flow))
+            requested.add(target(flow))
         elif not peers.counted_by_server(flow):
             remote = Remote(address(flow.peer))
             tally.both(kind(flow), local(container), remote, volume, flow.port, by_server=False)
     loopback.join(tally)
-    return replace(tally.result(), services=frozenset(asked))
+    return replace(tally.result(), services=frozenset(requested))
 
 
 def _pair(pair: CgroupPair, volume: Volume, residents: ContainerIndex, tally: EdgeTally) -> None:

@@ -67,16 +67,16 @@ def target(flow: FlowKey) -> Target:
 
 def translated(known: Known, residents: ContainerIndex) -> set[Target]:
     """The addresses that one reading shows to be Services'."""
-    asked: dict[str, dict[Target, Volume]] = defaultdict(lambda: defaultdict(Volume))
+    requested: dict[str, dict[Target, Volume]] = defaultdict(lambda: defaultdict(Volume))
     for flow, volume, container in known:
         if not flow.server and not container.host_network:
-            asked[container.pod_uid][target(flow)] += volume
+            requested[container.pod_uid][target(flow)] += volume
     services: set[Target] = set()
-    for client, protocol, volume in _unasked(known, residents, asked):
+    for client, protocol, volume in _unasked(known, residents, requested):
         fitting = [
-            whom
-            for whom, sent in asked[client].items()
-            if whom.protocol == protocol and not residents.by_address(whom.peer) and _fits(volume, sent)
+            service
+            for service, sent in requested[client].items()
+            if service.protocol == protocol and not residents.by_address(service.peer) and _fits(volume, sent)
         ]
         if len(fitting) == 1:
             services.update(fitting)
@@ -84,7 +84,7 @@ def translated(known: Known, residents: ContainerIndex) -> set[Target]:
 
 
 def _unasked(
-    known: Known, residents: ContainerIndex, asked: Mapping[str, Mapping[Target, Volume]]
+    known: Known, residents: ContainerIndex, requested: Mapping[str, Mapping[Target, Volume]]
 ) -> Iterator[tuple[str, int, Volume]]:
     """(client's pod, protocol, volume) of what servers here exchange with clients here that did not ask them by an
     address of theirs: of each server, and of all with the same port together, as those behind one Service.
@@ -93,11 +93,11 @@ def _unasked(
     servers: Counter[tuple[str, int, int]] = Counter()
     for flow, volume, server in known:
         clients = residents.by_address(flow.peer) if flow.server else ()
-        if not clients or clients[0].pod_uid == server.pod_uid or clients[0].pod_uid not in asked:
+        if not clients or clients[0].pod_uid == server.pod_uid or clients[0].pod_uid not in requested:
             continue
         client = clients[0].pod_uid
         own = (Target(address, flow.port, flow.protocol) for address in residents.addresses(server))
-        if not any(address in asked[client] for address in own):
+        if not any(address in requested[client] for address in own):
             yield client, flow.protocol, volume
             together[client, flow.port, flow.protocol] += volume
             servers[client, flow.port, flow.protocol] += 1
@@ -106,11 +106,11 @@ def _unasked(
             yield client, protocol, volume
 
 
-def _fits(served: Volume, asked: Volume) -> bool:
+def _fits(served: Volume, requested: Volume) -> bool:
     """Whether a server's part in what a client exchanges with one address may be `served`."""
     if served.tx_messages + served.rx_messages < LEAST_MESSAGES:
         return False
-    ways = [(served.rx_bytes, asked.tx_bytes), (served.tx_bytes, asked.rx_bytes)]
+    ways = [(served.rx_bytes, requested.tx_bytes), (served.tx_bytes, requested.rx_bytes)]
     shares = [here / there if there else float("inf") for here, there in ways if here or there]
     least, most = min(shares), max(shares)
     if len(shares) == 1:

@@ -82,10 +82,10 @@ class Types:
         position = self._structs.get(structure.encode())
         if position is None:
             raise BadBTF(f"no struct {structure}")
-        found = self._find(position, member.encode())
-        if found is None:
+        offset = self._find(position, member.encode())
+        if offset is None:
             raise BadBTF(f"no member {structure}.{member}")
-        return found
+        return offset
 
     def _find(self, position: int, member: bytes) -> int | None:
         _, info, _ = TYPE.unpack_from(self._data, position)
@@ -99,9 +99,9 @@ class Types:
                 continue
             inner = self._positions[type_id]
             if TYPE.unpack_from(self._data, inner)[1] >> 24 & 0x1F in (STRUCT, UNION):
-                found = self._find(inner, member)
-                if found is not None:
-                    return base + found
+                offset = self._find(inner, member)
+                if offset is not None:
+                    return base + offset
         return None
 
     def _name(self, offset: int) -> bytes:

@@ -48,5 +48,5 @@ def flow(key: bytes) -> FlowKey:
 
 def total(values: bytes) -> Volume:
     """The sum over CPUs."""
-    words = memoryview(values).cast("Q")
-    return Volume(*(sum(words[field::4]) for field in range(4)))
+    counters = memoryview(values).cast("Q")
+    return Volume(*(sum(counters[field::4]) for field in range(4)))

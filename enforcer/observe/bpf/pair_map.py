@@ -47,5 +47,5 @@ class PairMap:
 
 def total(values: bytes) -> Volume:
     """The sum over CPUs."""
-    words = memoryview(values).cast("Q")
-    return Volume(tx_bytes=sum(words[0::2]), tx_messages=sum(words[1::2]))
+    counters = memoryview(values).cast("Q")
+    return Volume(tx_bytes=sum(counters[0::2]), tx_messages=sum(counters[1::2]))

@@ -548,7 +548,7 @@ class TestNominations:
 def test_a_bad_annotation_is_counted_and_the_pod_starts_as_if_without_it(world: World) -> None:
     world.create(member("a", cpus="all-of-them"), container("a"))
     assert world.cpus("a") == "0-3,8-11"
-    world.agent.records.word()
+    world.agent.records.compose()
     assert world.agent.records.counts["bad annotation"] == 1
 
 
@@ -561,7 +561,7 @@ def test_bad_annotations_are_said_once_for_a_pod_in_one_bounded_line(world: Worl
         one.name = name
         world.create(pod, one)
         assert not caplog.records, "nothing is worded before the runtime has its answer"
-    world.agent.records.word()
+    world.agent.records.compose()
     said = [record.fields["problems"] for record in caplog.records if record.message == "annotations not taken"]
     assert [line.count("annotation") for line in said] == [9, 1]
     assert said[0].endswith("; and 16993 more annotations that are not allowed")

@@ -52,26 +52,26 @@ def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
         **about,
         "conclusive": result.conclusive,
         "ways": [asdict(summary(result.rounds, way)) for way in WAYS],
-        "compared": [asdict(one) for one in result.compared],
+        "compared": [asdict(comparison) for comparison in result.compared],
         "control": asdict(result.control),
         "conclusions": list(conclusions(result)),
-        "rounds": [{name: asdict(run) for name, run in one.items()} for one in result.rounds],
+        "rounds": [{name: asdict(run) for name, run in runs.items()} for runs in result.rounds],
     }
 
 
-def _concluded(one: Comparison) -> str:
-    what = f"{FIGURES[one.figure]}, {one.ours} / {one.theirs}"
-    if one.ratio is None:
-        return f"{what}: the client did not tell it in every run"
-    if not one.ratio.differs:
-        return f"{what}: no difference can be told from noise: {_times(one)}"
-    better = (one.ratio.value > 1) == (one.figure == "throughput")
-    return f"{what}: {_times(one)}: {one.ours} is {'better' if better else 'worse'}"
+def _concluded(comparison: Comparison) -> str:
+    compared = f"{FIGURES[comparison.figure]}, {comparison.ours} / {comparison.theirs}"
+    if comparison.ratio is None:
+        return f"{compared}: the client did not tell it in every run"
+    if not comparison.ratio.differs:
+        return f"{compared}: no difference can be told from noise: {_times(comparison)}"
+    better = (comparison.ratio.value > 1) == (comparison.figure == "throughput")
+    return f"{compared}: {_times(comparison)}: {comparison.ours} is {'better' if better else 'worse'}"
 
 
-def _times(one: Comparison) -> str:
-    assert one.ratio is not None
-    return f"x {one.ratio.value:.3f} ({one.ratio.low:.3f} to {one.ratio.high:.3f})"
+def _times(comparison: Comparison) -> str:
+    assert comparison.ratio is not None
+    return f"x {comparison.ratio.value:.3f} ({comparison.ratio.low:.3f} to {comparison.ratio.high:.3f})"
 
 
 def _number(value: float | None) -> str:

@@ -1,0 +1,34 @@
+"""What is concluded from rounds, as lines and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from comparison.arms import AGAIN, SPREAD, TOGETHER, UNPINNED
+from comparison.presentation import as_json, conclusions
+from comparison.rounds import result
+from comparison.running import Run
+from comparison.workloads import Figures
+
+
+def made_up(again: float) -> list[dict[str, Run]]:
+    figures = {TOGETHER: 120.0, SPREAD: 100.0, UNPINNED: 110.0, AGAIN: again}
+    return [{name: Run(name, Figures(rate + at, 1.0), None, None) for name, rate in figures.items()} for at in range(8)]
+
+
+def test_programs_receive_everything():
+    answer = json.loads(json.dumps(as_json(result(made_up(110.0)), {"workload": "x"})))
+    assert answer["conclusive"]
+    assert answer["compared"][0]["ratio"]["value"] > 1.1
+    assert "together is better" in answer["conclusions"][0]
+
+
+def test_noise_between_the_same_is_never_taken_for_an_effect():
+    (line,) = conclusions(result(made_up(130.0)))
+    assert line.startswith("nothing can be concluded: unpinned again differs from unpinned")
+    assert not result(made_up(130.0)).conclusive
+
+
+def test_too_few_rounds_conclude_nothing():
+    (line,) = conclusions(result(made_up(110.0)[:5]))
+    assert "too few" in line
