@@ -16,7 +16,7 @@ class Release:
 
     @property
     def tokens_name_nodes(self) -> bool:
-        """Whether a TokenReview tells on which node the token's pod runs: what `--enforcer-account` needs."""
+        """Whether a TokenReview shows on which node the token's pod runs: what `--enforcer-account` needs."""
         return self.minor >= 30
 
     @property
@@ -36,11 +36,11 @@ class Release:
 
     @property
     def kubelet_options(self) -> tuple[str, ...]:
-        """Before 1.24 a kubelet has to be told that there is a runtime other than docker."""
+        """Before 1.24 a kubelet needs an option to use a runtime other than docker."""
         return ("--container-runtime=remote",) if self.minor < 24 else ()
 
     def kubelet_config(self, config: dict[str, Any]) -> dict[str, Any]:
-        """The KubeletConfiguration: newer ones refuse cgroup v1 unless told not to."""
+        """The KubeletConfiguration: newer ones refuse cgroup v1 unless configured otherwise."""
         return {**config, "failCgroupV1": False} if self.minor >= 31 else config
 
     def known(self, manifest: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ Round = dict[str, Run]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many times as much `ours` has as `theirs`, of one figure; None: too few pairs, or it was not told."""
+    """How many times as much `ours` has as `theirs`, of one figure; None: too few pairs, or it was not reported."""
 
     ours: str
     theirs: str
@@ -39,7 +39,7 @@ class Result:
 
     @property
     def conclusive(self) -> bool:
-        """Whether any difference may be told."""
+        """Whether any difference is significant."""
         return not self.noisy and any(
             comparison.ratio is not None and comparison.ratio.differs for comparison in self.compared
         )
@@ -48,7 +48,7 @@ class Result:
 def in_turn(
     run: Callable[[Arm], Run], arms: Sequence[Arm], rounds: int, seed: int, report: Callable[[int, Run], None]
 ) -> tuple[Round, ...]:
-    """One run to warm up, which is left out; then the rounds. report: hears of each run, with its round's number."""
+    """One run to warm up, which is left out; then the rounds. report: called after each run with the round's number."""
     random = Random(seed)  # noqa: S311 - an order of runs is no secret
     run(arms[0])
     done = []

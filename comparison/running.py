@@ -33,7 +33,7 @@ class RunFailed(RuntimeError):
 @dataclass(frozen=True, slots=True)
 class Run:
     """One arm once. local: share of samples in which both ends ran on one NUMA node. remote_pages: share of the
-    server's pages that are not on the NUMA nodes of its CPUs; each None where it can't be told.
+    server's pages that are not on the NUMA nodes of its CPUs; each None where it can't be measured.
     """
 
     arm: str

@@ -24,7 +24,7 @@ class BadFigures(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one run. throughput: per second. latency: the 99th percentile in milliseconds; None when it is not told."""
+    """Of one run. throughput: per second. latency: the 99th percentile in milliseconds; None when not reported."""
 
     throughput: float
     latency: float | None

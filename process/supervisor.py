@@ -49,7 +49,7 @@ wait is interrupted and its time is over, as by SIGSTOP and SIGCONT.
 """
 
 SUPERVISOR = "NUMAKIN_SUPERVISOR"
-"""The environment variable that tells each process who its supervisor is; in a container that is process 1."""
+"""The environment variable that names each process's supervisor; in a container that is process 1."""
 
 _PR_SET_PDEATHSIG = 1
 

@@ -60,7 +60,7 @@ class Loaded:
 
 
 class Renewed:
-    """May be asked from any thread. complain: told once of each state of the files that is not taken."""
+    """May be asked from any thread. complain: called once for each state of the files that is not taken."""
 
     def __init__(self, files: Files, complain: Callable[[str], None]) -> None:
         self._files, self._complain = files, complain
@@ -96,7 +96,7 @@ class Renewed:
 def expiry(pem: bytes) -> float:
     """When the first certificate of a chain ends, in seconds since 1970. ValueError when it is no certificate.
 
-    Read by hand from its DER (RFC 5280, section 4.1), since Python's own ssl tells it of a peer's certificate alone.
+    Read by hand from its DER (RFC 5280, section 4.1), since Python's own ssl shows it of a peer's certificate alone.
     """
     text = pem.decode("ascii", errors="ignore")
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"

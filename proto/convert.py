@@ -62,7 +62,7 @@ def _numa_node(message: pb.NumaNode, ids: list[int]) -> NumaNode:
 
 
 def rules_from(message: pb.Machine) -> Rules:
-    """The operator's settings that came with a machine; the defaults for what was not told."""
+    """The operator's settings that came with a machine; the defaults for what was not set."""
     rules = message.rules
     return Rules(
         prefer_closest_numa_nodes=rules.prefer_closest_numa_nodes
@@ -113,7 +113,7 @@ def demand_from(message: pb.Demand) -> Demand:
 
 
 def opt_in_from(message: pb.ContainerDemand, own: OptIn) -> OptIn:
-    """own: what the container's annotations say, which goes for what was not told, or not in words known here."""
+    """own: what the container's annotations say, which applies to what was not set, or is not known here."""
     return replace(own, policy=_POLICIES.get(message.policy, own.policy), size=message.size or own.size)
 
 

@@ -90,7 +90,7 @@ def _nri(config: Config) -> Iterator[Finding]:
 
 
 def _cri(config: Config) -> Iterator[Finding]:
-    """Bypass mode's runtime: whether it answers, and how soon it tells of a container."""
+    """Bypass mode's runtime: whether it answers, and how soon it reports a container."""
     try:
         with CriClient(config.cri_socket) as runtime:
             version = runtime.version()
@@ -204,7 +204,7 @@ def _traffic(_config: Config) -> Iterator[Finding]:
 
 
 def _attributed(sources: Sources, works: str) -> Iterator[Finding]:
-    """How traffic finds its container where cgroups do not tell."""
+    """How traffic is attributed to containers where cgroups do not show it."""
     if not sources.identity.by_namespace or works == "none":
         return
     text = "cgroup v1: a pod without a cgroup v2 of its own is known by its address"

@@ -2,7 +2,7 @@
 
 The files are in the kubelet's root folder, which holds every pod's secrets too, so that nobody should mount it into
 our container. They are read through /proc/PID/root instead, of the kubelet's process or else of the node's first one:
-for that the process ids of the node and CAP_SYS_PTRACE do, which the enforcer has to tell whose traffic is whose.
+for that the process ids of the node and CAP_SYS_PTRACE do, which the enforcer has to attribute traffic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROOT_FLAG = re.compile(r"(?:--kubelet-arg=)?(?:--)?root-dir(?:=(.+))?")
 
 @dataclass(frozen=True, slots=True)
 class Managers:
-    """The policies of the kubelet's CPU manager and memory manager, empty: no file tells. where: the folder read."""
+    """The policies of the kubelet's CPU manager and memory manager, empty: no file has one. where: the folder read."""
 
     cpu: str
     memory: str

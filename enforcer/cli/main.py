@@ -17,7 +17,7 @@ from process.files import worded
 from process.version import VERSION
 
 LAUNCHED = "NRI_PLUGIN_SOCKET"
-"""The environment variable by which a runtime tells a plugin that it launched where its socket is."""
+"""The environment variable by which a runtime passes its socket to a plugin that it launched."""
 
 FIRST = {"nri": "hook", "bypass": "bypass"}
 """By mode, the process that follows the runtime."""

@@ -17,7 +17,7 @@ from proto import local_pb2 as local
 PATIENCE_S = 5.0
 
 SILENT_S = 10.0
-"""An observer that was silent for so long is told of."""
+"""An observer that was silent for so long is reported."""
 
 
 class NobodyAnswersError(RuntimeError):

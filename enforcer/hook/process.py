@@ -88,7 +88,7 @@ class Hook:
                     raise
                 self._stand_by(error)
                 return
-        # Runtimes tell NRI's own version since 0.12, which brought memory policies.
+        # Runtimes report NRI's own version since 0.12, which brought memory policies.
         self.agent.memory_policies = bool(runtime.nri_version)
         self.wiring.at_any_time = runtime.takes_updates_any_time
 

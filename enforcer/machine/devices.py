@@ -43,7 +43,7 @@ def numa_node_of(sysfs_root: Path, kind: str, major: int, minor: int, proc_root:
 
 
 def _of_parents(root: Path, device: Path) -> int | None:
-    """The first `numa_node` that tells one, from the device upwards: a function may say -1 where its bridge knows."""
+    """The first `numa_node` that names one, from the device upwards: a function may have -1 where its bridge has it."""
     for folder in (device, *device.parents):
         if folder == root:
             return None

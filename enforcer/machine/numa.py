@@ -1,4 +1,4 @@
-"""NUMA nodes as sysfs tells them: their CPUs and memory, their distances, and whose memory is for everybody."""
+"""NUMA nodes as sysfs shows them: their CPUs and memory, their distances, and whose memory is for everybody."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _row(node: Tree, number: int, ids: NumaSet) -> Mapping[int, int] | None:
     row = folder.parsed("distance", formats.distances)
     if row is None:
         return None
-    # Kernels of RHEL 7 tell of a NUMA node that went offline, too.
+    # Kernels of RHEL 7 list a NUMA node that went offline, too.
     for covered in (ids, node.parsed("possible", NumaSet.parse) or NumaSet()):
         if len(row) == len(covered):
             return {other: far for other, far in zip(covered, row, strict=True) if other in ids}

@@ -1,4 +1,4 @@
-"""The machine as sysfs tells it: NUMA nodes, SMT siblings, last-level caches, sockets.
+"""The machine as sysfs shows it: NUMA nodes, SMT siblings, last-level caches, sockets.
 
 Which CPUs are online, and each NUMA node's CPUs and memory, must be had. Any other file that is missing or makes no
 sense costs only its own fact, and is named.
@@ -119,7 +119,7 @@ def _groups(cpus: CpuSet, group_of: Callable[[int], CpuSet | None], doubts: Doub
         group = doubts.fact(partial(group_of, cpu), None)
         if group is None:
             continue
-        # Some hypervisors tell siblings different stories; the first one told holds, so that groups stay disjoint.
+        # Some hypervisors give siblings contradictory lists; the first list counts, so that groups stay disjoint.
         mine = (group & cpus) - seen
         groups.append(mine)
         seen |= mine
@@ -141,7 +141,7 @@ def _with_itself(path: Path, group: CpuSet, number: int) -> CpuSet:
 
 
 def last_level_cache(folder: Tree, number: int, doubts: Doubts) -> CpuSet | None:
-    """The CPUs that share this CPU's highest cache for data; None where the kernel tells of no cache."""
+    """The CPUs that share this CPU's highest cache for data; None where the kernel lists no cache."""
     highest, shared = 0, None
     for index in folder.numbered("index"):
         higher = doubts.fact(partial(_higher, folder.at(f"index{index}"), highest, number), None)

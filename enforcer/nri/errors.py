@@ -18,4 +18,4 @@ class RegistrationRefusedError(ProtocolError):
 
 
 class ConfigurationRefusedError(ProtocolError):
-    """Our configure handler turned down what the runtime passed as configuration; the runtime was told."""
+    """Our configure handler turned down what the runtime passed as configuration; the runtime was notified."""

@@ -37,7 +37,7 @@ def mask_of(events: Iterable[Event]) -> int:
 KNOWN_TO_ALL = mask_of(event for event in Event if event <= Event.REMOVE_CONTAINER)
 KNOWN_SINCE_0_10 = mask_of(Event)
 
-# The first versions of NRI and of the runtimes that carry NRI 0.10. Runtimes tell NRI's own version since 0.12 only.
+# The first versions of NRI and of the runtimes that carry NRI 0.10. Runtimes report NRI's own version since 0.12 only.
 NRI_0_10 = (0, 10, 0)
 NRI_0_12_1 = (0, 12, 1)
 RUNTIMES_WITH_NRI_0_10 = {"containerd": (2, 2, 0), "cri-o": (1, 34, 0)}

@@ -167,7 +167,7 @@ class Session:
         return mux.encode(mux.PLUGIN_CONNECTION, ttrpc.encode_refusal(stream, code, text))
 
     def _answer(self, request: ttrpc_pb2.Request) -> bytes:
-        """The payload of the answer. Newer runtimes try calls that we may not know; code 12 tells them so."""
+        """The payload of the answer. Newer runtimes try calls that we may not know; code 12 reports that."""
         self.event = request.method
         if request.service == SERVICE and (method := self._methods.get(request.method)):
             self.catch_up()

@@ -19,7 +19,7 @@ MOST_PAST = 2048
 """Pods that are gone and still stand for their workload's traffic; the oldest go first."""
 
 WINDOW_S = 10.0
-"""Seconds that a window counts for here: as long as one is unless told otherwise."""
+"""Seconds that a window counts for here: as long as one is unless configured otherwise."""
 
 PERIOD = int(PEAK_S / WINDOW_S)
 """Windows for which the most replicas of a workload are expected again; one that is gone is forgotten after two such

@@ -1,1 +1,1 @@
-"""What the enforcer is told: its options, where they come from, and its version. Read by every process."""
+"""The enforcer's configuration: its options, where they come from, and its version. Read by every process."""

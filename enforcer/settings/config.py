@@ -1,4 +1,4 @@
-"""What the enforcer is told: one frozen value, the same from the command line, the environment and a file.
+"""The enforcer's configuration: one frozen value, the same from the command line, the environment and a file.
 
 Strongest first: command line, NUMAKIN_* environment, TOML file (`--config`, or the runtime's drop-in file when the
 runtime launches the plugin). An unknown key or a bad value is an error that names it. Read by the hook, so: standard

@@ -33,7 +33,7 @@ HELP = {
     "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is",
     "prefer_closest_numa_nodes": "of equally wide sets of NUMA nodes the closer one",
     "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
-    "podresources_socket": "where the kubelet tells which devices containers have; off: it is not asked",
+    "podresources_socket": "where the kubelet reports which devices containers have; off: it is not asked",
     "kubelet_root": "the kubelet's --root-dir, for doctor (default: as the kubelet's command line says)",
     "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty: none",
     "heartbeat_s": "seconds between signs of life on the stream",

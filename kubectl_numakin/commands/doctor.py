@@ -90,7 +90,7 @@ def _extender(session: Session) -> Iterator[Finding]:
 
 
 def _scheduler(session: Session) -> Iterator[Finding]:
-    """Whether kube-scheduler was told of the extender, and whether its calls arrive."""
+    """Whether kube-scheduler is configured with the extender, and whether its calls arrive."""
     pods = [pod for pod in own_pods(session.api, session.installed_in, EXTENDER) if pod.running]
     calls = counted(session.api, session.installed_in, pods, "numakin_extender_requests_total", verb="prioritize")
     if calls is None:

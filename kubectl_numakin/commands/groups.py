@@ -1,6 +1,6 @@
 """`groups`: the affinity groups, their members, and how much of each is together.
 
-Locality is what the extender tells: the share of pairs of members on one NUMA node.
+Locality as the extender reports it: the share of pairs of members on one NUMA node.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ set only on machines as small as that; on larger ones, grown from each NUMA node
   the nearest ones that have what the first one lacks, each its part of it,
   the ones with the most room:
 
-O(n) of each width, O(n^2) in all. Those with the most room tell whether a width can hold a demand of one resource at
+O(n) of each width, O(n^2) in all. Those with the most room show whether a width can hold a demand of one resource at
 all, so that the narrowest width is found exactly; the nearer ones are better to have.
 """
 

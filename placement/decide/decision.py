@@ -42,7 +42,7 @@ class Decision:
     preferred: as the topology manager's bit: every resource could be had on as few NUMA nodes as it needs.
     admitted: what the pod's policy says of that; only the extender's filter may act on it, the enforcer never rejects.
     parts: how the reservation's demand lies on several NUMA nodes. memory_policy: None where `mems` or first touch does
-    it. reservation_demand: the reservation's whole demand, when it is not what the request tells.
+    it. reservation_demand: the reservation's whole demand, when it is not what the request says.
     """
 
     numa_nodes: NumaSet

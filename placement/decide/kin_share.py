@@ -31,7 +31,7 @@ def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Res
 
 
 def strangers(occupancy: Occupancy, request: Request, kin: Kin) -> int:
-    """The mask of the NUMA nodes where other groups live, as far as nothing tells which pods the newcomer talks with:
+    """The mask of the NUMA nodes where other groups live, as far as nothing shows which pods the newcomer talks with:
     else each group that outgrows its NUMA node would take its neighbour's, which then outgrows what is left of it.
     """
     if kin.weights or not request.opt_in.group:

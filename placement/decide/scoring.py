@@ -1,7 +1,7 @@
 """The numbers that a decision is weighed by: pure functions of a few scalars, each between 0 and 1.
 
     kin     sum over peers of weight x closeness / sum of weights, closeness = 10 / SLIT distance (1 at home)
-    room    how much of what the rest of the group (and others that told their size) will ask for is still free
+    room    how much of what the rest of the group (and others that gave their size) will ask for is still free
     empty   the share of the CPUs that nobody asked for or uses, the newcomer counted in
     span    mean closeness among the NUMA nodes of a wide set: 1 for a single one
     score   (0.7 kin + 0.2 room + 0.1 empty) x span, and 0 where the demand does not fit or the policy does not admit it

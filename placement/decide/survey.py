@@ -133,7 +133,7 @@ def _yet_to_take(occupancy: Occupancy, request: Request) -> Demand:
 
 
 def _rest_of_group(occupancy: Occupancy, request: Request) -> int:
-    """Where `size.numakin.io` tells how many members will come: those that are missing, taken to be like this one."""
+    """Where `size.numakin.io` gives how many members will come: those that are missing, taken to be like this one."""
     missing = (
         request.opt_in.size
         - 1

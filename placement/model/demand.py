@@ -1,4 +1,4 @@
-"""What a container or pod needs, from its requests and limits or, where those are not told, from its cgroup's settings.
+"""What a container or pod needs, from its requests and limits or, where those are unknown, from its cgroup's settings.
 
 A demand says which of its numbers are estimates, so that a decision's reasons can say so too.
 """
@@ -45,7 +45,7 @@ LARGEST_QUANTITY = 2**63 - 1
 class Demand:
     """CPU in millicores, memory and hugepages (by page size) in bytes.
 
-    `memory_limit` None means that there is no limit. `estimated` names the numbers that were not told but derived.
+    `memory_limit` None means that there is no limit. `estimated` names the numbers that were derived, not given.
     """
 
     cpu_milli: int = 0
@@ -102,7 +102,7 @@ def from_cgroup(
     memory_limit: int | None,
     hugepages: Mapping[int, int] = {},
 ) -> Demand:
-    """An estimate from what the runtime is told: the CPU request from shares, the memory request from the limit.
+    """An estimate from what the runtime receives: the CPU request from shares, the memory request from the limit.
 
     shares: cpu.shares; quota, period: microseconds; memory_limit: bytes. None or non-positive means not set.
     hugepages: limits in bytes by page size; Kubernetes has their requests equal to them, so that nothing is estimated.
@@ -125,8 +125,8 @@ def cpu_of(shares: int) -> int:
 
 
 def resized(reported: Demand, *, shares: int | None, memory_limit: int | None) -> Demand:
-    """What was told of a container, brought up to date with its cgroup's settings of now: they change with an in-place
-    resize. None: not known; a memory limit of 0 or less: none.
+    """What was reported of a container, updated by its cgroup's settings of now: they change with an in-place resize.
+    None: not known; a memory limit of 0 or less: none.
 
     The memory request is in no setting: it stays, below the limit, or equal to it where it was.
     """

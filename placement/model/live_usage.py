@@ -25,7 +25,7 @@ class Live:
     stalled: Mapping[int, float] = field(default_factory=dict)
 
     def after(self, news: Live) -> Live:
-        """With the news taken over. What they don't tell stays as it was, so that whoever is told the same news holds
+        """With the news taken over. What they don't hold stays as it was, so that whoever receives the same news holds
         the same figures.
         """
         return Live(

@@ -1,6 +1,6 @@
 """The machine: NUMA nodes with their CPUs and memory, SMT siblings, shared caches, distances.
 
-A `Machine` is what sysfs tells, checked once: whoever holds one need not check again. A machine without NUMA is one
+A `Machine` is what sysfs shows, checked once: whoever holds one need not check again. A machine without NUMA is one
 with a single NUMA node 0.
 """
 
@@ -167,7 +167,7 @@ class Machine:
     @cached_property
     def outward(self) -> dict[int, tuple[int, ...]]:
         """For each NUMA node with CPUs all of them, itself first, then by distance. Of those equally far the ones on
-        its own socket come first: firmware without a SLIT does not tell them apart.
+        its own socket come first: firmware without a SLIT does not distinguish them.
         """
 
         def order(home: int, other: int) -> tuple[bool, int, bool, int]:
@@ -185,7 +185,7 @@ class Machine:
 
     @cached_property
     def cores_by_node(self) -> dict[int, tuple[int, ...]]:
-        """For each NUMA node the masks of its physical cores; a CPU whose core is not told is one by itself.
+        """For each NUMA node the masks of its physical cores; a CPU whose core is unknown is one by itself.
 
         Isolated siblings are in them, so that no core with one is ever wholly free.
         """
@@ -196,7 +196,7 @@ class Machine:
 
     @cached_property
     def caches_by_node(self) -> dict[int, tuple[int, ...]]:
-        """For each NUMA node the masks of its CPUs by last-level cache; those whose cache is not told come as one."""
+        """For each NUMA node the masks of its CPUs by last-level cache; those whose cache is unknown come as one."""
         by_node = {}
         for node in self.numa_nodes:
             masks = [cache.mask & node.cpus.mask for cache in self.caches if not cache.isdisjoint(node.cpus)]

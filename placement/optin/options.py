@@ -65,7 +65,7 @@ class Pool(StrEnum):
 class OptIn:
     """What one container asked for.
 
-    group: NAMESPACE/name, or empty when the group is to be learned from traffic. size: members expected, 0: not told.
+    group: NAMESPACE/name, or empty when the group is to be learned from traffic. size: members expected, 0: unknown.
     alone: no other opted-in pod on its NUMA nodes, those in the reclaimed pool aside.
     """
 

@@ -119,7 +119,7 @@ def _read(
 def _parsed(
     namespace: str, own: tuple[tuple[str, str], ...], theirs: tuple[tuple[str, str], ...], container: str
 ) -> tuple[Mapping[str, object] | None, tuple[AnnotationProblem, ...]]:
-    """As fields of an OptIn, and the bad values. told, theirs: our own and Katalyst's annotations. The replicas of a
+    """As fields of an OptIn, and the bad values. own, theirs: our own and Katalyst's annotations. The replicas of a
     workload have the same.
     """
     ours = dict(own)

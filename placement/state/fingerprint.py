@@ -1,4 +1,4 @@
-"""The fingerprint of placements: 64 bits by which two ends tell that they hold the same ones.
+"""The fingerprint of placements: 64 bits by which two ends check that they hold the same ones.
 
 It is a sum over what is held, as the pod fingerprint of scheduler-plugins is a sum over pods: so it does not depend on
 the order, and a change adds and takes away its own parts only. The same in every process: nothing of Python's own

@@ -128,7 +128,7 @@ class Directory:
     """Reservations' keys by pod and by group, containers' ids by reservation, and the CPUs that some container has for
     itself.
 
-    special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group told
+    special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group gave
     its size. placed: how many reservations of each workload are on each NUMA node, those on several under WIDE;
     grouped: how many of each group, by NUMA node, without those on several.
     """

@@ -7,7 +7,7 @@
     isolated    CPUs that the kernel keeps its own work off: in no pool, left to whoever asks for them by name
     the rest    containers that have not opted in are not touched, or, by the rule `everyone`, kept off exclusive CPUs
 
-A pool is never stored: it follows from the occupancy, so it shrinks and grows by itself, and `due` tells whose CPUs
+A pool is never stored: it follows from the occupancy, so it shrinks and grows by itself, and `due` lists whose CPUs
 have to be set anew after any change.
 """
 

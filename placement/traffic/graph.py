@@ -20,7 +20,7 @@ from placement.model.errors import BadTraffic
 KINDS = ("tcp", "udp", "unix", "wake", "shm")
 
 MOST_EDGES = 20_000
-"""Edges that a tally holds unless told otherwise: some 6 MB."""
+"""Edges that a tally holds unless set otherwise: some 6 MB."""
 
 HALF_LIFE_S = 600.0
 """Seconds in which traffic counts for half: long against a lull, short against a day."""
@@ -51,7 +51,7 @@ class Flow(NamedTuple):
     """Counts from one endpoint to another since the last time. Endpoints: pod uids, workloads or addresses; kind: one
     of KINDS.
 
-    by_server: counted where one end serves the other, which is an address then: of what two nodes tell of a pair, the
+    by_server: counted where one end serves the other, which is an address then: of what two nodes report of a pair, the
     server's word is the one to trust.
     """
 

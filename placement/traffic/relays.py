@@ -10,7 +10,7 @@ and servers look like one group. A relay is recognised by its volumes:
 
 An application between two tiers is taken for one only if it answers with as many bytes as it fetches, and fetches as
 often as it is asked. Not recognised are a relay that changes what passes (compression, caching), one whose other side
-has not opted in or is outside the cluster, and one whose peers send as much as they receive, of which no volume tells
+has not opted in or is outside the cluster, and one whose peers send as much as they receive, of which no volume shows
 that it passes anything on.
 """
 
@@ -38,7 +38,7 @@ MATTERS = 0.01
 """Share of its side that a peer has to have."""
 
 SYMMETRIC = 0.05
-"""By which the directions with a peer must differ to tell its side; those of which no side is told may have
+"""By which the directions with a peer must differ to show its side; those of which no side is known may have
 `MOST_OF_IT` of all together."""
 
 SIDE = 2

@@ -43,7 +43,7 @@ class Claim:
 
 
 def demand_of(resources: nri.LinuxResources) -> Demand:
-    """An estimate from the cgroup's settings: NRI does not tell requests."""
+    """An estimate from the cgroup's settings: NRI does not pass requests on."""
     cpu, memory = resources.cpu, resources.memory
     return from_cgroup(
         shares=cpu.shares.value if cpu.HasField("shares") else None,
@@ -65,7 +65,7 @@ def _hugepages(resources: nri.LinuxResources) -> dict[int, int]:
 
 
 def workload(pod: nri.PodSandbox) -> str:
-    """NAMESPACE/KIND/NAME of the controller that owns the pod, as its labels tell."""
+    """NAMESPACE/KIND/NAME of the controller that owns the pod, from its labels."""
     return workload_of(pod.namespace, pod.name, pod.labels)
 
 

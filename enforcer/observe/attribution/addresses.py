@@ -1,4 +1,4 @@
-"""The addresses of a network namespace, from procfs: what a runtime before NRI 0.10 does not tell of a pod."""
+"""The addresses of a network namespace, from procfs: what a runtime before NRI 0.10 does not report of a pod."""
 
 from __future__ import annotations
 

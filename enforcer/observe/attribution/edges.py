@@ -54,7 +54,7 @@ class Unattributed(StrEnum):
     """Why a counter became no edge."""
 
     NO_CONTAINER = "no container"
-    """The local end is in no container known here: a daemon of the host, or a container that nobody told of."""
+    """The local end is in no container known here: a daemon of the host, or a container that was never reported."""
 
     UNCONNECTED = "unconnected socket"
     """UDP without connect, counted at the socket, where its peer is not known."""
@@ -78,7 +78,7 @@ class Amount:
 @dataclass(frozen=True, slots=True)
 class Attribution:
     """Edges, and what is left over by kind and reason, both directions together. `services`: those that were asked,
-    whose traffic only the servers' ends tell.
+    whose traffic only the servers' ends show.
     """
 
     edges: tuple[Edge, ...] = ()

@@ -1,4 +1,4 @@
-"""Which ports are listened on, as each network namespace's /proc/PID/net/tcp and tcp6 tell.
+"""Which ports are listened on, as each network namespace's /proc/PID/net/tcp and tcp6 show.
 
 Of a connection that is older than the probes no SYN was seen, and the smaller port is the server's only by convention:
 with servers above the ephemeral floor (50051), or clients that may use any port, it is wrong for half of the
@@ -57,7 +57,7 @@ UNKNOWN = Listening()
 class ListeningPoll:
     """Looks at the namespaces in turn, new ones first. One owner.
 
-    cost: seconds of any clock that tells what looking takes.
+    cost: seconds of any clock that measures what a check takes.
     """
 
     def __init__(self, proc: Path = PROC, cost: Callable[[], float] = time.thread_time) -> None:

@@ -1,7 +1,7 @@
 """Traffic inside one network namespace: between containers of a pod, or of the host's network.
 
 Every peer has the same address there, so client and server are joined by the port. The client's end is the one that
-counts, as only it tells clients apart.
+counts, as only it distinguishes clients.
 """
 
 from collections import defaultdict

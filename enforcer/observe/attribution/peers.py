@@ -9,7 +9,7 @@ from enforcer.observe.bpf.counters import FlowKey, Volume, address
 
 
 class Peers:
-    """Answers from the residents and from all flows of one reading, since one end often tells who the other is."""
+    """Answers from the residents and from all flows of one reading, since one end often shows who the other is."""
 
     def __init__(self, residents: ContainerIndex, flows: Sequence[tuple[FlowKey, Volume, LocalContainer]]) -> None:
         self._residents = residents
@@ -52,7 +52,7 @@ class Peers:
             yield local(container), volume.scaled(sent / total)
 
     def _asking(self, flow: FlowKey, server: LocalContainer) -> Iterator[tuple[LocalContainer, int]]:
-        """Containers that ask the server by its own address, with the bytes sent. Who asks a Service can't be told."""
+        """Containers that ask the server by its own address, with the bytes sent. Who asks a Service is not known."""
         for where in self._residents.addresses(server):
             yield from self._askers.get((where, flow.port, flow.protocol), ())
 

@@ -1,10 +1,10 @@
 """Which addresses are Services': what the node translates to pods (DNAT). Pure.
 
 Behind a Service the client's end names the Service, and the server's end the client: one exchange, two flows. The
-server's is the true pair. A Service is recognised where a local server tells of a client that asks it at no address of
+server's is the true pair. A Service is recognised where a local server shows a client that asks it at no address of
 its own, and just one of the addresses that this client does ask exchanges as much with it, or more in the same
 proportion, should other servers stand behind it too. Once recognised it stays one for a while: what any client
-exchanges with it is told by servers' ends, here or on their nodes.
+exchanges with it is shown by servers' ends, here or on their nodes.
 """
 
 from collections import Counter, defaultdict

@@ -1,6 +1,6 @@
 """Memory that two containers can both write: shared mappings of one file, memfd or SysV segment, found in procfs.
 
-It tells that two share, not how busily; wake-ups tell the rest. Reading the maps of 89 processes took 4.4 ms, so once a
+It shows that two share, not how busily; wake-ups show the rest. Reading the maps of 89 processes took 4.4 ms, so once a
 minute is cheap.
 """
 

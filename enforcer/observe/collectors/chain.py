@@ -1,6 +1,6 @@
 """The fall-back chain: the first hook that loads, attaches and is seen to count, and why the better ones do not.
 
-Versions and configurations are not asked: kernels refuse for reasons that neither tells (lockdown, blocked text
+Versions and configurations are not checked: kernels refuse for reasons that neither shows (lockdown, blocked text
 patching, missing capabilities), so each member is tried.
 """
 

@@ -1,6 +1,6 @@
 """Fourth in the chain: kprobes and kretprobes on inet_sendmsg and its kin.
 
-Needs CONFIG_KPROBES, but neither BTF nor tracefs: so it can't tell the network namespace of a socket, and what has no
+Needs CONFIG_KPROBES, but neither BTF nor tracefs: so it can't read the network namespace of a socket, and what has no
 cgroup v2 of its own is known by its address alone.
 """
 
