@@ -34,12 +34,12 @@ def pods(name: str, namespace: str) -> list[Pod]:
 
     namespace: for objects that name none.
     """
-    pods = list(islice((pod for each in _objects(name) for pod in _of(each, namespace, name)), MOST_PODS + 1))
-    if not pods:
+    listed = list(islice((pod for each in _objects(name) for pod in _of(each, namespace, name)), MOST_PODS + 1))
+    if not listed:
         raise UsageError(f"{name}: no pods in it: a Pod, {', '.join(REPLICATED)} or CronJob is wanted")
-    if len(pods) > MOST_PODS:
+    if len(listed) > MOST_PODS:
         raise UsageError(f"{name}: more than {MOST_PODS} pods; plan a part of them, or with fewer replicas")
-    return pods
+    return listed
 
 
 def _objects(name: str) -> Iterator[Mapping[str, Any]]:

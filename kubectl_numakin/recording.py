@@ -66,14 +66,14 @@ _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, PlacementError, 
 
 
 def _first(text: str) -> Recording:
-    header = json.loads(text)
-    if header["numakin_recording"] != VERSION:
-        raise ValueError(f"version {header['numakin_recording']!r}; this program reads version {VERSION}")
+    content = json.loads(text)
+    if content["numakin_recording"] != VERSION:
+        raise ValueError(f"version {content['numakin_recording']!r}; this program reads version {VERSION}")
     rows = PodRows()
-    pods = tuple(rows.row(msgspec.convert(pod, PodObject)) for pod in _by_age(header["pods"]))
-    machines = {str(node["node"]): machine(node) for node in header["nodes"]}
+    pods = tuple(rows.row(msgspec.convert(pod, PodObject)) for pod in _by_age(content["pods"]))
+    machines = {str(node["node"]): machine(node) for node in content["nodes"]}
     return Recording(
-        machines, pods, {str(uid): NumaSet.parse(numa_nodes) for uid, numa_nodes in header["places"].items()}, ()
+        machines, pods, {str(uid): NumaSet.parse(numa_nodes) for uid, numa_nodes in content["places"].items()}, ()
     )
 
 

@@ -129,7 +129,7 @@ def _from_file(text: str, name: str, known: Mapping[str, Any]) -> dict[str, Any]
     for key, value in table.items():
         field = key.replace("-", "_")
         if field not in known:
-            allowed = ", ".join(name.replace("_", "-") for name in known)
+            allowed = ", ".join(option.replace("_", "-") for option in known)
             raise ConfigError(f"{name or 'config'}: unknown key {key!r}; known: {allowed}")
         values[field] = _converted(field, value, f"{name or 'config'}: {key}")
     return values
