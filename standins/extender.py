@@ -57,8 +57,8 @@ class ExtenderProcess:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ExtenderGone(self.log.read_text()[-4000:])
             time.sleep(0.01)
-        found = json.loads(ready.read_text())
-        self.http, self.grpc, self.worker = found["http"], found["grpc"], found["pid"]
+        written = json.loads(ready.read_text())
+        self.http, self.grpc, self.worker = written["http"], written["grpc"], written["pid"]
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         """SIGTERM: as the kubelet does, which leaves it time. SIGQUIT: without the grace for callers. Returns its exit

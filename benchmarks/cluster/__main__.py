@@ -30,7 +30,7 @@ def main() -> int:
     # Ends like Ctrl-C does, so that no process of the simulation is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console(stderr=options.json, width=max(show.WIDTH, Console().width))
-    found = []
+    outcomes = []
     for nodes in options.nodes or [10, 100]:
         plan = Plan(
             nodes=nodes,
@@ -46,10 +46,10 @@ def main() -> int:
                 console.print(f"numakin simulate: {gone}", (Path(folder) / "extender.log").read_text()[-2000:])
                 return 1
         show.outcome(console, outcome)
-        found.append(outcome)
+        outcomes.append(outcome)
     if options.json:
-        print(json.dumps([asdict(one) for one in found]))
-    return 1 if any(one.over_commitments or one.errors for one in found) else 0
+        print(json.dumps([asdict(outcome) for outcome in outcomes]))
+    return 1 if any(outcome.over_commitments or outcome.errors for outcome in outcomes) else 0
 
 
 def _options() -> argparse.Namespace:

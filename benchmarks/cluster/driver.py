@@ -77,7 +77,7 @@ class Cluster:
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.plan, self._folder = plan, folder
         self.random = Random(plan.seed)
-        self.specs = {one.name: one for one in population(plan.nodes, self.random)}
+        self.specs = {spec.name: spec for spec in population(plan.nodes, self.random)}
         self.pods: dict[Replica, Pod] = {}
         self.places: dict[Replica, tuple[str, str]] = {}
         self.chosen: dict[Replica, str] = {}
@@ -126,9 +126,9 @@ class Cluster:
         self.binder = self._stack.enter_context(Binder(lots))
 
     def _remote(self, make: Callable[..., object], *arguments: object) -> Remote:
-        found = Remote(make, *arguments)
-        self._stack.callback(found.close)
-        return found
+        remote = Remote(make, *arguments)
+        self._stack.callback(remote.close)
+        return remote
 
     def settled(self) -> None:
         """Every node has told everything, and the extender counts it as live."""
@@ -177,7 +177,7 @@ class Cluster:
 
     def run(self, pods: Sequence[Pod]) -> list[Landing]:
         """What the kubelets do with bound pods."""
-        landings: list[Landing] = self.fleet.call("run", [_order(one) for one in pods])
+        landings: list[Landing] = self.fleet.call("run", [_order(pod) for pod in pods])
         for pod, landing in zip(pods, landings, strict=True):
             self.places[pod.replica] = (landing.node, landing.numa_nodes)
             self.kube.running(pod.replica.namespace, pod.replica.name, pod.ip)
@@ -195,7 +195,7 @@ class Cluster:
 
     def talk(self, replicas: Iterable[Replica], *, requests: float, seconds: float, windows: int) -> None:
         """In each window these pods serve so many hundreds of their users' requests, and observers tell of it."""
-        said = [
+        calls = [
             Calls(
                 client=self.pods[talk.source].uid,
                 client_ip=self.pods[talk.source].ip,
@@ -207,7 +207,7 @@ class Cluster:
             for talk in talks(replicas)
         ]
         for _ in range(windows):
-            self.fleet.call("talk", said, seconds)
+            self.fleet.call("talk", calls, seconds)
 
     def lose(self, nodes: Sequence[str]) -> list[Replica]:
         """Nodes lose power, and the control plane gives them up; the pods that were there."""
@@ -216,7 +216,7 @@ class Cluster:
         for name in nodes:
             del self.specs[name]
             self.kube.delete_node(name)
-        gone = [one for one, pod in self.pods.items() if pod.node in nodes]
+        gone = [lost for lost, pod in self.pods.items() if pod.node in nodes]
         self.end(gone)
         return gone
 
@@ -233,30 +233,32 @@ class Cluster:
         """Of a replica at this place: the mean closeness to those that it calls or that call it, by calls. 1: all in
         the same NUMA node; on one machine as the SLIT distance has it, on two 0.
         """
-        others = [one for one in self.places if one.namespace == replica.namespace and one != replica]
+        others = [placed for placed in self.places if placed.namespace == replica.namespace and placed != replica]
         mine = [talk for talk in talks([*others, replica]) if replica in (talk.source, talk.target)]
-        total = sum(one.calls for one in mine)
-        peers = ((one.target if one.source == replica else one.source, one.calls) for one in mine)
+        total = sum(talk.calls for talk in mine)
+        peers = ((talk.target if talk.source == replica else talk.source, talk.calls) for talk in mine)
         near = sum(calls * self._closeness(place, self.places[peer]) for peer, calls in peers)
         return near / total if total else 0.0
 
-    def _closeness(self, one: tuple[str, str], other: tuple[str, str]) -> float:
+    def _closeness(self, place: tuple[str, str], other: tuple[str, str]) -> float:
         """Between NUMA nodes; one that is spread over several is evenly on their CPUs."""
-        if one[0] != other[0]:
+        if place[0] != other[0]:
             return 0.0
-        machine = self.specs[one[0]].machine
-        pairs = product(homes(machine, NumaSet.parse(one[1])).items(), homes(machine, NumaSet.parse(other[1])).items())
+        machine = self.specs[place[0]].machine
+        pairs = product(
+            homes(machine, NumaSet.parse(place[1])).items(), homes(machine, NumaSet.parse(other[1])).items()
+        )
         return sum(share * part * machine.closeness(a, b) for (a, share), (b, part) in pairs)
 
     def with_room(self, replica: Replica) -> list[tuple[str, str]]:
         """The places with room for it, on the nodes where others of its namespace are."""
-        nodes = sorted({node for one, (node, _) in self.places.items() if one.namespace == replica.namespace})
-        found = self.fleet.call("could_hold", nodes, replica.cpu_milli, replica.memory)
-        return [(node, str(numa_node)) for node, numa_nodes in found.items() for numa_node in numa_nodes]
+        nodes = sorted({node for placed, (node, _) in self.places.items() if placed.namespace == replica.namespace})
+        candidates = self.fleet.call("could_hold", nodes, replica.cpu_milli, replica.memory)
+        return [(node, str(numa_node)) for node, numa_nodes in candidates.items() for numa_node in numa_nodes]
 
     def digest(self) -> str:
         """Of all placements."""
-        rows = sorted((one.namespace, one.name, *place) for one, place in self.places.items())
+        rows = sorted((replica.namespace, replica.name, *place) for replica, place in self.places.items())
         return blake2b(repr(rows).encode(), digest_size=8).hexdigest()
 
 

@@ -134,15 +134,15 @@ def talks(replicas: Iterable[Replica]) -> list[Talk]:
     by_service: dict[tuple[str, str], list[Replica]] = {}
     for replica in replicas:
         by_service.setdefault((replica.namespace, replica.service.name), []).append(replica)
-    instances = {one.namespace: one.instance for found in by_service.values() for one in found[:1]}
-    found = []
+    instances = {replica.namespace: replica.instance for replicas in by_service.values() for replica in replicas[:1]}
+    flows = []
     for namespace, instance in instances.items():
         for call in instance.app.calls:
             callers = by_service.get((namespace, call.source), [])
             called = by_service.get((namespace, call.target), [])
             share = call.calls / (len(callers) * len(called)) if callers and called else 0.0
-            found += [Talk(a, b, share, call.size) for a in callers for b in called if a != b]
-    return found
+            flows += [Talk(a, b, share, call.size) for a in callers for b in called if a != b]
+    return flows
 
 
 def wide() -> Instance:
@@ -152,19 +152,19 @@ def wide() -> Instance:
 
 def instances(count: int, random: Random) -> list[Instance]:
     """Applications that somebody rolls out."""
-    return [Instance(f"team-{one:03}", APPS[one % len(APPS)], random.choice(LOADS)) for one in range(count)]
+    return [Instance(f"team-{number:03}", APPS[number % len(APPS)], random.choice(LOADS)) for number in range(count)]
 
 
 def arrivals(apps: Iterable[Instance], random: Random) -> list[Replica]:
     """Every replica of these in a random order: they are rolled out at the same time."""
-    replicas = [replica for one in apps for replica in one.replicas()]
+    replicas = [replica for instance in apps for replica in instance.replicas()]
     random.shuffle(replicas)
     return replicas
 
 
 def in_turn(apps: Iterable[Instance]) -> list[Replica]:
     """Every replica of these, one application after the other."""
-    return [replica for one in apps for replica in one.replicas()]
+    return [replica for instance in apps for replica in instance.replicas()]
 
 
 def burst(members: int) -> Instance:
@@ -187,20 +187,20 @@ def tens(count: int, prefix: str) -> list[Instance]:
 
 def crowd(members: int, random: Random) -> list[Replica]:
     """Groups of large members in a random order, every third group with CPUs of its members' own."""
-    found: list[Replica] = []
-    while len(found) < members:
-        number = len(found)
-        services = [(f"m{one}", random.choice(CROWD_MILLI), 1) for one in range(random.randint(3, 12))]
+    replicas: list[Replica] = []
+    while len(replicas) < members:
+        number = len(replicas)
+        services = [(f"m{member}", random.choice(CROWD_MILLI), 1) for member in range(random.randint(3, 12))]
         calls = [(services[0][0], name, 100.0) for name, _, _ in services[1:]]
         group = app("crowd", services, calls)
-        found += Instance(f"crowd-{number:04}", group, exclusive=number % 3 == 0).replicas()
-    random.shuffle(found)
-    return found
+        replicas += Instance(f"crowd-{number:04}", group, exclusive=number % 3 == 0).replicas()
+    random.shuffle(replicas)
+    return replicas
 
 
-def together(one: tuple[str, str], other: tuple[str, str]) -> bool:
+def together(place: tuple[str, str], other: tuple[str, str]) -> bool:
     """Whether both places (node, NUMA nodes) are wholly inside one same NUMA node."""
-    return one == other and one[1].isdecimal()
+    return place == other and place[1].isdecimal()
 
 
 def locality(replicas: Iterable[Replica], places: Mapping[Replica, tuple[str, str]]) -> float:

@@ -46,13 +46,17 @@ class Replaced:
 
 def rolled(cluster: Cluster, app: Instance) -> list[Replaced]:
     """Every pod of the application's is replaced by one of the next revision."""
-    revision = 1 + max(one.revision for one in _running(cluster, app))
-    found = []
+    revision = 1 + max(replica.revision for replica in _running(cluster, app))
+    replaced = []
     for service in app.app.services:
         for index in range(service.replicas):
-            old = next(one for one in _running(cluster, app) if one.service == service and one.revision < revision)
-            found.append(_replaced(cluster, old, Replica(app, service, revision, index), first=index == 0))
-    return found
+            old = next(
+                replica
+                for replica in _running(cluster, app)
+                if replica.service == service and replica.revision < revision
+            )
+            replaced.append(_replaced(cluster, old, Replica(app, service, revision, index), first=index == 0))
+    return replaced
 
 
 def _running(cluster: Cluster, app: Instance) -> list[Replica]:
@@ -72,7 +76,7 @@ def _replaced(cluster: Cluster, old: Replica, new: Replica, *, first: bool) -> R
 
 
 def told(replaced: Iterable[Replaced]) -> str:
-    firsts = [one for one in replaced if one.first]
+    firsts = [pod for pod in replaced if pod.first]
     near, best = _count(first.as_before for first in firsts), _count(first.as_possible for first in firsts)
     offered = _count(first.as_offered for first in firsts)
     full = _count(first.full for first in firsts if not first.as_before)
@@ -84,13 +88,13 @@ def told(replaced: Iterable[Replaced]) -> str:
 
 
 def figures(replaced: Sequence[Replaced]) -> dict[str, float]:
-    firsts = [one for one in replaced if one.first]
+    firsts = [pod for pod in replaced if pod.first]
     return {
         "first replacements": len(firsts),
         "first as near as offered": _count(first.as_offered for first in firsts),
         "first as near as possible": _count(first.as_possible for first in firsts),
         "first as near as before": _count(first.as_before for first in firsts),
-        "all as near as possible": _count(one.as_possible for one in replaced),
+        "all as near as possible": _count(pod.as_possible for pod in replaced),
     }
 
 

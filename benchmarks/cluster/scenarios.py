@@ -87,7 +87,7 @@ def _at_once(cluster: Cluster, name: str, replicas: Sequence[Replica]) -> Findin
     seconds = time.monotonic() - begin
     landings = cluster.run(pods)
     placed = [pod.replica for pod in pods]
-    spots = Counter(cluster.places[one] for one in placed)
+    spots = Counter(cluster.places[replica] for replica in placed)
     finding = _finding(cluster, name, placed, landings, seconds, hidden)
     remark = f"on {len(spots)} NUMA nodes of {len({node for node, _ in spots})} nodes"
     left = f"; {cluster.pending - pending} fitted nowhere" if cluster.pending > pending else ""
@@ -114,7 +114,7 @@ def _rolled(cluster: Cluster, name: str) -> Finding:
     begin, hidden = time.monotonic(), cluster.hidden
     replaced = rolled(cluster, app)
     seconds = time.monotonic() - begin
-    landings = [one.landing for one in replaced]
+    landings = [pod.landing for pod in replaced]
     after = [pod for pod in cluster.pods if pod.instance == app]
     finding = _finding(cluster, name, after, landings, seconds, hidden)
     named = sum(landing.kin > 0 for landing in landings)
@@ -129,15 +129,15 @@ def returning(cluster: Cluster) -> Finding:
     known since before.
     """
     old = [pod for pod in cluster.pods if pod.namespace == "wide"]
-    before, revision = cluster.locality(old), 1 + max(one.revision for one in old)
+    before, revision = cluster.locality(old), 1 + max(replica.revision for replica in old)
     cluster.end(old)
-    names = {one.workload for one in old}
+    names = {replica.workload for replica in old}
     planned = within(lambda: not cluster.extender.running(names), LEARNED_WITHIN_S) and cluster.extender.planned()
     if not planned or not names <= planned:
         cluster.missing.append(
             f"of {len(names)} workloads to come the extender planned {len(cluster.extender.planned())}"
         )
-    new = [replace(one, revision=revision) for one in old]
+    new = [replace(replica, revision=revision) for replica in old]
     cluster.random.shuffle(new)
     begin, hidden = time.monotonic(), cluster.hidden
     landings = cluster.place(new)
@@ -158,16 +158,16 @@ def traffic(cluster: Cluster) -> None:
 def node_loss(cluster: Cluster) -> Finding:
     """The node with members of most groups loses power; their controllers make new ones, which go elsewhere."""
     groups: dict[str, list[str]] = {}
-    for one, pod in cluster.pods.items():
-        groups.setdefault(pod.node, []).append(one.namespace)
+    for replica, pod in cluster.pods.items():
+        groups.setdefault(pod.node, []).append(replica.namespace)
     node = max(groups, key=lambda group: (len(set(groups[group])), len(groups[group]), group))
     before = cluster.locality()
     gone = cluster.lose([node])
-    instances = {one.instance for one in gone}
+    instances = {replica.instance for replica in gone}
     begin, hidden = time.monotonic(), cluster.hidden
-    landings = cluster.place([replace(one, index=one.index + 1000) for one in gone])
+    landings = cluster.place([replace(replica, index=replica.index + 1000) for replica in gone])
     seconds = time.monotonic() - begin
-    affected = [one for one in cluster.pods if one.instance in instances]
+    affected = [replica for replica in cluster.pods if replica.instance in instances]
     finding = _finding(cluster, "node loss", affected, landings, seconds, hidden)
     return replace(
         finding, pods=len(gone), remark=f"locality of all before {before:.3f}, after {cluster.locality():.3f}"

@@ -67,7 +67,7 @@ def _latencies(cluster: Cluster) -> list[Latency]:
             len(values),
             percentile(values, 0.5),
             percentile(values, 0.99),
-            sum(one > HTTP_TIMEOUT_S for one in values),
+            sum(value > HTTP_TIMEOUT_S for value in values),
         )
         for (verb, offered), values in sorted(cluster.client.seconds.items())
     ]

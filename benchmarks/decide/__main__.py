@@ -35,9 +35,9 @@ TRIPS = {"pinned": "pinned", "floor": "not opted in: the floor"}
 NONE = {"pinned": {"median": None}}
 
 GOALS = (
-    ("round trip, median us", lambda found: (found["round_trip"] or NONE)["pinned"]["median"], 500.0),
-    ("growth with NUMA nodes", lambda found: found["growth"]["numa_nodes"], 2.0),
-    ("growth with containers", lambda found: found["growth"]["containers"], 1.0),
+    ("round trip, median us", lambda results: (results["round_trip"] or NONE)["pinned"]["median"], 500.0),
+    ("growth with NUMA nodes", lambda results: results["growth"]["numa_nodes"], 2.0),
+    ("growth with containers", lambda results: results["growth"]["containers"], 1.0),
 )  # fmt: skip
 
 KINDS: dict[str, Callable[[int, int], Situation]] = {
@@ -84,27 +84,27 @@ def every(repeats: int, trips: RoundTrips | None) -> dict[str, object]:
     }
 
 
-def table(found) -> str:
+def table(results) -> str:
     head = f"{'':22}{'NUMA':>5}{'con-':>8}{'decide, us':>16}{'and commit, us':>20}\n"
     head += f"{'':22}{'nodes':>5}{'tainers':>8}{'median':>8}{'p99':>8}{'median':>12}{'p99':>8}"
     lines = [head]
-    for row in found["rows"]:
+    for row in results["rows"]:
         numbers = [row[name][field] for name in ("decide", "commit") for field in ("median", "p99")]
         lines.append(
             f"{row['kind']:22}{row['numa_nodes']:5}{row['containers']:8}"
             f"{numbers[0]:8.0f}{numbers[1]:8.0f}{numbers[2]:12.0f}{numbers[3]:8.0f}"
         )
-    growth = found["growth"]
+    growth = results["growth"]
     lines.append(f"growth: NUMA nodes ^ {growth['numa_nodes']:.2f}, containers ^ {growth['containers']:.2f}")
-    if found["round_trip"]:
+    if results["round_trip"]:
         lines.append(f"CreateContainer at {AT[0]} NUMA nodes, {AT[1]} containers, us:")
-        for kind, trip in found["round_trip"].items():
+        for kind, trip in results["round_trip"].items():
             lines.append(f"  {TRIPS[kind]:40} median {trip['median']:.0f}, p99 {trip['p99']:.0f}")
-    return "\n".join(lines + [_goal(*goal, found) for goal in GOALS])
+    return "\n".join(lines + [_goal(*goal, results) for goal in GOALS])
 
 
-def _goal(name, read, most, found) -> str:
-    value = read(found)
+def _goal(name, read, most, results) -> str:
+    value = read(results)
     if value is None:
         return f"goal {name} <= {most:g}: not measured"
     return f"goal {name} <= {most:g}: {'met' if value <= most else 'missed'} ({value:.2f})"
@@ -119,8 +119,8 @@ def main() -> None:
     parser.add_argument("--no-round-trip", action="store_true", help="time the function only")
     options = parser.parse_args()
     trips = None if options.no_round_trip else round_trips(AT[1], options.repeats)
-    found = every(options.repeats, trips)
-    print(json.dumps(found) if options.json else table(found))
+    results = every(options.repeats, trips)
+    print(json.dumps(results) if options.json else table(results))
 
 
 if __name__ == "__main__":

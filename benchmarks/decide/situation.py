@@ -40,10 +40,10 @@ def machine(numa_nodes: int) -> Machine:
         a: {b: 10 if a == b else 12 + 8 * _hops(a // 4, b // 4, boards) for b in range(numa_nodes)}
         for a in range(numa_nodes)
     }
-    cpus = [CpuSet.of(range(CPUS * one, CPUS * (one + 1))) for one in range(numa_nodes)]
+    cpus = [CpuSet.of(range(CPUS * numa_node, CPUS * (numa_node + 1))) for numa_node in range(numa_nodes)]
     total = CPUS * numa_nodes
     return Machine(
-        tuple(NumaNode(one, cpus[one], MEMORY, distances[one]) for one in range(numa_nodes)),
+        tuple(NumaNode(numa_node, cpus[numa_node], MEMORY, distances[numa_node]) for numa_node in range(numa_nodes)),
         cores=tuple(CpuSet.of((cpu, cpu + 1)) for cpu in range(0, total, 2)),
         caches=tuple(CpuSet.of(range(cpu, cpu + 16)) for cpu in range(0, total, 16)),
     )
@@ -61,8 +61,8 @@ def situation(
     occupancy = Occupancy(live=Live({node.id: node.memory for node in there.numa_nodes})).on(there)
     for number in range(containers):
         group = number if wide else number // MEMBERS
-        one = _request(f"p{number}", f"shop/{group}", milli, usual, Cpus.SHARED)
-        occupancy = decide(there, occupancy, one, Kin()).applied(occupancy, one)
+        request = _request(f"p{number}", f"shop/{group}", milli, usual, Cpus.SHARED)
+        occupancy = decide(there, occupancy, request, Kin()).applied(occupancy, request)
     asked = int(wide * 1000 * CPUS) or min(milli, 4000)
     newcomer = _request("newcomer", "shop/0", asked, memory or usual, cpus)
     weights = {f"p{number}": 1.0 + number for number in range(min(MEMBERS, containers))}

@@ -35,7 +35,7 @@ def of(spans_ns: Sequence[int]) -> Times:
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
     """The slope of log time over log size, by least squares: 1 is linear growth, 2 quadratic."""
-    xs, ys = [math.log(size) for size in sizes], [math.log(one) for one in times]
+    xs, ys = [math.log(size) for size in sizes], [math.log(seconds) for seconds in times]
     mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
     over = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
     return over / sum((x - mean_x) ** 2 for x in xs)

@@ -46,15 +46,15 @@ def machine(kind: int) -> Machine:
     return Machine(
         tuple(
             NumaNode(
-                one,
-                CpuSet.of(range(one * cpus, (one + 1) * cpus)),
+                numa_node,
+                CpuSet.of(range(numa_node * cpus, (numa_node + 1) * cpus)),
                 512 // count * GIB,
                 {
-                    other: 10 + (11 * (other != one), 2 * (other != one), 8 * abs(other - one))[kind]
+                    other: 10 + (11 * (other != numa_node), 2 * (other != numa_node), 8 * abs(other - numa_node))[kind]
                     for other in range(count)
                 },
             )
-            for one in range(count)
+            for numa_node in range(count)
         )
     )
 
@@ -94,12 +94,12 @@ def body(uid: str, nodes: int, **annotations: str) -> bytes:
     return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": [f"node-{at:05}" for at in range(nodes)]}).encode()
 
 
-def timed(calls: int, one: Callable[[int], object]) -> dict[str, float]:
+def timed(calls: int, call: Callable[[int], object]) -> dict[str, float]:
     """Milliseconds of CPU, so that a busy machine tells the same; the first call builds what the others find."""
     taken = []
     for at in range(calls + 1):
         begin = time.thread_time()
-        one(at)
+        call(at)
         taken.append(1000 * (time.thread_time() - begin))
     first, *rest = taken
     return {"first": first, "median": statistics.median(rest), "worst": max(rest)}

@@ -55,19 +55,19 @@ def ratio(load: str, variant: str, pairs: int, seconds: float) -> Ratio:
 
 def events(seconds: float) -> dict[str, dict[str, tuple[float, int]]]:
     """Nanoseconds by load and program."""
-    found = {}
+    measured = {}
     for load in loads.LOADS:
         collectors = [*probes.everything(), *probes.sockets()]
-        found[load] = probes.nanoseconds_per_event(collectors, partial(loads.run, load, seconds))
+        measured[load] = probes.nanoseconds_per_event(collectors, partial(loads.run, load, seconds))
         for collector in collectors:
             collector.close()
-    return found
+    return measured
 
 
 def resident() -> dict[str, int]:
     done = subprocess.run([sys.executable, "-m", "benchmarks.observe.holder"], stdout=subprocess.PIPE, check=True)
-    found: dict[str, int] = json.loads(done.stdout)
-    return found
+    memory: dict[str, int] = json.loads(done.stdout)
+    return memory
 
 
 def show(results: dict[str, Any]) -> None:
@@ -86,12 +86,12 @@ def show(results: dict[str, Any]) -> None:
 
 
 def goals(ratios: dict[str, dict[str, Ratio]], memory: dict[str, int]) -> list[str]:
-    said = []
+    lines = []
     for load, variant, limit in GOALS:
         measured = ratios.get(variant, {}).get(load)
         if measured:
-            said.append(f"goal {variant} on {load} <= {limit}: {verdict(measured, limit)} ({measured})")
-    return [*said, f"goal RSS <= {RSS_GOAL >> 20} MiB: {'met' if memory['VmRSS'] <= RSS_GOAL else 'missed'}"]
+            lines.append(f"goal {variant} on {load} <= {limit}: {verdict(measured, limit)} ({measured})")
+    return [*lines, f"goal RSS <= {RSS_GOAL >> 20} MiB: {'met' if memory['VmRSS'] <= RSS_GOAL else 'missed'}"]
 
 
 def verdict(measured: Ratio, limit: float) -> str:

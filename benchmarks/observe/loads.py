@@ -164,13 +164,13 @@ def web(seconds: float) -> float:
         before = on_cpu(server.pid)
         wrk = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert wrk.stdout
-        said = wrk.stdout.read().decode()
+        output = wrk.stdout.read().decode()
         _, status, usage = os.wait4(wrk.pid, 0)
         wrk.stdout.close()
         wrk.returncode = os.waitstatus_to_exitcode(status)
-        requests = re.search(r"(\d+) requests in", said)
+        requests = re.search(r"(\d+) requests in", output)
         if wrk.returncode or not requests:
-            raise SystemExit(f"wrk: {said}")
+            raise SystemExit(f"wrk: {output}")
         used = on_cpu(server.pid) - before + usage.ru_utime + usage.ru_stime
         return float(used / int(requests[1]))
 

@@ -64,10 +64,10 @@ def nanoseconds_per_event(collectors: list[Probes], load: Callable[[], float]) -
     load()
     for collector in collectors:
         collector.detach()
-    found = {}
+    measured = {}
     for name, fd in programs.items():
         spent, runs = (after - at for after, at in zip(syscall.run_statistics(fd), before[name], strict=True))
         if runs:
-            found[name] = (spent / runs, runs)
+            measured[name] = (spent / runs, runs)
     os.close(stats)
-    return found
+    return measured

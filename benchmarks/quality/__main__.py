@@ -57,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _all(scenes: Scenes, seed: int, jobs: int) -> list[Result]:
     if jobs == 1:
-        return [one for scene in scenes for one in run(*scene, seed=seed)]
+        return [result for scene in scenes for result in run(*scene, seed=seed)]
     with ProcessPoolExecutor(jobs) as pool:
         waiting = [pool.submit(partial(run, *scene, seed=seed)) for scene in scenes]
-        return [one for done in waiting for one in done.result()]
+        return [result for done in waiting for result in done.result()]
 
 
 def _reached(scenes: Scenes, seed: int, jobs: int, which: tuple[str, ...]) -> list[rows.Reached]:

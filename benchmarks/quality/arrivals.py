@@ -38,8 +38,8 @@ def events(scenario: Scenario, order: str, seed: int = 0) -> list[Event]:
     members = [(f"{service.name}#{n}", service.name) for service in scenario.services for n in range(service.replicas)]
     if order != "services":
         random.shuffle(members)
-    found = [Event(joins=True, pod=pod, workload=workload, round=0) for pod, workload in members]
-    return found + _churn(scenario, dict(members), random) if order == "churn" else found
+    joins = [Event(joins=True, pod=pod, workload=workload, round=0) for pod, workload in members]
+    return joins + _churn(scenario, dict(members), random) if order == "churn" else joins
 
 
 def replicas_then(scenario: Scenario, order: str, seed: int = 0) -> dict[str, int]:
@@ -63,19 +63,19 @@ def remaining(scenario: Scenario, happened: list[Event]) -> dict[str, int]:
 
 def _churn(scenario: Scenario, present: dict[str, str], random: Random) -> list[Event]:
     sizes = {service.name: service.demand.cpu_milli for service in scenario.services}
-    found = []
+    churned = []
     for number in range(1, ROUNDS + 1):
         leaving = random.sample(sorted(present), round(LEAVING * len(present)))
         coming = []
         for pod in leaving:
             workload = present.pop(pod)
-            found.append(Event(joins=False, pod=pod, workload=workload, round=number))
+            churned.append(Event(joins=False, pod=pod, workload=workload, round=number))
             if random.random() < RESCALED:
                 workload = random.choice([size for size in sorted(sizes) if sizes[size] <= sizes[workload]])
             coming.append(workload)
         random.shuffle(coming)
-        for one, workload in enumerate(coming):
-            pod = f"{workload}#{number}.{one}"
+        for index, workload in enumerate(coming):
+            pod = f"{workload}#{number}.{index}"
             present[pod] = workload
-            found.append(Event(joins=True, pod=pod, workload=workload, round=number))
-    return found
+            churned.append(Event(joins=True, pod=pod, workload=workload, round=number))
+    return churned

@@ -32,8 +32,8 @@ def learned(then: Scenario, seed: int = 0) -> dict[Pair, float]:
     """
     random = Random(f"{then.name}/{seed}")
     replicas = {service.name: service.replicas for service in then.services if service.replicas}
-    owners = {f"{name}#{one}": name for name, count in replicas.items() for one in range(count)}
-    pods = {name: [f"{name}#{one}" for one in range(count)] for name, count in replicas.items()}
+    owners = {f"{name}#{index}": name for name, count in replicas.items() for index in range(count)}
+    pods = {name: [f"{name}#{index}" for index in range(count)] for name, count in replicas.items()}
     rates = []
     for (a, b), rate in then.traffic.items():
         pairs = [(x, y) for x in pods.get(a, ()) for y in pods.get(b, ()) if x < y or a != b]

@@ -73,8 +73,8 @@ def planted(seed: int, kinds: Sequence[str] = HUBS) -> dict[Pair, float]:
 def agreement(with_hubs: Mapping[Pair, float], without: Mapping[Pair, float]) -> tuple[float, float]:
     """Precision and recall of pairs of workloads in one group."""
     workloads = sorted({end for pair in without for end in pair})
-    found, true = _groups(with_hubs), _groups(without)
-    same = [(found[a] == found[b], true[a] == true[b]) for a, b in combinations(workloads, 2)]
+    grouped, true = _groups(with_hubs), _groups(without)
+    same = [(grouped[a] == grouped[b], true[a] == true[b]) for a, b in combinations(workloads, 2)]
     both = sum(here and there for here, there in same)
     here, there = sum(pair[0] for pair in same), sum(pair[1] for pair in same)
     return both / here if here else 1.0, both / there if there else 1.0

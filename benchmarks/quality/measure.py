@@ -52,7 +52,7 @@ def oversubscription(scenario: Scenario, occupancy: Occupancy) -> int:
         asked[reservation.numa_nodes.mask] += reservation.demand.cpu_milli
     sets = {1 << node.id for node in machine.numa_nodes}
     for mask in sorted(mask for mask in asked if mask.bit_count() > 1):
-        sets |= {one | mask for one in sets if one.bit_count() > 1} | {mask}
+        sets |= {numa_set | mask for numa_set in sets if numa_set.bit_count() > 1} | {mask}
     worst = 0
     for union in sets:
         requested = sum(milli for mask, milli in asked.items() if mask & ~union == 0)

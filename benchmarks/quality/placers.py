@@ -132,7 +132,9 @@ def _gone(then: Scenario) -> WorkloadIndex:
     pods = [
         (f"then/{service.name}#{number}", service) for service in then.services for number in range(service.replicas)
     ]
-    reservations = {pod: Reservation(pod, pod, "", NumaSet(1), one.demand, workload=one.name) for pod, one in pods}
+    reservations = {
+        pod: Reservation(pod, pod, "", NumaSet(1), service.demand, workload=service.name) for pod, service in pods
+    }
     return seen(WorkloadIndex(), Occupancy(reservations)).after(())
 
 
@@ -175,10 +177,10 @@ class Rule:
 
     def _outward(self, view: View, free: dict[int, int]) -> NumaSet:
         machine = view.scenario.machine
-        home = self._choose({one: max(0, milli) for one, milli in free.items()})
+        home = self._choose({numa_node: max(0, milli) for numa_node, milli in free.items()})
         chosen: list[int] = []
-        for one in sorted(free, key=lambda other: (machine.distance(home, other), other)):
-            chosen.append(one)
+        for numa_node in sorted(free, key=lambda other: (machine.distance(home, other), other)):
+            chosen.append(numa_node)
             if sum(max(0, free[other]) for other in chosen) >= view.service.demand.cpu_milli:
                 break
         return NumaSet.of(chosen)
@@ -189,7 +191,7 @@ def lowest(room: dict[int, int]) -> int:
 
 
 def spread(room: dict[int, int]) -> int:
-    return max(room, key=lambda one: (room[one], -one))
+    return max(room, key=lambda numa_node: (room[numa_node], -numa_node))
 
 
 def at_random(seed: str) -> Callable[[dict[int, int]], int]:

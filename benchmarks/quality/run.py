@@ -86,10 +86,10 @@ def _result(case: Case, what: Scenario) -> Result:
     final = what.with_replicas(remaining(what, happening))
     best = known(final)
     then = what.with_replicas(replicas_then(what, case.order, case.seed))
-    found = list(_outcomes(what, happening, then))
+    outcomes = list(_outcomes(what, happening, then))
     # Whoever does better than the best known has become it.
-    top = max(best.locality, *(one.locality for one in found))
-    shares = tuple(replace(one, share=one.locality / top if top else 1.0) for one in found)
+    top = max(best.locality, *(outcome.locality for outcome in outcomes))
+    shares = tuple(replace(outcome, share=outcome.locality / top if top else 1.0) for outcome in outcomes)
     return Result(case, sum(service.replicas for service in final.services), top, best.bound, shares)
 
 
@@ -148,8 +148,8 @@ def _moved(what: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
     )
     occupancy = end.occupancy
     ways = [way for step in steps for way in step]
-    for one in ways:
-        reservation = occupancy.reservations[one.reservation]
-        occupancy = occupancy.with_reservation(replace(reservation, numa_nodes=one.target, parts=()))
+    for move in ways:
+        reservation = occupancy.reservations[move.reservation]
+        occupancy = occupancy.with_reservation(replace(reservation, numa_nodes=move.target, parts=()))
     worst = max(end.oversubscribed, measure.oversubscription(what, occupancy))
     return _outcome(MOVED, what, replace(end, occupancy=occupancy, oversubscribed=worst), len(ways))

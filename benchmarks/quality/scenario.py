@@ -119,12 +119,13 @@ def machine_of(numa_nodes: int) -> Machine:
     sockets, cpus = SHAPES[numa_nodes]
     per_socket = numa_nodes // sockets
     nodes = []
-    for one in range(numa_nodes):
+    for index in range(numa_nodes):
         distances = {
-            other: 10 if other == one else NEIGHBOUR if other // per_socket == one // per_socket else OTHER_SOCKET
+            other: 10 if other == index else NEIGHBOUR if other // per_socket == index // per_socket else OTHER_SOCKET
             for other in range(numa_nodes)
         }
-        nodes.append(NumaNode(one, CpuSet.of(range(one * cpus, (one + 1) * cpus)), cpus * MEMORY_PER_CPU, distances))
+        own = CpuSet.of(range(index * cpus, (index + 1) * cpus))
+        nodes.append(NumaNode(index, own, cpus * MEMORY_PER_CPU, distances))
     return Machine(tuple(nodes), name=f"{sockets} sockets, {numa_nodes} NUMA nodes, {cpus} CPUs each")
 
 
@@ -143,10 +144,10 @@ def scenario(graph: str, numa_nodes: int, fill: float, seed: int = 0) -> Scenari
             break
         added = _added(sized, number, random)
         services += added[0]
-        left -= sum(one.demand.cpu_milli * one.replicas for one in added[0])
+        left -= sum(service.demand.cpu_milli * service.replicas for service in added[0])
         traffic |= added[1]
         if added[1]:
-            pair, rate = max(added[1].items(), key=lambda one: (one[1].messages, one[0]))
+            pair, rate = max(added[1].items(), key=lambda edge: (edge[1].messages, edge[0]))
             if heaviest and random.random() < NEIGHBOURLY:
                 traffic[_pair(heaviest[-1][0], pair[0])] = Rate(rate.bytes / 20, rate.messages / 20)
             heaviest.append((pair[0], rate))
@@ -182,7 +183,7 @@ def _fitted(app: App, left: int) -> App:
         if replicas:
             kept.append(replace(service, replicas=replicas))
             left -= replicas * service.cpu_milli
-    names = {one.name for one in kept}
+    names = {service.name for service in kept}
     return App(app.name, tuple(kept), tuple(c for c in app.calls if c.source in names and c.target in names))
 
 

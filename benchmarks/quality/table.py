@@ -25,9 +25,9 @@ def text(results: Sequence[Result]) -> str:
         parts.append(_by_placer("all", results))
     aimed = [result for result in results if result.case.fill == GOAL_FILL]
     if aimed:
-        parts.append(_cut("by order, 70 % fill", aimed, lambda one: one.case.order))
-        parts.append(_cut("by NUMA nodes, 70 % fill", aimed, lambda one: f"{one.case.numa_nodes:2d} NUMA nodes"))
-        parts.append(_cut("by graph, 70 % fill", aimed, lambda one: one.case.graph))
+        parts.append(_cut("by order, 70 % fill", aimed, lambda result: result.case.order))
+        parts.append(_cut("by NUMA nodes, 70 % fill", aimed, lambda result: f"{result.case.numa_nodes:2d} NUMA nodes"))
+        parts.append(_cut("by graph, 70 % fill", aimed, lambda result: result.case.graph))
         parts.append(_goal(aimed))
     return "\n\n".join(parts)
 
@@ -40,12 +40,12 @@ def _by_placer(title: str, results: Sequence[Result]) -> str:
         f"{'':20}{'median':>7}{'worst':>7}{'best':>7}{'median':>10}{'most':>7}{'most':>7}{'milli':>7}",
     ]
     for placer in PLACERS:
-        found = outcomes(results, placer)
-        shares = [one.share for one in found]
+        placed = outcomes(results, placer)
+        shares = [outcome.share for outcome in placed]
         lines.append(
             f"{placer:20}{median(shares):7.3f}{min(shares):7.3f}{max(shares):7.3f}"
-            f"{median(one.locality for one in found):10.3f}{max(one.wide for one in found):7d}"
-            f"{max(one.moved for one in found):7d}{max(one.oversubscribed for one in found):7d}"
+            f"{median(outcome.locality for outcome in placed):10.3f}{max(outcome.wide for outcome in placed):7d}"
+            f"{max(outcome.moved for outcome in placed):7d}{max(outcome.oversubscribed for outcome in placed):7d}"
         )
     return "\n".join(lines)
 
@@ -60,9 +60,9 @@ def _cut(title: str, results: Sequence[Result], key: Callable[[Result], str]) ->
 
 
 def _goal(results: Sequence[Result]) -> str:
-    found = outcomes(results, OURS)
-    middle, worst = median(one.share for one in found), min(one.share for one in found)
-    over = max(one.oversubscribed for one in found)
+    ours = outcomes(results, OURS)
+    middle, worst = median(outcome.share for outcome in ours), min(outcome.share for outcome in ours)
+    over = max(outcome.oversubscribed for outcome in ours)
     reached = middle >= GOAL_MEDIAN and worst >= GOAL_WORST and over == 0
     return (
         f"goal at 70 % fill (median {GOAL_MEDIAN}, worst {GOAL_WORST}, nothing oversubscribed): "

@@ -41,7 +41,7 @@ def figures(results: list[Result]) -> dict[str, list[float]]:
         runs = []
         for result in results:
             own, floor = quantiles(result.micros[key]), quantiles(result.micros[FLOOR])
-            runs.append([*own, *(one / other for one, other in zip(own, floor, strict=True))])
+            runs.append([*own, *(value / other for value, other in zip(own, floor, strict=True))])
         rows[" ".join(key)] = [median(column) for column in zip(*runs, strict=True)]
     return rows
 

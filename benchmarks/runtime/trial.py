@@ -141,7 +141,7 @@ def _driver(program: Path, settings: Settings, subjects: Sequence[Plugin]) -> It
 
 @contextmanager
 def _started(subject: Plugin, settings: Settings, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [word if word != "@" else str(subject.socket) for word in subject.command]
+    command = [part if part != "@" else str(subject.socket) for part in subject.command]
     source = settings.sources.get(subject.name, ROOT)
     environment = {**os.environ, "PYTHONPATH": str(source)}
     with (

@@ -53,23 +53,23 @@ def _compared(members: int, bins: int, seed: int, time_limit: float) -> str:
     started = perf_counter()
     exact = optimum(problem, time_limit)
     proved = perf_counter()
-    found = solve(problem).locality()
+    locality = solve(problem).locality()
     searched = perf_counter()
     return (
         f"{members:7d}{bins:12d}{exact.locality:9.4f}{exact.bound:7.4f}{exact.proven!s:>9}{proved - started:6.1f}"
-        f"{found:9.4f}{searched - proved:7.2f}{solve(problem, effort=GREEDY).locality():17.4f}"
+        f"{locality:9.4f}{searched - proved:7.2f}{solve(problem, effort=GREEDY).locality():17.4f}"
     )
 
 
 def _store(jobs: int) -> int:
     scenes = list(_scenes())
     with ProcessPoolExecutor(jobs) as pool:
-        found = dict(pool.map(_searched, scenes))
+        searched = dict(pool.map(_searched, scenes))
     kept: dict[str, list[float]] = json.loads(STORED.read_text()) if STORED.exists() else {}
-    for digest, best in found.items():
+    for digest, best in searched.items():
         before = kept.get(digest, [0.0, 1.0])
         kept[digest] = [max(before[0], round(best.locality, 6)), min(before[1], round(best.bound, 6))]
-    now = {digest: kept[digest] for digest in sorted(found)}
+    now = {digest: kept[digest] for digest in sorted(searched)}
     lines = ",\n".join(f'"{digest}": {json.dumps(best)}' for digest, best in now.items())
     STORED.write_text("{\n" + lines + "\n}\n")
     print(f"{len(now)} scenarios stored in {STORED.name}")

@@ -33,8 +33,8 @@ class BestKnown:
 
 def known(scenario: Scenario) -> BestKnown:
     """What is stored, or else what a shorter search finds."""
-    found = _stored().get(scenario.digest)
-    return BestKnown(*found) if found else best_known(scenario, SHORT)
+    stored = _stored().get(scenario.digest)
+    return BestKnown(*stored) if stored else best_known(scenario, SHORT)
 
 
 def best_known(scenario: Scenario, effort: int = EFFORT) -> BestKnown:
@@ -59,11 +59,11 @@ def problem_of(scenario: Scenario) -> PartitionProblem:
     for (a, b), weight in scenario.weights.items():
         if a not in index or b not in index:
             continue
-        one, other = index[a], index[b]
-        mine, theirs = services[one].replicas, services[other].replicas
-        pairs = mine * theirs if one != other else mine * (mine - 1) // 2
+        source, target = index[a], index[b]
+        mine, theirs = services[source].replicas, services[target].replicas
+        pairs = mine * theirs if source != target else mine * (mine - 1) // 2
         if pairs:
-            pulls[one][other] = pulls[other][one] = weight / pairs
+            pulls[source][target] = pulls[target][source] = weight / pairs
     nodes = scenario.machine.numa_nodes
     return PartitionProblem(
         sizes=[(service.demand.cpu_milli, service.demand.memory) for service in services],

@@ -66,16 +66,16 @@ def optimum(problem: PartitionProblem, time_limit: float) -> Optimum:
         # Equal bins are interchangeable: the i-th replica needs none beyond the i-th.
         for i in range(min(len(members), bins)):
             upper[i * bins + i + 1 : (i + 1) * bins] = 0
-    found = milp(
+    solution = milp(
         cost,
         integrality=integer,
         bounds=Bounds(np.zeros(width), upper),
         constraints=rows.constraint(width),
         options={"time_limit": time_limit, "mip_rel_gap": 1e-6},
     )
-    locality = -float(found.fun) if found.fun is not None else 0.0
-    bound = -float(found.mip_dual_bound) if found.mip_dual_bound is not None else 1.0
-    return Optimum(locality, min(1.0, bound), proven=found.status == 0)
+    locality = -float(solution.fun) if solution.fun is not None else 0.0
+    bound = -float(solution.mip_dual_bound) if solution.mip_dual_bound is not None else 1.0
+    return Optimum(locality, min(1.0, bound), proven=solution.status == 0)
 
 
 class _Rows:

@@ -14,10 +14,10 @@ def sample(members: int, bins: int, fill: float, seed: int) -> PartitionProblem:
     sizes = [random.choice(SIZES) for _ in range(members)]
     pulls: list[dict[int, float]] = [{} for _ in range(members)]
     ends = [0]
-    for one in range(1, members):
+    for member in range(1, members):
         for other in {random.choice(ends), random.choice(ends)}:
-            pulls[one][other] = pulls[other][one] = random.lognormvariate(0, 1)
-            ends += [one, other]
+            pulls[member][other] = pulls[other][member] = random.lognormvariate(0, 1)
+            ends += [member, other]
     capacity = max(int(sum(sizes) / bins / fill), *sizes)
     return PartitionProblem(
         sizes=[(size, 0) for size in sizes],

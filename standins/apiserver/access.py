@@ -45,7 +45,9 @@ class Access:
 
 def _reviewed(rule: Mapping[str, Any], asked: Mapping[str, str]) -> bool:
     names = (("apiGroups", "group"), ("resources", "resource"), ("verbs", "verb"))
-    return not rule.get("resourceNames") and all(_holds(rule.get(many, ()), asked.get(one, "")) for many, one in names)
+    return not rule.get("resourceNames") and all(
+        _holds(rule.get(many, ()), asked.get(singular, "")) for many, singular in names
+    )
 
 
 def _allows(rule: Mapping[str, Any], request: Request) -> bool:
@@ -59,5 +61,5 @@ def _allows(rule: Mapping[str, Any], request: Request) -> bool:
     )
 
 
-def _holds(allowed: Iterable[str], one: str) -> bool:
-    return one in allowed or "*" in allowed
+def _holds(allowed: Iterable[str], value: str) -> bool:
+    return value in allowed or "*" in allowed

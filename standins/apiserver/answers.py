@@ -24,15 +24,15 @@ class Answers:
         self.store = store
         self.tokens = Tokens(store)
         self.access = Access()
-        self._kinds = {(one.group, one.version, one.plural): one for one in kinds.BUILT_IN}
+        self._kinds = {(kind.group, kind.version, kind.plural): kind for kind in kinds.BUILT_IN}
 
     def kind(self, api_version: str, plural: str) -> kinds.Kind:
         group, _, version = api_version.rpartition("/")
         return self._kinds[group, version, plural]
 
     def _serve(self, definition: Mapping[str, Any]) -> None:
-        for one in kinds.from_definition(definition):
-            self._kinds[one.group, one.version, one.plural] = one
+        for kind in kinds.from_definition(definition):
+            self._kinds[kind.group, kind.version, kind.plural] = kind
 
     def plain(self, method: str, path: str) -> tuple[int, bytes, str] | None:
         """Health, version, and everything that is no API path."""

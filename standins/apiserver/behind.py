@@ -79,8 +79,8 @@ class Behind:
         if program is None:
             raise refusals.bad_request(f"pod {request.name} does not have a host assigned")
         done = program(parse_qs(urlsplit(request.path).query).get("command", []))
-        told = ((_STDOUT, done.stdout), (_STDERR, done.stderr), (_ERROR, _status(done.returncode)))
-        return b"".join(_frame(0x2, bytes([channel]) + data) for channel, data in told if data) + _frame(
+        channels = ((_STDOUT, done.stdout), (_STDERR, done.stderr), (_ERROR, _status(done.returncode)))
+        return b"".join(_frame(0x2, bytes([channel]) + data) for channel, data in channels if data) + _frame(
             0x8, b"\x03\xe8"
         )
 
@@ -123,5 +123,5 @@ def _status(code: int) -> bytes:
     if code == 0:
         return json.dumps({"metadata": {}, "status": "Success"}).encode()
     cause: dict[str, Any] = {"reason": "ExitCode", "message": str(code)}
-    told = {"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
-    return json.dumps(told | {"message": f"command terminated with non-zero exit code: exit status {code}"}).encode()
+    status = {"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
+    return json.dumps(status | {"message": f"command terminated with non-zero exit code: exit status {code}"}).encode()

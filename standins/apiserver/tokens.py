@@ -24,8 +24,8 @@ from standins.apiserver.objects.store import Store, Stored
 ISSUER = "https://kubernetes.default.svc"
 SHORTEST_S = 600
 
-_ACCOUNT = next(one for one in BUILT_IN if one.kind == "ServiceAccount")
-_NODE = next(one for one in BUILT_IN if one.kind == "Node")
+_ACCOUNT = next(kind for kind in BUILT_IN if kind.kind == "ServiceAccount")
+_NODE = next(kind for kind in BUILT_IN if kind.kind == "Node")
 _EXTRA = "authentication.kubernetes.io/"
 
 
@@ -138,7 +138,7 @@ class Tokens:
         dead = self._dead(made)
         if dead:
             return {"user": {}, "error": f"[invalid bearer token, {dead}]"}
-        both = [one for one in asked if one in made.audiences]
+        both = [audience for audience in asked if audience in made.audiences]
         if not both:
             why = f"token audiences {_told(made.audiences)} is invalid for the target audiences {_told(asked)}"
             return {"user": {}, "error": f"[invalid bearer token, {why}]"}

@@ -134,7 +134,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
 
     def end_pod(self, pod: str) -> None:
         with self._lock:
-            for key in [one for one, of in self._sandbox_of.items() if of == pod]:
+            for key in [container for container, of in self._sandbox_of.items() if of == pod]:
                 self.end(key)
                 del self._containers[key], self._sandbox_of[key]
             del self._sandboxes[pod]
@@ -179,12 +179,12 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         self, request: cri.PodSandboxStatusRequest, context: grpc.ServicerContext
     ) -> cri.PodSandboxStatusResponse:
         with self._lock:
-            one = self._sandboxes.get(request.pod_sandbox_id)
-            if one is None:
+            sandbox = self._sandboxes.get(request.pod_sandbox_id)
+            if sandbox is None:
                 context.abort(grpc.StatusCode.NOT_FOUND, f"no sandbox {request.pod_sandbox_id}")
-            assert one is not None
-            status = cri.PodSandboxStatus(id=one.id, metadata=one.metadata, state=one.state)
-            status.annotations.update(one.annotations)
+            assert sandbox is not None
+            status = cri.PodSandboxStatus(id=sandbox.id, metadata=sandbox.metadata, state=sandbox.state)
+            status.annotations.update(sandbox.annotations)
             return cri.PodSandboxStatusResponse(status=status, info={"info": "{}"})
 
     def ContainerStatus(  # noqa: N802
@@ -192,13 +192,13 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
     ) -> cri.ContainerStatusResponse:
         with self._lock:
             self.calls.append(request.container_id)
-            one = self._containers.get(request.container_id)
-            if one is None:
+            container = self._containers.get(request.container_id)
+            if container is None:
                 context.abort(grpc.StatusCode.NOT_FOUND, f"no container {request.container_id}")
-            assert one is not None
-            told = {"pid": 0, "runtimeSpec": {"linux": {"cgroupsPath": self.path(request.container_id)}}}
-            answer = cri.ContainerStatusResponse(status=one.status)
-            answer.info["info"] = json.dumps(told)
+            assert container is not None
+            info = {"pid": 0, "runtimeSpec": {"linux": {"cgroupsPath": self.path(request.container_id)}}}
+            answer = cri.ContainerStatusResponse(status=container.status)
+            answer.info["info"] = json.dumps(info)
             return answer
 
     def GetContainerEvents(  # noqa: N802
@@ -207,18 +207,18 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         """As CRI-O's, the stream of a runtime that has no events ends at once."""
         if not self._events:
             return
-        told: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         with self._lock:
-            self._listeners.append(told)
-        context.add_callback(lambda: told.put(ENDED))
+            self._listeners.append(events)
+        context.add_callback(lambda: events.put(ENDED))
         try:
-            while (key := told.get()) is not ENDED:
+            while (key := events.get()) is not ENDED:
                 yield cri.ContainerEventResponse(container_id=key)
         finally:
             with self._lock:
-                self._listeners.remove(told)
+                self._listeners.remove(events)
 
     def _tell(self, key: str) -> None:
         with self._lock:
-            for one in () if self.dropped else self._listeners:
-                one.put(key)
+            for listener in () if self.dropped else self._listeners:
+                listener.put(key)

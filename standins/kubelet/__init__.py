@@ -68,7 +68,7 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
 
 
 def _device(resource: str, name: str, numa_nodes: Iterable[int]) -> pb.ContainerDevices:
-    found = pb.ContainerDevices(resource_name=resource, device_ids=[name])
+    devices = pb.ContainerDevices(resource_name=resource, device_ids=[name])
     for numa_node in numa_nodes:
-        found.topology.nodes.add(ID=numa_node)
-    return found
+        devices.topology.nodes.add(ID=numa_node)
+    return devices

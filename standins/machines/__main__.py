@@ -21,8 +21,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", nargs="?", type=Path, help="FOLDER/sys and FOLDER/proc are made")
     given = parser.parse_args(words)
     if given.name == "list":
-        for name, one in MACHINES.items():
-            print(f"{name:24} {len(one.machine.numa_nodes):3} NUMA nodes {len(one.machine.cpus):4} CPUs  {one.title}")
+        for name, description in MACHINES.items():
+            numa_nodes, cpus = len(description.machine.numa_nodes), len(description.machine.cpus)
+            print(f"{name:24} {numa_nodes:3} NUMA nodes {cpus:4} CPUs  {description.title}")
         return
     if given.folder is None:
         parser.error("FOLDER is missing")

@@ -78,4 +78,4 @@ def _threadripper_2990wx() -> Description:
 
 _ALL = [*(_epyc_7763(nps) for nps in (1, 2, 4)), *(_epyc_9654(nps) for nps in (1, 2, 4)), _threadripper_2990wx()]
 
-MACHINES: Mapping[str, Description] = {one.machine.name: one for one in _ALL}
+MACHINES: Mapping[str, Description] = {description.machine.name: description for description in _ALL}

@@ -33,16 +33,16 @@ def two_sockets_in_turn(core: int, thread: int, cores: int, _threads: int) -> in
 def numbered(cores_by_node: Sequence[int], threads: int, numbering: Numbering) -> list[list[CpuSet]]:
     """Each NUMA node's cores, as the sets of their CPUs."""
     total = sum(cores_by_node)
-    first, found = 0, []
+    first, numbered_cores = 0, []
     for cores in cores_by_node:
-        found.append(
+        numbered_cores.append(
             [
                 CpuSet.of(numbering(core, thread, total, threads) for thread in range(threads))
                 for core in range(first, first + cores)
             ]
         )
         first += cores
-    return found
+    return numbered_cores
 
 
 def assembled(
@@ -67,18 +67,18 @@ def assembled(
     """
     cpu_ids = list(ids) or list(range(len(cores)))
     memory = dict(zip(cpu_ids, memory_mib, strict=True)) | dict(memory_only_mib or {})
-    cpus = {one: union(group) for one, group in zip(cpu_ids, cores, strict=True)}
+    cpus = {numa_node: union(group) for numa_node, group in zip(cpu_ids, cores, strict=True)}
     every = sorted(memory)
     nodes = tuple(
         NumaNode(
-            id=one,
-            cpus=cpus.get(one, CpuSet()),
-            memory=memory[one] * MIB,
+            id=numa_node,
+            cpus=cpus.get(numa_node, CpuSet()),
+            memory=memory[numa_node] * MIB,
             distances=dict(zip(every, row, strict=True)),
-            hugepages=dict(hugepages or {}) if one in cpus and memory[one] else {},
-            withheld=one in withheld,
+            hugepages=dict(hugepages or {}) if numa_node in cpus and memory[numa_node] else {},
+            withheld=numa_node in withheld,
         )
-        for one, row in zip(every, slit, strict=True)
+        for numa_node, row in zip(every, slit, strict=True)
     )
     flat = [core for group in cores for core in group]
     return Machine(
@@ -104,7 +104,7 @@ def slit_of_sockets(sockets: int, nodes_per_socket: int, near: int, far: int) ->
 
 def slit(text: str) -> list[list[int]]:
     """A matrix as text, a line for each row."""
-    return [[int(word) for word in line.split()] for line in text.strip().splitlines()]
+    return [[int(distance) for distance in line.split()] for line in text.strip().splitlines()]
 
 
 def in_groups(sets: Sequence[CpuSet], size: int) -> list[CpuSet]:
@@ -113,8 +113,8 @@ def in_groups(sets: Sequence[CpuSet], size: int) -> list[CpuSet]:
 
 def union(sets: Sequence[CpuSet]) -> CpuSet:
     mask = 0
-    for one in sets:
-        mask |= one.mask
+    for cpus in sets:
+        mask |= cpus.mask
     return CpuSet(mask)
 
 

@@ -42,10 +42,10 @@ def sysfs_files(description: Description) -> Iterator[tuple[str, str]]:
     # A kernel that was not told of any, as those built for many CPUs print it.
     yield f"{cpu}/nohz_full", "  (null)"
     yield f"{cpu}/kernel_max", f"{max(present)}"
-    for one in present:
+    for number in present:
         # Linux writes no `online` for CPU 0 where it cannot be taken offline.
-        if one:
-            yield f"{cpu}/cpu{one}/online", f"{int(one in machine.all_cpus)}"
+        if number:
+            yield f"{cpu}/cpu{number}/online", f"{int(number in machine.all_cpus)}"
     yield from _topology(description)
     yield from _caches(description)
     if description.numa:
@@ -57,8 +57,8 @@ def _topology(description: Description) -> Iterator[tuple[str, str]]:
     names = (OLD_NAMES,) if description.old_kernel else (OLD_NAMES, NEW_NAMES)
     for number, socket in enumerate(machine.sockets):
         for core_id, core in enumerate(core for core in machine.cores if core <= socket):
-            for one in core:
-                folder = f"devices/system/cpu/cpu{one}/topology"
+            for cpu in core:
+                folder = f"devices/system/cpu/cpu{cpu}/topology"
                 yield f"{folder}/physical_package_id", f"{number}"
                 yield f"{folder}/core_id", f"{core_id}"
                 for siblings, package in names:
@@ -68,11 +68,11 @@ def _topology(description: Description) -> Iterator[tuple[str, str]]:
 
 def _caches(description: Description) -> Iterator[tuple[str, str]]:
     for number, cache in enumerate(description.machine.caches):
-        for one in cache:
-            folder = f"devices/system/cpu/cpu{one}/cache"
+        for cpu in cache:
+            folder = f"devices/system/cpu/cpu{cpu}/cache"
             for index, level, kind, shared in (
-                (0, 1, "Data", description.machine.core_of(one)),
-                (1, 1, "Instruction", description.machine.core_of(one)),
+                (0, 1, "Data", description.machine.core_of(cpu)),
+                (1, 1, "Instruction", description.machine.core_of(cpu)),
                 (2, description.cache_level, "Unified", cache),
             ):
                 yield f"{folder}/index{index}/level", f"{level}"

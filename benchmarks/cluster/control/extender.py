@@ -49,15 +49,15 @@ class MeasuredExtender(ExtenderProcess):
     def live(self) -> int:
         """How many nodes' enforcers it hears."""
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=PATIENCE_S) as answer:
-            found = re.search(r'^numakin_extender_nodes\{live="true"\} (\S+)$', answer.read().decode(), re.MULTILINE)
-        return int(float(found[1])) if found else 0
+            sample = re.search(r'^numakin_extender_nodes\{live="true"\} (\S+)$', answer.read().decode(), re.MULTILINE)
+        return int(float(sample[1])) if sample else 0
 
     def known(self) -> dict[str, Any]:
         """What it has learned, in a form that does not depend on when: nodes' placements, groups' members."""
-        nodes = {one["node"]: one["fingerprint"] for one in self.get("/api/v1/nodes")["nodes"] if one["live"]}
+        nodes = {node["node"]: node["fingerprint"] for node in self.get("/api/v1/nodes")["nodes"] if node["live"]}
         groups = {
-            one["group"]: sorted((member["uid"], member["node"], member["numa_nodes"]) for member in one["members"])
-            for one in self.get("/api/v1/groups")["groups"]
+            group["group"]: sorted((member["uid"], member["node"], member["numa_nodes"]) for member in group["members"])
+            for group in self.get("/api/v1/groups")["groups"]
         }
         return {"nodes": nodes, "groups": groups}
 
@@ -67,12 +67,12 @@ class MeasuredExtender(ExtenderProcess):
 
     def running(self, workloads: Collection[str]) -> int:
         """Pods of these, as it last took them in."""
-        found = self.get("/api/v1/graph")["workloads"]
-        return sum(one["replicas"] for one in found if one["workload"] in workloads)
+        rows = self.get("/api/v1/graph")["workloads"]
+        return sum(row["replicas"] for row in rows if row["workload"] in workloads)
 
     def planned(self) -> set[str]:
         """Workloads for which it keeps reservations."""
-        return {one["workload"] for one in self.get("/api/v1/plans")["workloads"]}
+        return {row["workload"] for row in self.get("/api/v1/plans")["workloads"]}
 
     def relearned(self, before: Mapping[str, Any], nodes: int) -> tuple[float, float]:
         """Seconds until it hears half of the nodes again, and until it knows all that it knew before."""
@@ -152,5 +152,5 @@ def _peak(pid: int) -> int:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+    peak = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(peak[1]) * 1024 if peak else 0

@@ -77,5 +77,5 @@ class Kube:
         text = answer.read()
         if answer.status >= 300:
             raise Refused(f"{method} {path}: {answer.status} {text[:300]!r}")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        document: dict[str, Any] = json.loads(text)
+        return document

@@ -40,17 +40,21 @@ def overcommitments(node: str, machine: Machine, containers: Iterable[Confined])
     A container that may use several NUMA nodes over-commits none of them by itself: it is counted for the set.
     CPUs that two containers have for themselves are there only once.
     """
-    found = []
+    overcommitted = []
     rows = list(containers)
     for numa_nodes in sorted({row.numa_nodes for row in rows}):
         inside = [row for row in rows if row.numa_nodes & ~numa_nodes == 0]
         members = [numa_node for numa_node in machine.numa_nodes if numa_nodes >> numa_node.id & 1]
-        own = [one.own for one in inside if one.own]
+        own = [container.own for container in inside if container.own]
         for resource, asked, room in (
-            ("exclusive CPUs", sum(one.bit_count() for one in own), reduce(or_, own, 0).bit_count()),
-            ("cpu", sum(one.cpu_milli for one in inside), 1000 * sum(len(member.cpus) for member in members)),
-            ("memory", sum(one.memory for one in inside), sum(member.memory for member in members)),
+            ("exclusive CPUs", sum(cpus.bit_count() for cpus in own), reduce(or_, own, 0).bit_count()),
+            (
+                "cpu",
+                sum(container.cpu_milli for container in inside),
+                1000 * sum(len(member.cpus) for member in members),
+            ),
+            ("memory", sum(container.memory for container in inside), sum(member.memory for member in members)),
         ):
             if asked > room:
-                found.append(Overcommitment(node, numa_nodes, resource, asked, room))
-    return found
+                overcommitted.append(Overcommitment(node, numa_nodes, resource, asked, room))
+    return overcommitted

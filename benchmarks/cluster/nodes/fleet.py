@@ -65,19 +65,19 @@ class Fleet:
     async def settled(self) -> list[str]:
         """Waits until every node has told everything; the names of those that have not in time."""
         here = [(name, stream) for name, stream in self._streams.items() if name not in self._lost]
-        answers = await asyncio.gather(*(one.until_told(PATIENCE_S) for _, one in here))
-        return [name for (name, _), told in zip(here, answers, strict=True) if not told]
+        answers = await asyncio.gather(*(stream.until_told(PATIENCE_S) for _, stream in here))
+        return [name for (name, _), settled in zip(here, answers, strict=True) if not settled]
 
     async def run(self, orders: Sequence[Order]) -> list[Landing]:
         """The containers are created in this order, once each pod's nomination is here or its kubelet is ready."""
-        await asyncio.gather(*(self.nominated(one.node, one.uid, one.bound_at) for one in orders))
+        await asyncio.gather(*(self.nominated(order.node, order.uid, order.bound_at) for order in orders))
         landings = []
         for order in orders:
             stream = self._streams[order.node]
             landings.append(stream.node.create(order, stream.nominated_at.get(order.uid)))
             self._audit(stream.node)
             stream.changed()
-        await self._told({one.node for one in orders})
+        await self._told({order.node for order in orders})
         return landings
 
     async def nominated(self, node: str, uid: str, bound_at: float) -> bool:
@@ -117,10 +117,10 @@ class Fleet:
         await self._told(set(nodes))
         return changed
 
-    async def talk(self, said: Sequence[Calls], seconds: float) -> None:
+    async def talk(self, calls: Sequence[Calls], seconds: float) -> None:
         """The observers tell what they saw in so many seconds."""
         homes = {uid: node for uid, (node, _) in (await self.places()).items()}
-        for node, flows in told(said, homes).items():
+        for node, flows in told(calls, homes).items():
             traffic = pb.Traffic(seconds=seconds, scale=1.0, flows=flows, collector="simulated")
             self._streams[node].tell(pb.FromEnforcer(traffic=traffic))
 
@@ -148,8 +148,10 @@ class Fleet:
         return {name: self._streams[name].node.could_hold(cpu_milli, memory) for name in nodes}
 
     def _audit(self, node: SimulatedNode) -> None:
-        for one in node.audit():
-            self._over.setdefault((one.node, one.numa_nodes, one.resource), one)
+        for overcommitment in node.audit():
+            self._over.setdefault(
+                (overcommitment.node, overcommitment.numa_nodes, overcommitment.resource), overcommitment
+            )
 
     async def _told(self, nodes: set[str]) -> None:
         streams = [self._streams[node] for node in sorted(nodes)]

@@ -99,8 +99,10 @@ class SimulatedNode:
         self.mirror.started(
             local.Start(node=self.spec.name, version=VERSION, session=session, machine=convert.machine_to(machine))
         )
-        sandboxes = {one.pod.id: one.pod for one in self.running.values()}
-        self._set(self.agent.synchronize(list(sandboxes.values()), [one.container for one in self.running.values()]))
+        sandboxes = {running.pod.id: running.pod for running in self.running.values()}
+        self._set(
+            self.agent.synchronize(list(sandboxes.values()), [running.container for running in self.running.values()])
+        )
         self.outbox.registered = True
         self._tell(self.outbox.whole())
 
@@ -116,7 +118,9 @@ class SimulatedNode:
         self.running[running.container.id] = running
         self._set(updates)
         self.news()
-        outcome = next((str(one) for one in OUTCOMES if self.agent.records.counts[one] > outcomes[one]), "failed")
+        outcome = next(
+            (str(counted) for counted in OUTCOMES if self.agent.records.counts[counted] > outcomes[counted]), "failed"
+        )
         expect = self.nominations.get(order.uid)
         waited = nominated_at - order.bound_at if nominated_at is not None else None
         return Landing(
@@ -129,10 +133,10 @@ class SimulatedNode:
         )
 
     def stop(self, uid: str) -> None:
-        for one in [one for one in self.running.values() if one.pod.uid == uid]:
-            del self.running[one.container.id]
-            self._set(self.agent.stop_container(one.pod, one.container))
-            self.agent.stop_pod_sandbox(one.pod)
+        for running in [running for running in self.running.values() if running.pod.uid == uid]:
+            del self.running[running.container.id]
+            self._set(self.agent.stop_container(running.pod, running.container))
+            self.agent.stop_pod_sandbox(running.pod)
         self.news()
 
     def expect(self, message: pb.Expect) -> None:
@@ -144,7 +148,7 @@ class SimulatedNode:
 
     def places(self) -> dict[str, str]:
         """NUMA nodes by the uid of each pod, by the cgroups' cpusets."""
-        return {one.pod.uid: self._homes(one) for one in self.running.values()}
+        return {running.pod.uid: self._homes(running) for running in self.running.values()}
 
     def audit(self) -> list[Overcommitment]:
         return overcommitments(self.spec.name, self.spec.machine, self._confined())
@@ -160,7 +164,10 @@ class SimulatedNode:
 
     def _confined(self) -> list[Confined]:
         machine = self.spec.machine
-        return [Confined(machine.nodes_of(one.cpus).mask, one.cpu_milli, one.memory) for one in self.running.values()]
+        return [
+            Confined(machine.nodes_of(running.cpus).mask, running.cpu_milli, running.memory)
+            for running in self.running.values()
+        ]
 
     def _asked(self, running: Running) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
         """The plugin's answer; as in the hook, an error of ours leaves the container as it is."""
@@ -207,19 +214,19 @@ class SimulatedNode:
                 self.mirror.reported(message.report)
 
     def _cpuset_now(self, cgroup: str) -> tuple[CpuSet, NumaSet] | None:
-        for one in self.running.values():
-            if one.container.linux.cgroups_path == cgroup:
-                return one.cpus, one.mems
+        for running in self.running.values():
+            if running.container.linux.cgroups_path == cgroup:
+                return running.cpus, running.mems
         return None
 
     def _free_memory(self) -> dict[int, int]:
         """As if every pod used what it asks for, evenly on the NUMA nodes where it runs."""
         machine = self.spec.machine
         free = {numa_node.id: numa_node.memory - numa_node.memory // RESERVE for numa_node in machine.numa_nodes}
-        for one in self.running.values():
-            homes = machine.nodes_of(one.cpus)
-            for home in homes if one.memory else ():
-                free[home] = max(0, free[home] - one.memory // len(homes))
+        for running in self.running.values():
+            homes = machine.nodes_of(running.cpus)
+            for home in homes if running.memory else ():
+                free[home] = max(0, free[home] - running.memory // len(homes))
         return free
 
 

@@ -25,26 +25,26 @@ class Calls:
     count: int
 
 
-def told(said: Iterable[Calls], homes: Mapping[str, str]) -> dict[str, list[pb.Flow]]:
+def told(reports: Iterable[Calls], homes: Mapping[str, str]) -> dict[str, list[pb.Flow]]:
     """Flows by node. homes: the node of each pod by uid; a pod that is not among them is not observed.
 
     On one node the server's end alone counts. Of two nodes both do: the server's sees the client's own address, the
     client's sees no more than that of the Service.
     """
     flows: dict[str, list[pb.Flow]] = {}
-    for one in said:
-        client, server = homes.get(one.client), homes.get(one.server)
+    for calls in reports:
+        client, server = homes.get(calls.client), homes.get(calls.server)
         if server is not None:
-            peer = one.client if client == server else f"{one.client_ip}:{PORT}"
-            flows.setdefault(server, []).extend(_both(peer, one.server, one, by_server=True))
+            peer = calls.client if client == server else f"{calls.client_ip}:{PORT}"
+            flows.setdefault(server, []).extend(_both(peer, calls.server, calls, by_server=True))
         if client is not None and client != server:
-            peer = f"{one.service_ip}:{PORT}"
-            flows.setdefault(client, []).extend(_both(one.client, peer, one, by_server=False))
+            peer = f"{calls.service_ip}:{PORT}"
+            flows.setdefault(client, []).extend(_both(calls.client, peer, calls, by_server=False))
     return flows
 
 
-def _both(client: str, server: str, one: Calls, *, by_server: bool) -> Iterator[pb.Flow]:
+def _both(client: str, server: str, calls: Calls, *, by_server: bool) -> Iterator[pb.Flow]:
     for source, target in ((client, server), (server, client)):
         yield pb.Flow(
-            source=source, target=target, kind="tcp", bytes=one.bytes // 2, messages=one.count, by_server=by_server
+            source=source, target=target, kind="tcp", bytes=calls.bytes // 2, messages=calls.count, by_server=by_server
         )

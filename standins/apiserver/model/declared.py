@@ -52,16 +52,18 @@ def _by_kind() -> dict[tuple[str, str, str], Schema]:
 def _linked(node: Mapping[str, Any], schemas: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     if "$ref" in node:
         return schemas[node["$ref"].removeprefix(_REFERENCE)]
-    made = {name: one for name, one in node.items() if name not in ("description", "type")}
+    made = {name: value for name, value in node.items() if name not in ("description", "type")}
     allowed = node.get("type", [])
-    types = [one for one in ([allowed] if isinstance(allowed, str) else allowed) if one != "null"]
+    types = [name for name in ([allowed] if isinstance(allowed, str) else allowed) if name != "null"]
     if types:
         made |= {"type": types[0], "nullable": isinstance(allowed, list)}
     for name in ("items", "additionalProperties"):
         if isinstance(node.get(name), Mapping):
             made[name] = _linked(node[name], schemas)
     if "properties" in node:
-        made["properties"] = {name: _linked(one, schemas) for name, one in node["properties"].items()}
+        made["properties"] = {
+            name: _linked(property_schema, schemas) for name, property_schema in node["properties"].items()
+        }
     elif "additionalProperties" not in node:
         made |= FREE
     return made

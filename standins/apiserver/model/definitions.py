@@ -36,7 +36,7 @@ def _names(definition: Mapping[str, Any]) -> Iterator[Cause]:
 
 
 def _versions(versions: list[Mapping[str, Any]]) -> Iterator[Cause]:
-    if sum(one["storage"] for one in versions) != 1:
+    if sum(version["storage"] for version in versions) != 1:
         message = "Invalid value: must have exactly one version marked as storage version"
         yield "FieldValueInvalid", message, "spec.versions"
     for at, version in enumerate(versions):
@@ -50,7 +50,7 @@ def _versions(versions: list[Mapping[str, Any]]) -> Iterator[Cause]:
 
 def _structural(schema: Schema, path: str, where: str) -> Iterator[Cause]:
     """Every field has a type, every list says what it holds, and a map's keys are there in each item."""
-    if not schema.get("type") and not any(schema.get(one) for one in _TYPED):
+    if not schema.get("type") and not any(schema.get(keyword) for keyword in _TYPED):
         yield "FieldValueRequired", f"Required value: must not be empty {where}", f"{path}.type"
     for name, below in schema.get("properties", {}).items():
         yield from _structural(below, f"{path}.properties[{name}]", "for specified object fields")

@@ -43,7 +43,7 @@ class Kind:
 
 
 _POD_LABELS = (*_METADATA, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName")
-_EVENT_LABELS = tuple(f"involvedObject.{one}" for one in ("kind", "namespace", "name", "uid"))
+_EVENT_LABELS = tuple(f"involvedObject.{field}" for field in ("kind", "namespace", "name", "uid"))
 
 BUILT_IN = (
     Kind("", "v1", "Namespace", "namespaces", namespaced=False, subresources=frozenset({"status"})),

@@ -106,8 +106,8 @@ def unsupported_media_type(accepted: str) -> Refused:
 
 def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str, str]]) -> Refused:
     """causes: (reason, message, field)."""
-    told = [f"{field}: {message}" for _, message, field in causes]
-    words = told[0] if len(told) == 1 else "[" + ", ".join(told) + "]"
+    messages = [f"{field}: {message}" for _, message, field in causes]
+    words = messages[0] if len(messages) == 1 else "[" + ", ".join(messages) + "]"
     qualified = f"{kind}.{group}" if group else kind
     details: dict[str, Any] = {"name": name} if name else {}
     if group:
@@ -174,6 +174,6 @@ def apply_conflict(fields: list[tuple[str, str]]) -> Refused:
         by_owner: dict[str, list[str]] = {}
         for owner, path in fields:
             by_owner.setdefault(owner, []).append(path)
-        told = [f"conflicts with {owner}:\n- " + "\n- ".join(paths) for owner, paths in by_owner.items()]
-        message = f"Apply failed with {len(fields)} conflicts: " + "\n".join(told)
+        conflicts = [f"conflicts with {owner}:\n- " + "\n- ".join(paths) for owner, paths in by_owner.items()]
+        message = f"Apply failed with {len(fields)} conflicts: " + "\n".join(conflicts)
     return Refused(409, message, "Conflict", {"causes": causes})

@@ -49,16 +49,16 @@ def untyped(schema: Schema, value: Any, path: str = "") -> str:
     if wrong:
         return f"{path}: expected {_EXPECTED.get(schema['type'], schema['type'])}, got {wrong}"
     if isinstance(value, dict):
-        return next(filter(None, (_untyped_field(schema, name, one, path) for name, one in value.items())), "")
+        return next(filter(None, (_untyped_field(schema, name, inner, path) for name, inner in value.items())), "")
     if isinstance(value, list):
         seen: set[tuple[Any, ...]] = set()
         for item in value:
             key = tuple(item.get(map_key) for map_key in map_keys(schema))
             if key and key in seen:
-                told = ",".join(f'{name}="{one}"' for name, one in zip(map_keys(schema), key, strict=True))
-                return f"{path}: duplicate entries for key [{told}]"
+                shown = ",".join(f'{name}="{part}"' for name, part in zip(map_keys(schema), key, strict=True))
+                return f"{path}: duplicate entries for key [{shown}]"
             seen.add(key)
-        return next(filter(None, (untyped(schema.get("items", FREE), one, path) for one in value)), "")
+        return next(filter(None, (untyped(schema.get("items", FREE), item, path) for item in value)), "")
     return ""
 
 
@@ -81,22 +81,22 @@ def violations(schema: Schema, value: Any, path: str = "") -> list[Cause]:
     if wrong:
         message = f'Invalid value: "{wrong}": {path} in body must be of type {schema["type"]}: "{wrong}"'
         return [("FieldValueTypeInvalid", message, path)]
-    found = list(_own_violations(schema, value, path))
+    causes = list(_own_violations(schema, value, path))
     if isinstance(value, dict):
         missing = [name for name in schema.get("required", ()) if name not in value]
-        found += [("FieldValueRequired", "Required value", _under(path, name)) for name in missing]
-        for name, one in value.items():
+        causes += [("FieldValueRequired", "Required value", _under(path, name)) for name in missing]
+        for name, inner in value.items():
             below = child(schema, name)
-            found += violations(below, one, _under(path, name)) if below else []
+            causes += violations(below, inner, _under(path, name)) if below else []
     elif isinstance(value, list):
-        for at, one in enumerate(value):
-            found += violations(schema.get("items", FREE), one, f"{path}[{at}]")
-    return found
+        for at, inner in enumerate(value):
+            causes += violations(schema.get("items", FREE), inner, f"{path}[{at}]")
+    return causes
 
 
 def _own_violations(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
     if "enum" in schema and value not in schema["enum"]:
-        allowed = ", ".join(f'"{one}"' for one in schema["enum"])
+        allowed = ", ".join(f'"{choice}"' for choice in schema["enum"])
         yield "FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {allowed}', path
     for bound, holds, words in _BOUNDS:
         if bound in schema and not holds(value, schema[bound]):
@@ -126,17 +126,17 @@ def _under(path: str, name: str) -> str:
 def pruned(schema: Schema, value: Any, path: str = "") -> tuple[Any, list[str]]:
     """The value without its undeclared fields, and their paths."""
     if isinstance(value, list):
-        both = [pruned(schema.get("items", FREE), one, f"{path}[{at}]") for at, one in enumerate(value)]
-        return [one for one, _ in both], [name for _, names in both for name in names]
+        both = [pruned(schema.get("items", FREE), item, f"{path}[{at}]") for at, item in enumerate(value)]
+        return [item for item, _ in both], [name for _, names in both for name in names]
     if not isinstance(value, dict):
         return value, []
     kept, dropped = {}, []
-    for name, one in value.items():
+    for name, inner in value.items():
         below = child(schema, name)
         if below is None:
             dropped.append(_under(path, name))
         else:
-            kept[name], more = pruned(below, one, _under(path, name))
+            kept[name], more = pruned(below, inner, _under(path, name))
             dropped += more
     return kept, dropped
 
@@ -144,10 +144,10 @@ def pruned(schema: Schema, value: Any, path: str = "") -> tuple[Any, list[str]]:
 def defaulted(schema: Schema, value: Any) -> Any:
     """The value with the schema's defaults where it says nothing."""
     if isinstance(value, list):
-        return [defaulted(schema.get("items", FREE), one) for one in value]
+        return [defaulted(schema.get("items", FREE), item) for item in value]
     if not isinstance(value, dict):
         return value
-    filled = {name: defaulted(child(schema, name) or FREE, one) for name, one in value.items()}
+    filled = {name: defaulted(child(schema, name) or FREE, inner) for name, inner in value.items()}
     for name, below in schema.get("properties", {}).items():
         if name not in filled and "default" in below:
             filled[name] = below["default"]

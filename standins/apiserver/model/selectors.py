@@ -23,7 +23,7 @@ def everything(_object: Object) -> bool:
 def predicate(kind: Kind, field_selector: str, label_selector: str) -> Predicate:
     """Refused when the kind does not support a field label, or the syntax is wrong."""
     tests = [*_fields(kind, field_selector), *_labels(label_selector)]
-    return (lambda one: all(test(one) for test in tests)) if tests else everything
+    return (lambda item: all(test(item) for test in tests)) if tests else everything
 
 
 def _fields(kind: Kind, selector: str) -> list[Predicate]:
@@ -35,23 +35,23 @@ def _field(kind: Kind, part: str) -> Predicate:
     if label not in kind.field_labels:
         raise refusals.bad_request(f"field label not supported: {label}")
     path = label.split(".")
-    return lambda one: (_reached(one, path) == value) is not negated
+    return lambda item: (_reached(item, path) == value) is not negated
 
 
 def _split(part: str) -> tuple[str, bool, str]:
     for operator, negated in (("!=", True), ("==", False), ("=", False)):
-        label, found, value = part.partition(operator)
-        if found:
+        label, separator, value = part.partition(operator)
+        if separator:
             return label.strip(), negated, value.strip()
     raise refusals.bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
 
 
-def _reached(one: Any, path: list[str]) -> str:
+def _reached(value: Any, path: list[str]) -> str:
     for step in path:
-        if not isinstance(one, Mapping):
+        if not isinstance(value, Mapping):
             return ""
-        one = one.get(step)
-    return "" if one is None else str(one)
+        value = value.get(step)
+    return "" if value is None else str(value)
 
 
 def _labels(selector: str) -> list[Predicate]:
@@ -63,17 +63,17 @@ def _label(part: str) -> Predicate:
     if set_based:
         key, operator, listed = set_based.groups()
         values = {value.strip() for value in listed.split(",")}
-        return lambda one: (_labels_of(one).get(key) in values) is (operator == "in")
+        return lambda item: (_labels_of(item).get(key) in values) is (operator == "in")
     if "=" in part:
         key, negated, value = _split(part)
-        return lambda one: (_labels_of(one).get(key) == value) is not negated
+        return lambda item: (_labels_of(item).get(key) == value) is not negated
     absent = part.startswith("!")
     key = part.removeprefix("!").strip()
     if not re.fullmatch(r"[\w./-]+", key):
         raise refusals.bad_request(f"unable to parse requirement: found '{part}', expected: identifier")
-    return lambda one: (key in _labels_of(one)) is not absent
+    return lambda item: (key in _labels_of(item)) is not absent
 
 
-def _labels_of(one: Object) -> Mapping[str, str]:
-    labels: Mapping[str, str] = one["metadata"].get("labels") or {}
+def _labels_of(item: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = item["metadata"].get("labels") or {}
     return labels

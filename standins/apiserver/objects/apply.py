@@ -49,8 +49,8 @@ def paths(schema: Schema, value: Mapping[str, Any]) -> frozenset[Path]:
 def _paths(schema: Schema, value: Any, at: Path) -> Iterator[Path]:
     keys = map_keys(schema)
     if isinstance(value, dict) and value and schema.get("x-kubernetes-map-type") != "atomic":
-        for name, one in value.items():
-            yield from _paths(child(schema, name) or FREE, one, (*at, f"f:{name}"))
+        for name, inner in value.items():
+            yield from _paths(child(schema, name) or FREE, inner, (*at, f"f:{name}"))
     elif isinstance(value, list) and value and keys:
         for item in value:
             here = (*at, _item_step(keys, item))
@@ -84,15 +84,15 @@ def _step_into(value: Any, step: str) -> Any:
         return value.get(step[2:], _MISSING) if isinstance(value, Mapping) else _MISSING
     wanted = json.loads(step[2:])
     items = value if isinstance(value, list) else []
-    return next((one for one in items if all(one.get(k) == v for k, v in wanted.items())), _MISSING)
+    return next((item for item in items if all(item.get(k) == v for k, v in wanted.items())), _MISSING)
 
 
 def merged(schema: Schema, old: Any, new: Any) -> Any:
     """The old value with the applied one over it."""
     if isinstance(old, dict) and isinstance(new, dict) and schema.get("x-kubernetes-map-type") != "atomic":
         both = dict(old)
-        for name, one in new.items():
-            both[name] = merged(child(schema, name) or FREE, old[name], one) if name in old else one
+        for name, inner in new.items():
+            both[name] = merged(child(schema, name) or FREE, old[name], inner) if name in old else inner
         return both
     keys = map_keys(schema)
     if keys and isinstance(old, list) and isinstance(new, list):
@@ -101,10 +101,10 @@ def merged(schema: Schema, old: Any, new: Any) -> Any:
 
 
 def _merged_items(schema: Schema, keys: list[str], old: list[Any], new: list[Any]) -> list[Any]:
-    items = {_item_step(keys, one): one for one in old}
-    for one in new:
-        step = _item_step(keys, one)
-        items[step] = merged(schema.get("items", FREE), items[step], one) if step in items else one
+    items = {_item_step(keys, item): item for item in old}
+    for item in new:
+        step = _item_step(keys, item)
+        items[step] = merged(schema.get("items", FREE), items[step], item) if step in items else item
     return list(items.values())
 
 
@@ -120,14 +120,14 @@ def without(value: Any, path: Path) -> Any:
         return _dropped(value, path[0])
     if path[0].startswith("f:"):
         return {**value, path[0][2:]: left}
-    return [left if one is inner else one for one in value]
+    return [left if item is inner else item for item in value]
 
 
 def _dropped(value: Any, step: str) -> Any:
     if step.startswith("f:"):
-        return {name: one for name, one in value.items() if name != step[2:]} if isinstance(value, dict) else value
+        return {name: field for name, field in value.items() if name != step[2:]} if isinstance(value, dict) else value
     inner = _step_into(value, step)
-    return [one for one in value if one is not inner]
+    return [item for item in value if item is not inner]
 
 
 def conflicts(
@@ -182,13 +182,13 @@ def _less(owner: Owner, taken: frozenset[Path] | set[Path]) -> Owner:
 
 def shown(path: Path) -> str:
     """A path as conflicts tell it: `.spec.groups[name="a"].pages`."""
-    told = ""
+    text = ""
     for step in path:
         if step.startswith("f:"):
-            told += "." + step[2:]
+            text += "." + step[2:]
         elif step != ".":
-            told += "[" + ",".join(f"{k}={json.dumps(v)}" for k, v in json.loads(step[2:]).items()) + "]"
-    return told
+            text += "[" + ",".join(f"{k}={json.dumps(v)}" for k, v in json.loads(step[2:]).items()) + "]"
+    return text
 
 
 def to_managed(owner: Owner, api_version: str) -> dict[str, Any]:

@@ -59,9 +59,9 @@ def whole_object(request: Request) -> dict[str, Any]:
         raise refusals.unsupported_media_type("application/json, application/yaml, application/vnd.kubernetes.protobuf")
     body = request.json()
     if not isinstance(body, dict) or body.get("kind", kind.kind) != kind.kind:
-        told = body.get("kind") if isinstance(body, dict) else type(body).__name__
+        kind_name = body.get("kind") if isinstance(body, dict) else type(body).__name__
         raise refusals.bad_request(
-            f'{told} in version "{kind.version}" cannot be handled as a {kind.kind}: unknown conversion'
+            f'{kind_name} in version "{kind.version}" cannot be handled as a {kind.kind}: unknown conversion'
         )
     metadata = body.setdefault("metadata", {})
     if not isinstance(metadata.get("name", ""), str):
@@ -118,9 +118,9 @@ def pruned(request: Request, body: dict[str, Any]) -> tuple[dict[str, Any], Mapp
     kept, dropped = schema.pruned(schema_of(kind), body)
     how = request.query.get("fieldValidation", "Warn")
     if dropped and how == "Strict":
-        told = ", ".join(f'unknown field "{one}"' for one in dropped)
-        raise _not_handled(kind, f"strict decoding error: {told}")
-    warning = ", ".join(f'299 - "unknown field \\"{one}\\""' for one in dropped) if how == "Warn" else ""
+        fields = ", ".join(f'unknown field "{field}"' for field in dropped)
+        raise _not_handled(kind, f"strict decoding error: {fields}")
+    warning = ", ".join(f'299 - "unknown field \\"{field}\\""' for field in dropped) if how == "Warn" else ""
     return kept, {"Warning": warning} if warning else {}
 
 
@@ -143,25 +143,28 @@ def check_namespace(store: Store, request: Request) -> None:
 
 
 def check_revision(request: Request, old: Stored, body: Mapping[str, Any]) -> None:
-    told = body["metadata"].get("resourceVersion")
-    if told and told != str(old.revision):
+    revision = body["metadata"].get("resourceVersion")
+    if revision and revision != str(old.revision):
         raise refusals.conflict(request.kind, request.name)
 
 
 def check_uid(request: Request, old: Stored, body: Mapping[str, Any]) -> None:
-    told, uid = body["metadata"].get("uid"), old.object["metadata"]["uid"]
-    if told and told != uid:
-        raise refusals.conflict(request.kind, request.name, pods.uid_precondition(request.kind, request, told, uid))
+    precondition, uid = body["metadata"].get("uid"), old.object["metadata"]["uid"]
+    if precondition and precondition != uid:
+        raise refusals.conflict(
+            request.kind, request.name, pods.uid_precondition(request.kind, request, precondition, uid)
+        )
 
 
-def check_preconditions(request: Request, old: Stored, told: Mapping[str, str]) -> None:
+def check_preconditions(request: Request, old: Stored, preconditions: Mapping[str, str]) -> None:
     for field, words, now, after in (
         ("uid", "UID", old.object["metadata"]["uid"], "deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", str(old.revision), "modified"),
     ):
-        if told.get(field, now) != now:
+        if preconditions.get(field, now) != now:
             why = (
-                f"the {words} in the precondition ({told[field]}) does not match the {words} in record ({now}). "
+                f"the {words} in the precondition ({preconditions[field]}) does not match "
+                f"the {words} in record ({now}). "
                 f"The object might have been {after}"
             )
             raise refusals.precondition(request.kind, request.name, why)

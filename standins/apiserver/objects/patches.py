@@ -55,12 +55,12 @@ def _joined(name: str, old: list[Any], new: list[Any]) -> list[Any]:
     key = _MERGE_KEYS.get(name)
     if key is None:
         return new
-    items = {one[key]: one for one in old}
-    for one in new:
-        if one.get("$patch") == "delete":
-            items.pop(one[key], None)
+    items = {item[key]: item for item in old}
+    for item in new:
+        if item.get("$patch") == "delete":
+            items.pop(item[key], None)
         else:
-            items[one[key]] = _strategic(items.get(one[key]), one)
+            items[item[key]] = _strategic(items.get(item[key]), item)
     return list(items.values())
 
 

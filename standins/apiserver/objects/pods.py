@@ -15,8 +15,8 @@ from standins.apiserver.model.requests import Request
 from standins.apiserver.model.schema import Cause
 from standins.apiserver.objects.store import Store, Stored
 
-KIND = next(one for one in BUILT_IN if one.kind == "Pod")
-NAMESPACE = next(one for one in BUILT_IN if one.kind == "Namespace")
+KIND = next(kind for kind in BUILT_IN if kind.kind == "Pod")
+NAMESPACE = next(kind for kind in BUILT_IN if kind.kind == "Namespace")
 
 GRACE_S = 30
 _QUANTITY = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
@@ -46,10 +46,10 @@ def bound(kind: Kind, old: Stored, binding: Mapping[str, Any]) -> dict[str, Any]
     target = (binding.get("target") or {}).get("name")
     if not target:
         raise refusals.Refused(500, "target.name: Required value")
-    uid, told = pod["metadata"]["uid"], binding.get("metadata", {}).get("uid")
-    if told and told != uid:
+    uid, precondition = pod["metadata"]["uid"], binding.get("metadata", {}).get("uid")
+    if precondition and precondition != uid:
         key = f"/registry/pods/{pod['metadata']['namespace']}/{name}"
-        raise refusals.conflict(kind, name, _precondition(key, told, uid))
+        raise refusals.conflict(kind, name, _precondition(key, precondition, uid))
     for stands, why in (
         (pod["metadata"].get("deletionTimestamp"), f"pod {name} is being deleted, cannot be assigned to a host"),
         (pod["spec"].get("nodeName"), f'pod {name} is already assigned to node "{pod["spec"].get("nodeName")}"'),
@@ -95,9 +95,9 @@ def violations(kind: Kind, body: Mapping[str, Any], namespace: str) -> list[Caus
     if kind.kind == "Pod":
         return _pod_violations(kind, body)
     if kind.kind == "Event":
-        told = body.get("involvedObject", {}).get("namespace", "")
-        if told != namespace and (told or namespace != "default"):
-            message = f'Invalid value: "{told}": does not match event.namespace'
+        involved = body.get("involvedObject", {}).get("namespace", "")
+        if involved != namespace and (involved or namespace != "default"):
+            message = f'Invalid value: "{involved}": does not match event.namespace'
             return [("FieldValueInvalid", message, "involvedObject.namespace")]
     return []
 
@@ -117,18 +117,18 @@ def _pod_violations(kind: Kind, body: Mapping[str, Any]) -> list[Cause]:
     return []
 
 
-def uid_precondition(kind: Kind, request: Request, told: str, uid: str) -> str:
-    return _precondition(f"/registry/{kind.plural}/{request.namespace}/{request.name}", told, uid)
+def uid_precondition(kind: Kind, request: Request, precondition: str, uid: str) -> str:
+    return _precondition(f"/registry/{kind.plural}/{request.namespace}/{request.name}", precondition, uid)
 
 
 def now_text(later: timedelta = timedelta()) -> str:
     return (datetime.now(UTC) + later).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _precondition(key: str, told: str, uid: str) -> str:
+def _precondition(key: str, precondition: str, uid: str) -> str:
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {told}, UID in object meta: {uid}"
+        f"Precondition failed: UID in precondition: {precondition}, UID in object meta: {uid}"
     )
 
 
@@ -145,10 +145,12 @@ def _marked(pod: Mapping[str, Any], grace: int) -> dict[str, Any]:
 
 def _frozen_part(spec: Mapping[str, Any]) -> dict[str, Any]:
     part = {
-        name: one
-        for name, one in spec.items()
+        name: value
+        for name, value in spec.items()
         if name not in ("tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds")
     }
     for name in ("containers", "initContainers"):
-        part[name] = [{key: value for key, value in one.items() if key != "image"} for one in spec.get(name) or ()]
+        part[name] = [
+            {key: value for key, value in container.items() if key != "image"} for container in spec.get(name) or ()
+        ]
     return part

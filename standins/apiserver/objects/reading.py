@@ -90,7 +90,7 @@ def list_text(store: Store, request: Request) -> bytes:
 def list_page(kind: Kind, items: Iterable[Stored], metadata: dict[str, Any]) -> bytes:
     """Items of built-in kinds have neither kind nor apiVersion; those of custom ones have both."""
     head = json.dumps({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata})
-    texts = (one.text if kind.custom else one.item_text for one in items)
+    texts = (stored.text if kind.custom else stored.item_text for stored in items)
     return head[:-1].encode() + b',"items":[' + b",".join(texts) + b"]}\n"
 
 

@@ -124,8 +124,8 @@ class Store:
         """What a restore from a backup does: the objects are there, and revisions count on from a lower one."""
         with self.changed:
             for objects in self._objects.values():
-                for name, one in objects.items():
-                    objects[name] = Stored(_with_revision(one.object, revision), revision)
+                for name, stored in objects.items():
+                    objects[name] = Stored(_with_revision(stored.object, revision), revision)
             self.revision = self._forgotten = revision
             self._history.clear()
             self._snapshots.clear()

@@ -129,18 +129,18 @@ def _apply(store: Store, request: Request) -> Result:
     why = schema.untyped(described, config)
     if why:
         name = "/".join(("", *filter(None, (request.namespace if not request.kind.custom else "", request.name))))
-        told = f"({name}; {request.kind.api_version}, Kind={request.kind.kind})"
-        raise refusals.Refused(500, f"failed to create typed patch object {told}: {why}")
+        shown = f"({name}; {request.kind.api_version}, Kind={request.kind.kind})"
+        raise refusals.Refused(500, f"failed to create typed patch object {shown}: {why}")
     current = dict(old.object) if old else _fresh(request, {"metadata": config["metadata"]})
     config = _relevant(request, config)
     mine = apply.Owner(
         request.query["fieldManager"], "Apply", request.subresource, apply.paths(described, config), _now()
     )
-    owners = [apply.from_managed(one) for one in current["metadata"].get("managedFields", ())]
-    found = apply.conflicts(current, config, mine, owners)
-    if found and not request.flag("force"):
+    owners = [apply.from_managed(entry) for entry in current["metadata"].get("managedFields", ())]
+    conflicts = apply.conflicts(current, config, mine, owners)
+    if conflicts and not request.flag("force"):
         raise refusals.apply_conflict(
-            [(owner.told(request.kind.api_version), apply.shown(path)) for owner, path in found]
+            [(owner.told(request.kind.api_version), apply.shown(path)) for owner, path in conflicts]
         )
     result, now = apply.applied(described, current, config, mine, owners)
     if old is None:
@@ -180,7 +180,7 @@ def _written(store: Store, request: Request, key: Name, before: Mapping[str, Any
         owners: list[apply.Owner] = []
         if request.kind.custom:
             mine = apply.Owner(request.manager, "Update", request.subresource, frozenset(), _now())
-            known = [apply.from_managed(one) for one in before.get("metadata", {}).get("managedFields", ())]
+            known = [apply.from_managed(entry) for entry in before.get("metadata", {}).get("managedFields", ())]
             owners = apply.updated(bodies.schema_of(request.kind), before, body, mine, known)
         return _store(store, request, old, body, owners)
 
@@ -208,20 +208,20 @@ def _relevant(request: Request, config: Mapping[str, Any]) -> dict[str, Any]:
     if request.subresource == "status":
         return {**identity, "metadata": {"name": request.name}, "status": config.get("status", {})}
     dropped = ("status",) if "status" in request.kind.subresources else ()
-    rest = {name: one for name, one in config.items() if name not in dropped}
+    rest = {name: value for name, value in config.items() if name not in dropped}
     return {**rest, **identity}
 
 
 def _fresh(request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
     """A new object with what the server gives it."""
-    metadata = {name: one for name, one in body["metadata"].items() if name not in _SYSTEM_FIELDS}
+    metadata = {name: value for name, value in body["metadata"].items() if name not in _SYSTEM_FIELDS}
     metadata |= {"name": body["metadata"].get("name") or request.name, "uid": str(uuid.uuid4())}
     if request.namespace:
         metadata["namespace"] = request.namespace
     metadata |= {"generation": 1} if request.kind.custom or request.kind.kind == "Pod" else {}
     metadata["creationTimestamp"] = _now()
     if request.kind.custom and "status" in request.kind.subresources:
-        body = {name: one for name, one in body.items() if name != "status"}
+        body = {name: value for name, value in body.items() if name != "status"}
     fresh = {"kind": request.kind.kind, "apiVersion": request.kind.api_version, **body, "metadata": metadata}
     return pods.filled_in(fresh)
 
@@ -236,11 +236,13 @@ def _ordered(kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _generation_parts(kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
     apart = {"metadata", "apiVersion", "kind"} | ({"status"} if "status" in kind.subresources else set())
-    return {name: one for name, one in body.items() if name not in apart} if kind.custom or kind.kind == "Pod" else {}
+    return (
+        {name: value for name, value in body.items() if name not in apart} if kind.custom or kind.kind == "Pod" else {}
+    )
 
 
 def _without_revision(body: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {name: one for name, one in body["metadata"].items() if name != "resourceVersion"}
+    metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
     return {**body, "metadata": metadata}
 
 
