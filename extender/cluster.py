@@ -153,7 +153,7 @@ class Cluster:
         uid = want.pod.uid
         self.asked(want.pod)
         with self._lock:
-            mine = self._nodes.held(uid)
+            held = self._nodes.held(uid)
             candidates = self._candidates(uid, want, names)
         timeout = self.settings.report_timeout
         weighed = weigh(candidates, want, candidates.live(timeout), self.faults)
@@ -167,8 +167,8 @@ class Cluster:
         place = self._ledger.predicted(leader.view, want, leader.kin) if leader and leader.view else None
         with self._lock:
             self._history.offered(offer)
-            if mine is not None and (mine.bound or not self._ledger.knows(want.pod)):
-                self._nodes.hold(mine)
+            if held is not None and (held.bound or not self._ledger.knows(want.pod)):
+                self._nodes.hold(held)
             elif leader is not None and place is not None and place.fits and self._ledger.knows(want.pod):
                 self._ledger.hold(place, uid, leader.node, bound=False)
         return offer

@@ -101,8 +101,8 @@ class BindingLedger:
         known = (self.rows.get(uid) for uid in (view.index.pods if pods is None else pods))
         rows = [*tellable(node, (row for row in known if row is not None))]
         due = {row.uid for row in unknown(view, rows)}
-        asked = [(row, self._nodes.from_group(row) if pods is None or row.uid in due else {}) for row in rows]
-        return [Nomination(node, row, opt_ins) for row, opt_ins in asked if opt_ins or row.uid in due]
+        due_rows = [(row, self._nodes.from_group(row) if pods is None or row.uid in due else {}) for row in rows]
+        return [Nomination(node, row, opt_ins) for row, opt_ins in due_rows if opt_ins or row.uid in due]
 
     def departed(self, node: str) -> list[str]:
         """Members that the node's enforcer still shows and that are no more: it is to be sent their uids now."""

@@ -46,7 +46,7 @@ def learned(recording: Recording) -> tuple[ClusterTraffic, Pairs]:
     for node, window in recording.windows:
         clocks[node] = clocks.get(node, 0.0) + window.seconds
         now = max(now, clocks[node])
-        learning.told(node, window.flows, clocks[node])
+        learning.receive(node, window.flows, clocks[node])
     return learning.known(now), learning.graph.pods(now).weights()
 
 

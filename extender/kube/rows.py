@@ -139,14 +139,14 @@ class PodRows:
 
     def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
         init = _as_given(spec.init_containers, status.init_container_statuses)
-        others = _as_given(spec.containers, status.container_statuses)
-        key = (_key(init), _key(others))
+        regular = _as_given(spec.containers, status.container_statuses)
+        key = (_key(init), _key(regular))
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= self._LARGEST:
                 self._known.clear()
             rows = [_container(container, init=True) for container in init]
-            rows += [_container(other, init=False) for other in others]
+            rows += [_container(container, init=False) for container in regular]
             known = self._known[key] = tuple(rows)
         return known
 
@@ -199,10 +199,10 @@ def _given(
     spec: _ContainerResources | None, actual: _ContainerResources | None, allocated: Mapping[str, Any] | None
 ) -> _ContainerResources:
     """What the kubelet says that it has set aside (allocated) or carried out (actual), else what the spec asks for."""
-    asked, now = spec or _NO_RESOURCES, actual or _NO_RESOURCES
+    requested, now = spec or _NO_RESOURCES, actual or _NO_RESOURCES
     return _ContainerResources(
-        requests={**(asked.requests or {}), **(now.requests or {}), **(allocated or {})},
-        limits={**(asked.limits or {}), **(now.limits or {})},
+        requests={**(requested.requests or {}), **(now.requests or {}), **(allocated or {})},
+        limits={**(requested.limits or {}), **(now.limits or {})},
     )
 
 

@@ -167,8 +167,8 @@ def _weights(names: Sequence[str], peers: Peers, spec: GroupSpec) -> dict[tuple[
     """Of each pair of the group's workloads, times the priorities of both."""
     priority = {name: spec.priorities.get(name, USUAL) for name in names}
     return {
-        (name, other): weight * priority[name] * priority[other]
+        (name, peer): weight * priority[name] * priority[peer]
         for name in names
-        for other, weight in peers[name].items()
-        if other in priority and name <= other
+        for peer, weight in peers[name].items()
+        if peer in priority and name <= peer
     }

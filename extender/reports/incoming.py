@@ -108,7 +108,8 @@ def health(message: pb.Health) -> EnforcerHealth:
         _text("ThreadHealth.name", thread.name, bounds.TEXT_LENGTH)
         _text("ThreadHealth.error", thread.error, bounds.TEXT_LENGTH)
     threads = (
-        ThreadState(one.name, one.since_success_s, one.stale, one.failures, one.error) for one in message.threads
+        ThreadState(thread.name, thread.since_success_s, thread.stale, thread.failures, thread.error)
+        for thread in message.threads
     )
     return EnforcerHealth(message.collector, message.runtime, tuple(threads))
 

@@ -34,18 +34,18 @@ class Verbs:
         self.plain = {"filter": wire.every_node, "prioritize": wire.no_scores}
 
     def filter(self, body: bytes) -> bytes:
-        asked, want = self._asked(body)
+        call, want = self._asked(body)
         if want is None:
-            return wire.filter_answer(asked, wire.FilterRefusals())
-        refused = self._cluster.refusals(want, asked.names) if self._refuse and want.strict else {}
-        left = [name for name in asked.names if name not in refused]
+            return wire.filter_answer(call, wire.FilterRefusals())
+        refused = self._cluster.refusals(want, call.names) if self._refuse and want.strict else {}
+        left = [name for name in call.names if name not in refused]
         if len(left) == 1:
             # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
             self._cluster.score(want, left)
         if refused:
-            self._count(asked.pod, refused)
+            self._count(call.pod, refused)
         return wire.filter_answer(
-            asked,
+            call,
             wire.FilterRefusals(
                 failed={name: refusal.why for name, refusal in refused.items() if not refusal.hopeless},
                 hopeless={name: refusal.why for name, refusal in refused.items() if refusal.hopeless},
@@ -57,10 +57,10 @@ class Verbs:
         last = self._last
         if last is not None and last[0] == body:
             return last[1], last[2]
-        asked = wire.arguments(body)
-        want = self._cluster.wanted(asked.pod)
-        self._last = body, asked, want
-        return asked, want
+        call = wire.arguments(body)
+        want = self._cluster.wanted(call.pod)
+        self._last = body, call, want
+        return call, want
 
     def _count(self, pod: PodRow, refused: Mapping[str, NodeRefusal]) -> None:
         for refusal in refused.values():
@@ -68,33 +68,31 @@ class Verbs:
         _log.info("refused", pod=_named(pod), nodes=sorted(refused)[:LOGGED_NODES], count=len(refused))
 
     def preempt(self, body: bytes) -> bytes:
-        asked = wire.preempt_arguments(body)
-        want = self._cluster.wanted(asked.pod)
+        call = wire.preempt_arguments(body)
+        want = self._cluster.wanted(call.pod)
         if want is None or not (self._refuse and want.strict):
-            return wire.preempt_answer(asked.victims)
-        chosen = self._cluster.victims(want, {node: victims.pods for node, victims in asked.victims.items()})
-        changed = [node for node, pods in chosen.items() if set(pods) != set(asked.victims[node].pods)]
+            return wire.preempt_answer(call.victims)
+        chosen = self._cluster.victims(want, {node: victims.pods for node, victims in call.victims.items()})
+        changed = [node for node, pods in chosen.items() if set(pods) != set(call.victims[node].pods)]
         _log.info(
-            "preempted", pod=_named(asked.pod), nodes=len(asked.victims), helpful=len(chosen),
+            "preempted", pod=_named(call.pod), nodes=len(call.victims), helpful=len(chosen),
             other_victims_on=sorted(changed)[:LOGGED_NODES],
         )  # fmt: skip
-        return wire.preempt_answer({node: _replaced(asked.victims[node], pods) for node, pods in chosen.items()})
+        return wire.preempt_answer({node: _replaced(call.victims[node], pods) for node, pods in chosen.items()})
 
     def prioritize(self, body: bytes) -> bytes:
-        asked, want = self._asked(body)
+        call, want = self._asked(body)
         if want is None:
             return wire.NO_SCORES
-        offer = self._cluster.score(want, asked.names)
+        offer = self._cluster.score(want, call.names)
         if offer.kin_hidden:
             self._metrics.kin_hidden.inc()
-            _log.warning(
-                "kin's nodes were not offered", pod=_named(asked.pod), group=want.group, nodes=len(asked.names)
-            )
+            _log.warning("kin's nodes were not offered", pod=_named(call.pod), group=want.group, nodes=len(call.names))
         _log.info(
-            "scored", pod=_named(asked.pod), group=want.group, nodes=len(asked.names),
+            "scored", pod=_named(call.pod), group=want.group, nodes=len(call.names),
             best={row.node: row.score for row in offer.best(LOGGED_BEST)},
         )  # fmt: skip
-        return wire.prioritize_answer(asked.names, offer.scores)
+        return wire.prioritize_answer(call.names, offer.scores)
 
 
 def _replaced(named: wire.Victims, pods: Sequence[str]) -> wire.Victims:

@@ -128,27 +128,27 @@ def preempt_arguments(body: bytes) -> PreemptArguments:
 
 def questions(body: bytes, most: int) -> tuple[Question, ...]:
     """Pods that are only asked about: {"questions": [{"pods": [v1.Pod], "nodes": [names]}]}."""
-    asked = []
+    parsed = []
     for at, raw in enumerate(_typed(_top(body).get("questions"), list[dict[str, msgspec.Raw]], "questions")):
         names = _typed(raw.get("nodes"), list[str] | None, f"questions[{at}].nodes")
         pods = _typed(raw.get("pods"), list[PodBody], f"questions[{at}].pods")
-        asked.append(
+        parsed.append(
             Question(tuple(map(row, pods)), None if names is None else _named(names, f"questions[{at}].nodes"))
         )
-    count = sum(len(question.pods) for question in asked)
+    count = sum(len(question.pods) for question in parsed)
     if not 0 < count <= most:
         raise BadRequest(f"questions: 1 to {most} pods can be asked about at once, not {count}")
-    return tuple(asked)
+    return tuple(parsed)
 
 
-def filter_answer(asked: Arguments, refusals: FilterRefusals) -> bytes:
+def filter_answer(call: Arguments, refusals: FilterRefusals) -> bytes:
     """All nodes but the refused, in the form of the request: names, or the same Node objects byte for byte."""
-    kept = [name not in refusals.failed and name not in refusals.hopeless for name in asked.names]
+    kept = [name not in refusals.failed and name not in refusals.hopeless for name in call.names]
     nodes = names = None
-    if asked.items is None:
-        names = [name for name, keep in zip(asked.names, kept, strict=True) if keep]
+    if call.items is None:
+        names = [name for name, keep in zip(call.names, kept, strict=True) if keep]
     else:
-        items = [item for item, keep in zip(asked.items, kept, strict=True) if keep]
+        items = [item for item, keep in zip(call.items, kept, strict=True) if keep]
         nodes = {"metadata": {}, "items": items}
     return msgspec.json.encode(
         {

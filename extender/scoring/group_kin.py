@@ -49,11 +49,13 @@ def kins_on(nodes: Iterable[str], want: Wanted, groups: GroupMembers) -> list[Ki
     """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`."""
     group = want.group
     total = groups.total(group) if group else 0
-    here = groups.nodes(group)
+    on_node = groups.nodes(group)
     rest = room(want, total)
     # Nearly all nodes have no member: they share one value.
     nobody = Kin(elsewhere=float(total), room_milli=rest)
-    return [Kin(elsewhere=float(total - here[node]), room_milli=rest) if node in here else nobody for node in nodes]
+    return [
+        Kin(elsewhere=float(total - on_node[node]), room_milli=rest) if node in on_node else nobody for node in nodes
+    ]
 
 
 def room(want: Wanted, members: int) -> int:

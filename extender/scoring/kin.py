@@ -47,15 +47,17 @@ def kins(
         weights = spec.weighed(weights or alike, locations)
     if not weights:
         return kins_on(nodes, want, groups)
-    here: dict[str, dict[str, float]] = defaultdict(dict)
+    on_node: dict[str, dict[str, float]] = defaultdict(dict)
     for uid in sorted(weights):
-        here[locations.node(uid) or ""][uid] = weights[uid]
+        on_node[locations.node(uid) or ""][uid] = weights[uid]
     total = sum(weights.values())
     rest = room(want, groups.total(want.group) if want.group else len(_members(want, known, locations)))
     # Nearly all nodes have no kin: they share one value.
     nobody = Kin(elsewhere=total, room_milli=rest)
     return [
-        Kin(here[node], max(0.0, total - sum(here[node].values())), room_milli=rest) if node in here else nobody
+        Kin(on_node[node], max(0.0, total - sum(on_node[node].values())), room_milli=rest)
+        if node in on_node
+        else nobody
         for node in nodes
     ]
 

@@ -127,7 +127,7 @@ class NodeTable:
         if not self.specs:
             return {}
         own = opt_ins(pod)
-        return {name: asked for name, asked in opt_ins(pod, self._defaults(pod)).items() if asked != own[name]}
+        return {name: opt_in for name, opt_in in opt_ins(pod, self._defaults(pod)).items() if opt_in != own[name]}
 
     def _defaults(self, pod: PodRow) -> Callable[[str], Defaults]:
         return lambda group: self.spec(pod, group).defaults

@@ -82,21 +82,26 @@ class Prediction:
 
 def opt_ins(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> dict[str, OptIn]:
     """What each container that has opted in asks for, by its name. defaults: as `parse` takes them."""
-    asked = {
+    parsed = {
         container.name: parse(pod.namespace, pod.annotations, container.name, defaults) for container in pod.containers
     }
-    return {name: opt_in for name, opt_in in asked.items() if opt_in is not None}
+    return {name: opt_in for name, opt_in in parsed.items() if opt_in is not None}
 
 
 def wanted(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> Wanted | None:
     """None when no container of the pod is to be placed; BadQuantity when a demand can't be read."""
-    asked = opt_ins(pod, defaults)
+    by_container = opt_ins(pod, defaults)
     requests = tuple(
         Request(
-            pod.uid, f"{pod.uid}/{container.name}", container.name, asked[container.name], container.demand, pod.demand
+            pod.uid,
+            f"{pod.uid}/{container.name}",
+            container.name,
+            by_container[container.name],
+            container.demand,
+            pod.demand,
         )
         for container in pod.containers
-        if container.name in asked and asked[container.name].policy is not Policy.NONE
+        if container.name in by_container and by_container[container.name].policy is not Policy.NONE
     )
     return Wanted(pod, requests, frozenset(container.name for container in pod.lasting)) if requests else None
 

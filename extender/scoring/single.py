@@ -69,16 +69,16 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> NodeScores:
     """cells, kin: nodes x NUMA nodes; kin: each one's share of the kin; rest: what each node is told that the group
     will still ask for. want: covered, and reported by none of the nodes.
     """
-    first, *others = want.requests[:1] if want.alone_decides else want.requests
+    first, *later = want.requests[:1] if want.alone_decides else want.requests
     memory = first.reservation_demand.memory
     terms = _terms(cells, first, np.float64(0), rest[:, None])
     fits = terms.fits & ((memory == 0) | ((cells.account >= memory) & (cells.real >= memory)))
     chosen = _chosen(fits, kin, terms.room, terms.empty, -cells.reservations)
     rows = np.arange(len(chosen)), chosen
     sure, near, score = fits[rows], kin[rows], terms.score(kin)[rows]
-    if others:
+    if later:
         there, taken = cells.at(rows), np.zeros(len(chosen))
-        for before, request in zip(want.requests, others, strict=False):
+        for before, request in zip(want.requests, later, strict=False):
             taken = taken + _kept(there, before, want)
             terms = _terms(there, request, taken, rest)
             sure &= terms.fits

@@ -90,10 +90,10 @@ class Eviction:
         sets = [self._freeing(self._on(numa_node, evictable)) for numa_node in self.view.machine.cpu_nodes]
         return min((chosen for chosen in sets if chosen is not None), key=self._cost, default=None)
 
-    def _freeing(self, others: Sequence[PodRow]) -> tuple[str, ...] | None:
+    def _freeing(self, candidates: Sequence[PodRow]) -> tuple[str, ...] | None:
         """The named ones and as many others as it takes, less those that it does not take."""
         chosen = list(self.named)
-        for row in others:
+        for row in candidates:
             if row.uid not in chosen:
                 chosen.append(row.uid)
                 if self._enough(chosen):
@@ -103,7 +103,7 @@ class Eviction:
     def _pruned(self, chosen: Sequence[str]) -> tuple[str, ...]:
         left, needed = list(chosen), self._freed(self.named)
         for uid in sorted(chosen, key=lambda uid: (self._priority(uid), uid), reverse=True):
-            less = [other for other in left if other != uid]
+            less = [remaining for remaining in left if remaining != uid]
             freed = self._freed(less)
             if uid in self.rows and freed[0] >= needed[0] and freed[1] >= needed[1] and self._enough(less):
                 left = less
@@ -119,12 +119,12 @@ class Eviction:
     def _on(self, numa_node: int, rows: Sequence[PodRow]) -> list[PodRow]:
         """Those that are on the NUMA node alone, the least important first and of those alike the largest."""
         reservations, by_pod = self.view.occupancy.reservations, self.view.occupancy.directory.by_pod
-        here = [
+        alone = [
             row
             for row in rows
             if all(reservations[key].numa_nodes.mask == 1 << numa_node for key in by_pod.get(row.uid, ()))
         ]
-        return sorted(here, key=lambda row: (row.priority, -self._freed((row.uid,))[0], row.uid))
+        return sorted(alone, key=lambda row: (row.priority, -self._freed((row.uid,))[0], row.uid))
 
     def _freed(self, uids: Sequence[str]) -> tuple[int, int]:
         """Millicores and bytes that these request."""

@@ -38,8 +38,8 @@ class Faults:
             text = f"{type(error).__name__}: {error}"
             with self._lock:
                 self._counts[node] += 1
-                known, self._logged[node] = self._logged.get(node) == text, text
-            if not known:
+                logged, self._logged[node] = self._logged.get(node) == text, text
+            if not logged:
                 _log.exception("a node could not be weighed: it scores 0, and is refused to nobody", node=node)
 
     def forget(self, nodes: Iterable[str]) -> None:

@@ -28,11 +28,11 @@ def tellable(node: str, rows: Iterable[PodRow]) -> Iterator[PodRow]:
 
 
 def _differs(view: NodeView, row: PodRow) -> bool:
-    asked = _demands(row)
+    demands = _demands(row)
     reservations = (view.reported.reservations[key] for key in view.reported.directory.by_pod.get(row.uid, ()))
     return any(
         reservation.workload != row.workload
-        or (reservation.key in asked and reservation.demand != asked[reservation.key])
+        or (reservation.key in demands and reservation.demand != demands[reservation.key])
         for reservation in reservations
         if reservation.opted_in
     )

@@ -101,10 +101,8 @@ class PodRow:
 
     def asks_as(self, other: PodRow) -> bool:
         """Whether both ask for the same resources."""
-        mine, theirs = (
-            (row.containers, dict(row.requests), dict(row.limits), row.annotations) for row in (self, other)
-        )
-        return mine == theirs
+        own, theirs = ((row.containers, dict(row.requests), dict(row.limits), row.annotations) for row in (self, other))
+        return own == theirs
 
     @property
     def lasting(self) -> Iterator[ContainerRow]:

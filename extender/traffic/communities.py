@@ -81,10 +81,10 @@ class Partition:
 
     def groups(self) -> dict[str, list[str]]:
         """Workloads by group, both in ascending order."""
-        found: dict[str, list[str]] = defaultdict(list)
+        workloads: dict[str, list[str]] = defaultdict(list)
         for workload in sorted(self.members):
-            found[self.members[workload].group].append(workload)
-        return dict(sorted(found.items()))
+            workloads[self.members[workload].group].append(workload)
+        return dict(sorted(workloads.items()))
 
 
 NOBODY = Partition()
@@ -105,26 +105,26 @@ def partition(
     shared = hubs(passed, previous.hubs)
     free = sorted(set(auto) - named.keys() - relays - shared)
     traffic = passed.without(shared)
-    before = {one: previous.members[one].group for one in free if one in previous.members}
-    alone = {one: one for one in free}
+    before = {workload: previous.members[workload].group for workload in free if workload in previous.members}
+    alone = {workload: workload for workload in free}
     labels = _climbed(traffic, alone | _parted(traffic, before), named, before)
     if before:
         anew = _climbed(traffic, alone, named, {})
         if traffic.modularity({**anew, **named}) - traffic.modularity({**labels, **named}) > PAYS:
             labels = anew
-    found = _described(traffic, _titled(traffic, labels, named, before), named, before)
+    divided = _described(traffic, _titled(traffic, labels, named, before), named, before)
     passing = sorted((set(auto) - named.keys()) & relays)
-    members = {**found.members, **_attached(everything, passing, found, named, previous)}
-    return replace(found, members=members, hubs=shared)
+    members = {**divided.members, **_attached(everything, passing, divided, named, previous)}
+    return replace(divided, members=members, hubs=shared)
 
 
 def _attached(
-    traffic: Traffic, relays: Iterable[str], found: Partition, named: Mapping[str, str], previous: Partition
+    traffic: Traffic, relays: Iterable[str], divided: Partition, named: Mapping[str, str], previous: Partition
 ) -> dict[str, Membership]:
     """Each relay's membership of one of the groups that are there without it, where it exchanges enough with any; it
     stays where it was unless another has `STAYS` more.
     """
-    groups = {**{one: member.group for one, member in found.members.items()}, **named}
+    groups = {**{workload: member.group for workload, member in divided.members.items()}, **named}
     members: dict[str, Membership] = {}
     for relay in relays:
         drawn: dict[str, float] = defaultdict(float)
@@ -140,21 +140,21 @@ def _attached(
 
 def _parted(traffic: Traffic, before: Mapping[str, str]) -> dict[str, str]:
     """The old labels, but for parts of groups that have nearly nothing to do with the rest of theirs."""
-    found = dict(before)
+    relabelled = dict(before)
     members: dict[str, set[str]] = defaultdict(set)
-    for one, group in before.items():
-        members[group].add(one)
+    for workload, group in before.items():
+        members[group].add(workload)
     for workloads in members.values():
         inside = traffic.within(workloads)
         labels = _climbed(inside, {workload: workload for workload in sorted(workloads)}, {}, {})
         sums = inside.sums(labels)
         joined: dict[str, float] = defaultdict(float)
-        for one, label in labels.items():
-            joined[label] += sum(weight for peer, weight in inside.peers[one].items() if labels[peer] != label)
+        for workload, label in labels.items():
+            joined[label] += sum(weight for peer, weight in inside.peers[workload].items() if labels[peer] != label)
         heaviest = max(sums, key=lambda label: (sums[label], label))
         apart = {label for label in sums if label != heaviest and joined[label] <= LEAST / 2 * sums[label]}
-        found |= {one: label for one, label in labels.items() if label in apart}
-    return found
+        relabelled |= {workload: label for workload, label in labels.items() if label in apart}
+    return relabelled
 
 
 def _climbed(
@@ -167,7 +167,7 @@ def _climbed(
         moved = _moves(traffic, labels, list(start), before)
         if not (_merged(traffic, labels, theirs, old) or moved):
             break
-    return {one: labels[one] for one in start}
+    return {workload: labels[workload] for workload in start}
 
 
 def _moves(traffic: Traffic, labels: dict[str, str], free: list[str], before: Mapping[str, str]) -> bool:
@@ -176,57 +176,61 @@ def _moves(traffic: Traffic, labels: dict[str, str], free: list[str], before: Ma
     changed = False
     for _ in range(ROUNDS):
         moved = False
-        for one in free:
-            mine = labels[one]
-            best = _best(one, traffic, labels, sums, least=STAYS if before.get(one) == mine else 1e-9)
-            if best != mine:
-                sums[mine] -= traffic.strength[one]
-                sums[best] += traffic.strength[one]
-                labels[one] = best
+        for workload in free:
+            own = labels[workload]
+            best = _best(workload, traffic, labels, sums, least=STAYS if before.get(workload) == own else 1e-9)
+            if best != own:
+                sums[own] -= traffic.strength[workload]
+                sums[best] += traffic.strength[workload]
+                labels[workload] = best
                 moved = changed = True
         if not moved:
             break
     return changed
 
 
-def _best(one: str, traffic: Traffic, labels: Mapping[str, str], sums: Mapping[str, float], *, least: float) -> str:
+def _best(
+    workload: str, traffic: Traffic, labels: Mapping[str, str], sums: Mapping[str, float], *, least: float
+) -> str:
     """The label under which the workload has most over what chance would give it, as a share of its own traffic; its
     own label unless another has `least` more.
     """
-    mine, strength = labels[one], traffic.strength[one]
+    own, strength = labels[workload], traffic.strength[workload]
     if not strength:
-        return mine
-    drawn: dict[str, float] = defaultdict(float, {mine: 0.0, one: 0.0})
-    for peer, weight in traffic.peers[one].items():
+        return own
+    drawn: dict[str, float] = defaultdict(float, {own: 0.0, workload: 0.0})
+    for peer, weight in traffic.peers[workload].items():
         drawn[labels[peer]] += weight
     merit = {
-        label: weight / strength - (sums.get(label, 0.0) - (strength if label == mine else 0.0)) / traffic.total
+        label: weight / strength - (sums.get(label, 0.0) - (strength if label == own else 0.0)) / traffic.total
         for label, weight in drawn.items()
     }
     best = min(merit, key=lambda label: (-round(merit[label], 12), label))
-    return best if merit[best] - merit[mine] > least else mine
+    return best if merit[best] - merit[own] > least else own
 
 
 def _merged(traffic: Traffic, labels: dict[str, str], theirs: set[str], old: set[str]) -> bool:
     """Joins groups that gain by it, but never two of the users' own; True when any were joined."""
     sums = traffic.sums(labels)
     between: dict[tuple[str, str], float] = defaultdict(float)
-    for one, peers in traffic.peers.items():
-        for other, weight in peers.items():
-            if labels[one] < labels[other]:
-                between[labels[one], labels[other]] += weight
+    for workload, peers in traffic.peers.items():
+        for peer, weight in peers.items():
+            if labels[workload] < labels[peer]:
+                between[labels[workload], labels[peer]] += weight
     gains = {pair: weight - sums[pair[0]] * sums[pair[1]] / traffic.total for pair, weight in between.items()}
     into: dict[str, str] = {}
     for pair in sorted(gains, key=lambda pair: (-gains[pair], pair)):
         # What else would gain is weighed anew in the next round.
         if {*pair} & {*into, *into.values()} or {*pair} <= theirs:
             continue
-        least = STAYS * min(sums[one] for one in pair) if {*pair} <= theirs | old else 1e-9 * traffic.total
+        least = STAYS * min(sums[label] for label in pair) if {*pair} <= theirs | old else 1e-9 * traffic.total
         if gains[pair] > least:
-            target, source = sorted(pair, key=lambda one: (one not in theirs, one not in old, -sums[one], one))
+            target, source = sorted(
+                pair, key=lambda label: (label not in theirs, label not in old, -sums[label], label)
+            )
             into[source] = target
-    for one, label in labels.items():
-        labels[one] = into.get(label, label)
+    for workload, label in labels.items():
+        labels[workload] = into.get(label, label)
     return bool(into)
 
 
@@ -239,18 +243,18 @@ def _titled(
     taken = set(named.values())
     titles = {label: label for label in taken}
     common: dict[tuple[str, str], float] = defaultdict(float)
-    for one, label in labels.items():
-        if one in before and label not in taken:
-            common[before[one], label] += traffic.strength[one]
+    for workload, label in labels.items():
+        if workload in before and label not in taken:
+            common[before[workload], label] += traffic.strength[workload]
     for old, label in sorted(common, key=lambda pair: (-common[pair], pair)):
         if label not in titles and old not in taken:
             titles[label] = old
             taken.add(old)
-    for one in sorted(labels, key=lambda one: (-traffic.strength[one], one)):
-        if labels[one] not in titles:
-            titles[labels[one]] = _title(one, taken)
-            taken.add(titles[labels[one]])
-    return {one: titles[label] for one, label in labels.items()}
+    for workload in sorted(labels, key=lambda workload: (-traffic.strength[workload], workload)):
+        if labels[workload] not in titles:
+            titles[labels[workload]] = _title(workload, taken)
+            taken.add(titles[labels[workload]])
+    return {workload: titles[label] for workload, label in labels.items()}
 
 
 def _title(workload: str, taken: set[str]) -> str:
@@ -270,17 +274,20 @@ def _described(
     everybody = {**labels, **named}
     modularity = traffic.modularity(everybody)
     while True:
-        found = {label: _membership(traffic, label, everybody) for label in labels if label in everybody}
-        least = {one: LEAST / 2 if before.get(one) == found[one].group else LEAST for one in found}
-        strangers = [one for one in found if found[one].share < least[one]]
+        memberships = {label: _membership(traffic, label, everybody) for label in labels if label in everybody}
+        least = {
+            workload: LEAST / 2 if before.get(workload) == memberships[workload].group else LEAST
+            for workload in memberships
+        }
+        strangers = [workload for workload in memberships if memberships[workload].share < least[workload]]
         if not strangers:
-            return Partition(found, modularity)
+            return Partition(memberships, modularity)
         for stranger in strangers:
             del everybody[stranger]
 
 
-def _membership(traffic: Traffic, one: str, groups: Mapping[str, str]) -> Membership:
-    inside = {peer: weight for peer, weight in traffic.peers[one].items() if groups.get(peer) == groups[one]}
-    share = sum(inside.values()) / (traffic.strength[one] or 1.0)
+def _membership(traffic: Traffic, workload: str, groups: Mapping[str, str]) -> Membership:
+    inside = {peer: weight for peer, weight in traffic.peers[workload].items() if groups.get(peer) == groups[workload]}
+    share = sum(inside.values()) / (traffic.strength[workload] or 1.0)
     heaviest = sorted(inside, key=lambda peer: (-inside[peer], peer))
-    return Membership(groups[one], share, tuple(heaviest[:NAMED]), len(inside))
+    return Membership(groups[workload], share, tuple(heaviest[:NAMED]), len(inside))

@@ -20,14 +20,14 @@ class Traffic:
     def among(cls, workloads: set[str], weights: Mapping[tuple[str, str], float]) -> Traffic:
         """Only traffic between different workloads joins them."""
         peers: dict[str, dict[str, float]] = {workload: {} for workload in sorted(workloads)}
-        for (one, other), weight in sorted(weights.items()):
-            if one != other and weight > 0 and one in peers and other in peers:
-                peers[one][other] = peers[other][one] = weight
+        for (first, second), weight in sorted(weights.items()):
+            if first != second and weight > 0 and first in peers and second in peers:
+                peers[first][second] = peers[second][first] = weight
         return cls.of(peers)
 
     @classmethod
     def of(cls, peers: Mapping[str, Mapping[str, float]]) -> Traffic:
-        strength = {one: sum(found.values()) for one, found in peers.items()}
+        strength = {workload: sum(weights.values()) for workload, weights in peers.items()}
         return cls(peers, strength, sum(strength.values()))
 
     def within(self, workloads: set[str]) -> Traffic:
@@ -45,27 +45,27 @@ class Traffic:
             return self
         return self.of(
             {
-                one: {peer: weight for peer, weight in found.items() if peer not in workloads}
-                if one not in workloads
+                workload: {peer: weight for peer, weight in weights.items() if peer not in workloads}
+                if workload not in workloads
                 else {}
-                for one, found in self.peers.items()
+                for workload, weights in self.peers.items()
             }
         )
 
     def sums(self, labels: Mapping[str, str]) -> dict[str, float]:
         """Strength by label."""
-        found: dict[str, float] = defaultdict(float)
-        for one, label in labels.items():
-            found[label] += self.strength[one]
-        return found
+        strengths: dict[str, float] = defaultdict(float)
+        for workload, label in labels.items():
+            strengths[label] += self.strength[workload]
+        return strengths
 
     def modularity(self, labels: Mapping[str, str]) -> float:
         if not self.total:
             return 0.0
         inside = sum(
             weight
-            for one, found in self.peers.items()
-            for other, weight in found.items()
-            if labels[one] == labels[other]
+            for workload, weights in self.peers.items()
+            for peer, weight in weights.items()
+            if labels[workload] == labels[peer]
         )
-        return inside / self.total - sum((one / self.total) ** 2 for one in self.sums(labels).values())
+        return inside / self.total - sum((strength / self.total) ** 2 for strength in self.sums(labels).values())

@@ -74,7 +74,7 @@ class ClusterGraph:
 
     @property
     def waiting_bytes(self) -> int:
-        return sum(one.flow.bytes for waiting in self._waiting.values() for one in waiting)
+        return sum(held.flow.bytes for waiting in self._waiting.values() for held in waiting)
 
     def apply(self, changes: PodChanges, now: float) -> None:
         """Pods came, changed or went."""
@@ -109,10 +109,10 @@ class ClusterGraph:
         self._sums.tidy(now)
         self.roster.tidy(now, lasting=FADED * self._sums.half_life)
         for ip in list(self._waiting):
-            late = [one for one in self._waiting[ip] if now - one.at > WAIT_S]
-            for one in late:
-                self.fates.unresolved += one.flow.bytes
-            self._keep(ip, [one for one in self._waiting[ip] if now - one.at <= WAIT_S])
+            late = [held for held in self._waiting[ip] if now - held.at > WAIT_S]
+            for held in late:
+                self.fates.unresolved += held.flow.bytes
+            self._keep(ip, [held for held in self._waiting[ip] if now - held.at <= WAIT_S])
 
     def _take(self, node: str, flow: Flow, at: float) -> str:
         """The address for whose pod it has to wait; empty when its fate is settled."""
@@ -153,11 +153,11 @@ class ClusterGraph:
         if pair.source != pair.target:
             self._sums.add(pair, flow.bytes, flow.messages, at, trusted=trusted)
 
-    def _wait(self, ip: str, one: _Waiting) -> None:
+    def _wait(self, ip: str, held: _Waiting) -> None:
         if self._count >= MOST_WAITING:
-            self.fates.unresolved += one.flow.bytes
+            self.fates.unresolved += held.flow.bytes
             return
-        self._waiting.setdefault(ip, []).append(one)
+        self._waiting.setdefault(ip, []).append(held)
         self._count += 1
 
     def _look_again(self, ip: str) -> None:
@@ -165,7 +165,7 @@ class ClusterGraph:
         # Taken out first: to take one may lead here again.
         waiting = self._waiting.get(ip, [])
         self._keep(ip, [])
-        self._keep(ip, [one for one in waiting if self._take(one.node, one.flow, one.at)])
+        self._keep(ip, [held for held in waiting if self._take(held.node, held.flow, held.at)])
 
     def _keep(self, ip: str, kept: list[_Waiting]) -> None:
         self._count += len(kept) - len(self._waiting.get(ip, ()))

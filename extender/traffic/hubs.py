@@ -53,10 +53,10 @@ def _spread(traffic: Traffic, workload: str, lenient: float) -> bool:
     for peer, weight in traffic.peers[workload].items():
         drawn[_namespace(peer)] += weight
     total = traffic.strength[workload]
-    mine = drawn.pop(_namespace(workload), 0.0)
+    own = drawn.pop(_namespace(workload), 0.0)
     least = MATTERS * total / lenient
     served = sum(weight >= least for weight in drawn.values())
-    return served >= NAMESPACES and mine <= OWN * lenient * total and max(drawn.values()) <= ONE * lenient * total
+    return served >= NAMESPACES and own <= OWN * lenient * total and max(drawn.values()) <= ONE * lenient * total
 
 
 def _within_namespaces(traffic: Traffic, but: Collection[str]) -> dict[str, float]:

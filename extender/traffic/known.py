@@ -26,17 +26,17 @@ Peers = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class ClusterTraffic:
-    """graph: between workloads. peers: of each workload. partners: of each pod, by uid. said: by workload that has pods
-    the group that they name, empty for `auto`. found: the groups found for those. replicas: pods by workload. fates:
-    bytes told, by what became of them (`Fates`). dropped: edges that the caps have cost; waiting: bytes whose other end
-    is still looked for. restored: written texts that are taken in. relays: workloads that pass on what they receive.
-    pods: the graph between pods, by uid.
+    """graph: between workloads. peers: of each workload. partners: of each pod, by uid. declared: by workload that has
+    pods the group that they name, empty for `auto`. found: the groups found for those. replicas: pods by workload.
+    fates: bytes reported, by what became of them (`Fates`). dropped: edges lost to the caps. waiting: bytes whose
+    other end is not known yet. restored: written texts that are taken in. relays: workloads that pass on what they
+    receive. pods: the graph between pods, by uid.
     """
 
     graph: Graph = field(default_factory=Graph)
     peers: Peers = field(default_factory=dict)
     partners: Peers = field(default_factory=dict)
-    said: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, str] = field(default_factory=dict)
     found: Partition = NOBODY
     replicas: Mapping[str, int] = field(default_factory=dict)
     fates: Mapping[str, int] = field(default_factory=dict)
@@ -49,16 +49,16 @@ class ClusterTraffic:
     @cached_property
     def groups(self) -> dict[str, str]:
         """The group of each workload that has one."""
-        named = {workload: group for workload, group in self.said.items() if group}
+        named = {workload: group for workload, group in self.declared.items() if group}
         return {**{workload: member.group for workload, member in self.found.members.items()}, **named}
 
     @cached_property
     def members(self) -> dict[str, list[str]]:
         """Workloads by group."""
-        found: dict[str, list[str]] = defaultdict(list)
+        workloads: dict[str, list[str]] = defaultdict(list)
         for workload in sorted(self.groups):
-            found[self.groups[workload]].append(workload)
-        return dict(found)
+            workloads[self.groups[workload]].append(workload)
+        return dict(workloads)
 
     def group_of(self, workload: str) -> str:
         """Empty when it has none."""
@@ -67,7 +67,7 @@ class ClusterTraffic:
     def lasting(self) -> dict[str, LearnedGroup]:
         """What is to be written down, by group."""
         return by_group(
-            self.graph, self.said, {workload: member.group for workload, member in self.found.members.items()}
+            self.graph, self.declared, {workload: member.group for workload, member in self.found.members.items()}
         )
 
 
@@ -87,17 +87,17 @@ class TrafficLearning:
     def asked(self, row: PodRow, now: float) -> None:
         self.graph.asked(row, now)
 
-    def told(self, node: str, flows: Iterable[Flow], now: float) -> None:
+    def receive(self, node: str, flows: Iterable[Flow], now: float) -> None:
         self.graph.add(node, flows, now)
 
     def restored(self, group: str, learned: LearnedGroup, now: float) -> None:
         """What an extender before us wrote down of a group; what is known already stays."""
         self._restored += 1
-        # Whoever may write a namespace's objects says nothing about two workloads of others.
-        mine = f"{group.partition('/')[0]}/"
-        edges = {key: rate for key, rate in learned.edges.items() if any(end.startswith(mine) for end in key[:2])}
+        # Whoever may write a namespace's objects has no say about two workloads of others.
+        namespace = f"{group.partition('/')[0]}/"
+        edges = {key: rate for key, rate in learned.edges.items() if any(end.startswith(namespace) for end in key[:2])}
         self.graph.remembered.restored(edges, now)
-        before = {workload: Membership(group, 0.0) for workload in learned.members if workload.startswith(mine)}
+        before = {workload: Membership(group, 0.0) for workload in learned.members if workload.startswith(namespace)}
         self._found = replace(self._found, members={**before, **self._found.members})
 
     def known(self, now: float) -> ClusterTraffic:
@@ -107,32 +107,34 @@ class TrafficLearning:
         workloads = graph.workloads(pods, now)
         weights = self._tenancy.within(workloads.weights())
         between_pods = self._tenancy.within(pods.weights(), graph.roster.owners())
-        said = graph.roster.groups()
-        self._hear_of_relays(relays(workloads, self._relays))
-        self._found = partition(weights, self._to_divide(workloads, said), _named(said), self._found, self._relays)
+        declared = graph.roster.groups()
+        self._relays_changed(relays(workloads, self._relays))
+        self._found = partition(
+            weights, self._to_divide(workloads, declared), _named(declared), self._found, self._relays
+        )
         return ClusterTraffic(
-            workloads, neighbours(weights), neighbours(between_pods), said, self._found, graph.roster.replicas(),
+            workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.roster.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
             self._relays, pods,
         )  # fmt: skip
 
-    def _hear_of_relays(self, now: frozenset[str]) -> None:
-        for one in sorted(now - self._relays):
+    def _relays_changed(self, now: frozenset[str]) -> None:
+        for workload in sorted(now - self._relays):
             _log.warning(
                 "a workload passes on what it receives: who talks through it is not seen, and nobody is joined by it",
-                workload=one,
+                workload=workload,
             )
         for relay in sorted(self._relays - now):
             _log.info("a workload is no longer taken for a relay", workload=relay)
         self._relays = now
 
-    def _to_divide(self, workloads: Graph, said: Mapping[str, str]) -> set[str]:
-        """Those that say `auto`, and members of found groups that have no pod now and are still remembered."""
+    def _to_divide(self, workloads: Graph, declared: Mapping[str, str]) -> set[str]:
+        """Those that declare `auto`, and members of found groups that have no pod now and are still remembered."""
         remembered = {end for key in workloads.edges for end in key[:2]}
-        return {one for one, group in said.items() if not group} | (
-            (self._found.members.keys() & remembered) - said.keys()
+        return {workload for workload, group in declared.items() if not group} | (
+            (self._found.members.keys() & remembered) - declared.keys()
         )
 
 
-def _named(said: Mapping[str, str]) -> dict[str, str]:
-    return {workload: group for workload, group in said.items() if group}
+def _named(declared: Mapping[str, str]) -> dict[str, str]:
+    return {workload: group for workload, group in declared.items() if group}

@@ -43,18 +43,19 @@ class LearnedGroup:
 NOTHING = LearnedGroup()
 
 
-def by_group(graph: Graph, groups: Mapping[str, str], found: Mapping[str, str]) -> dict[str, LearnedGroup]:
+def by_group(graph: Graph, groups: Mapping[str, str], by_traffic: Mapping[str, str]) -> dict[str, LearnedGroup]:
     """Each group's part of the workloads' graph: every edge with one end in a group at least, once, with its source's
-    group where it has one. groups: by workload, as it said itself; found: as was found for it.
+    group where it has one. groups: by workload, as its pods declare it; by_traffic: as
+    was found for it.
     """
-    every = {**found, **{workload: group for workload, group in groups.items() if group}}
+    every = {**by_traffic, **{workload: group for workload, group in groups.items() if group}}
     edges: dict[str, dict[Key, Rate]] = {group: {} for group in every.values()}
     for key, rate in graph.edges.items():
         group = every.get(key.source) or every.get(key.target)
         if group:
             edges[group][key] = rate
     members: dict[str, list[str]] = {}
-    for workload in sorted(found):
+    for workload in sorted(by_traffic):
         members.setdefault(every[workload], []).append(workload)
     return {group: LearnedGroup(tuple(members.get(group, ())), edges[group]) for group in sorted(edges)}
 
@@ -126,13 +127,13 @@ class _Text:
 def _parsed(text: str) -> LearnedGroup:
     if len(text) > MOST_READ:
         raise ValueError(f"it has {len(text)} characters; the bound is {MOST_READ}")
-    found = json.loads(text)
-    version = found["version"]
+    decoded = json.loads(text)
+    version = decoded["version"]
     if version != VERSION:
         raise ValueError(f"it is of version {version!r}; this program reads version {VERSION}")
-    names = [_name(name) for name in found["names"]]
-    members = tuple(names[_index(at)] for at in found["members"])
-    return LearnedGroup(members, dict(_edge(row, names) for row in found["edges"]))
+    names = [_name(name) for name in decoded["names"]]
+    members = tuple(names[_index(at)] for at in decoded["members"])
+    return LearnedGroup(members, dict(_edge(row, names) for row in decoded["edges"]))
 
 
 def _name(name: Any) -> str:
@@ -150,7 +151,7 @@ def _index(at: Any) -> int:
 def _edge(row: Any, names: list[str]) -> tuple[Key, Rate]:
     source, target, kind, size, messages = row
     rate = Rate(float(size), float(messages))
-    if kind not in KINDS or not all(isfinite(one) and one >= 0 for one in rate):
+    if kind not in KINDS or not all(isfinite(number) and number >= 0 for number in rate):
         raise ValueError(f"{str(row)[:80]} is not an edge")
     return Key(names[_index(source)], names[_index(target)], kind), rate
 

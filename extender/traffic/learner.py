@@ -78,7 +78,7 @@ class Learner:
                 self.dropped_flows += len(flows)
                 return
             self._flows += len(flows)
-        self._steps.put(partial(self._told, node, flows, self._clock()))
+        self._steps.put(partial(self._receive, node, flows, self._clock()))
 
     def pods(self, changes: PodChanges) -> None:
         """What the API server tells."""
@@ -95,10 +95,10 @@ class Learner:
         now = self._clock()
         self._steps.put(lambda: self._learning.restored(group, learned.read(text, group), now))
 
-    def _told(self, node: str, flows: tuple[Flow, ...], now: float) -> None:
+    def _receive(self, node: str, flows: tuple[Flow, ...], now: float) -> None:
         with self._lock:
             self._flows -= len(flows)
-        self._learning.told(node, flows, now)
+        self._learning.receive(node, flows, now)
         self._learned_at = now
 
     def _round(self) -> object:

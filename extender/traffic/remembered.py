@@ -41,13 +41,13 @@ class Remembered:
 
     def after(self, seen: Graph, live: Collection[str], now: float) -> Graph:
         """What is seen now, completed. live: the workloads that have pods."""
-        found: dict[Key, Rate] = {}
+        edges: dict[Key, Rate] = {}
         for key in seen.edges.keys() | self._edges.keys():
             awake = key.source in live and key.target in live
             rate = self._awake(key, seen, now) if awake else self._at_rest(key, seen, now)
             if rate is not None:
-                found[key] = rate
-        self._edges = found
+                edges[key] = rate
+        self._edges = edges
         self._shed(seen)
         return Graph(dict(self._edges), seen.costs, seen.dropped)
 
@@ -86,5 +86,5 @@ class Remembered:
         self._over = set(over)
 
 
-def _most(one: Rate, other: Rate) -> Rate:
-    return Rate(max(one.bytes, other.bytes), max(one.messages, other.messages))
+def _most(first: Rate, second: Rate) -> Rate:
+    return Rate(max(first.bytes, second.bytes), max(first.messages, second.messages))

@@ -66,11 +66,11 @@ class Sums:
         self.dropped = 0
         self._most = most_edges
         self._epoch: float | None = None
-        self._told: dict[PodPair, Sum] = {}
+        self._trusted: dict[PodPair, Sum] = {}
         self._claimed: dict[PodPair, Sum] = {}
 
     def __len__(self) -> int:
-        return len(self._told) + len(self._claimed)
+        return len(self._trusted) + len(self._claimed)
 
     def add(self, pair: PodPair, size: int, messages: int, at: float, *, trusted: bool) -> None:
         """Counts of some seconds before `at`. trusted: not the client's word of a pair on two nodes."""
@@ -79,7 +79,7 @@ class Sums:
         elif at - self._epoch > EPOCHS * self.half_life:
             self._move_epoch(at)
         gain = log(2) / self.half_life * exp2((at - self._epoch) / self.half_life)
-        sums = self._told if trusted else self._claimed
+        sums = self._trusted if trusted else self._claimed
         old = sums.get(pair)
         if old is None:
             sums[pair] = Sum(gain * size, gain * messages, at)
@@ -91,47 +91,49 @@ class Sums:
     def rates(self, now: float) -> dict[Key, Rate]:
         """What each edge carries in a second, each pair counted once."""
         left = exp2((self._epoch - now) / self.half_life) if self._epoch is not None else 0.0
-        found: dict[Key, Rate] = {}
-        for pair, one in self._believed():
+        rates: dict[Key, Rate] = {}
+        for pair, total in self._believed():
             key = Key(*pair[:3])
-            before = found.get(key)
-            rate = Rate(left * one.bytes, left * one.messages)
-            found[key] = Rate(before.bytes + rate.bytes, before.messages + rate.messages) if before else rate
-        return found
+            before = rates.get(key)
+            rate = Rate(left * total.bytes, left * total.messages)
+            rates[key] = Rate(before.bytes + rate.bytes, before.messages + rate.messages) if before else rate
+        return rates
 
     def tidy(self, now: float) -> None:
         """Forgets what has faded."""
         oldest = now - FADED * self.half_life
-        self._told = {pair: one for pair, one in self._told.items() if one.at > oldest}
-        self._claimed = {pair: one for pair, one in self._claimed.items() if one.at > oldest}
+        self._trusted = {pair: total for pair, total in self._trusted.items() if total.at > oldest}
+        self._claimed = {pair: total for pair, total in self._claimed.items() if total.at > oldest}
 
     def _believed(self) -> Iterator[tuple[PodPair, Sum]]:
-        for pair, told in self._told.items():
+        for pair, trusted in self._trusted.items():
             claim = self._claimed.get(pair)
-            yield pair, claim if claim and claim.at - told.at > self.half_life else told
+            yield pair, claim if claim and claim.at - trusted.at > self.half_life else trusted
         for pair, claim in self._claimed.items():
-            if pair not in self._told:
+            if pair not in self._trusted:
                 yield pair, claim
 
     def _shed(self) -> None:
         """Drops the lightest, and to some more than the cap asks for."""
         over = len(self) - self._most + int(SHED * self._most)
         ranked = [
-            (self._weight(pair, one), pair, sums) for sums in (self._told, self._claimed) for pair, one in sums.items()
+            (self._weight(pair, total), pair, sums)
+            for sums in (self._trusted, self._claimed)
+            for pair, total in sums.items()
         ]
-        for _, pair, sums in nsmallest(over, ranked, key=lambda one: one[:2]):
+        for _, pair, sums in nsmallest(over, ranked, key=lambda entry: entry[:2]):
             del sums[pair]
         self.dropped += over
 
-    def _weight(self, pair: PodPair, one: Sum) -> float:
-        return self.costs.weight(pair.kind, Rate(one.bytes, one.messages))
+    def _weight(self, pair: PodPair, total: Sum) -> float:
+        return self.costs.weight(pair.kind, Rate(total.bytes, total.messages))
 
     def _move_epoch(self, to: float) -> None:
         assert self._epoch is not None
         factor = exp2((self._epoch - to) / self.half_life)
-        self._told, self._claimed = _scaled(self._told, factor), _scaled(self._claimed, factor)
+        self._trusted, self._claimed = _scaled(self._trusted, factor), _scaled(self._claimed, factor)
         self._epoch = to
 
 
 def _scaled(sums: Mapping[PodPair, Sum], factor: float) -> dict[PodPair, Sum]:
-    return {pair: Sum(factor * one.bytes, factor * one.messages, one.at) for pair, one in sums.items()}
+    return {pair: Sum(factor * total.bytes, factor * total.messages, total.at) for pair, total in sums.items()}

@@ -47,16 +47,16 @@ def _scored(offer: Offer, now: float, most_nodes: int | None) -> dict[str, Any]:
 
 def weighed(row: ExplainRow, want: Wanted) -> dict[str, Any]:
     """The decisions are made anew on the very values that were scored, so they are the same."""
-    found: dict[str, Any] = {"node": row.node, "score": row.score}
+    row_json: dict[str, Any] = {"node": row.node, "score": row.score}
     if row.view is None:
-        return {**found, "reasons": [NO_ENFORCER]}
+        return {**row_json, "reasons": [NO_ENFORCER]}
     try:
         prediction = predict(row.view.machine, row.view.occupancy, want, row.kin)
     except Exception as error:  # noqa: BLE001 - as it was when it was scored: `faults` has logged it
-        return {**found, "reasons": [f"it could not be weighed: {type(error).__name__}: {error}"]}
+        return {**row_json, "reasons": [f"it could not be weighed: {type(error).__name__}: {error}"]}
     reasons = [] if row.view.registered else [NOT_REGISTERED]
     return {
-        **found,
+        **row_json,
         "numa_nodes": str(prediction.numa_nodes),
         "fits": prediction.fits,
         "decision_score": round(prediction.score, 6),

@@ -12,19 +12,19 @@ from placement.model.topology import Machine
 
 def group_gauges(picture: Picture) -> Iterator[Gauge]:
     """A series for each group of at least two members."""
-    groups = {group: found for group, found in members(picture).items() if len(found) > 1}
+    groups = {group: group_members for group, group_members in members(picture).items() if len(group_members) > 1}
     machines = {state.view.machine for state in picture.nodes}
     yield (
         "numakin_extender_group_locality_ratio",
         "Share of a group's pairs of members that are on one NUMA node.",
         "group",
-        {group: locality(found) or 0.0 for group, found in groups.items()},
+        {group: locality(group_members) or 0.0 for group, group_members in groups.items()},
     )
     yield (
         "numakin_extender_group_locality_possible_ratio",
         "The share that a group's size allows, on NUMA nodes as large as the cluster's largest and empty.",
         "group",
-        {group: possible(found, machines) for group, found in groups.items()},
+        {group: possible(group_members, machines) for group, group_members in groups.items()},
     )
 
 
@@ -37,7 +37,7 @@ def possible(group: Sequence[Member], machines: Iterable[Machine]) -> float:
         (max((node.memory for node in nodes), default=0), sum(demand.memory for demand in demands)),
     )
     count = len(group)
-    fit = min([count, *(room * count // asked for room, asked in rooms if asked)])
+    fit = min([count, *(room * count // requested for room, requested in rooms if requested)])
     if fit < 1:
         return 0.0
     full, rest = divmod(count, fit)

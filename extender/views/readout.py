@@ -25,7 +25,7 @@ def nodes(picture: Picture, live: Live) -> list[dict[str, Any]]:
 
 
 def groups(picture: Picture) -> list[dict[str, Any]]:
-    return [group_row(group, found, picture.names) for group, found in members(picture).items()]
+    return [group_row(group, group_members, picture.names) for group, group_members in members(picture).items()]
 
 
 def plans(kept: Plans) -> list[dict[str, Any]]:
@@ -44,19 +44,19 @@ def plans(kept: Plans) -> list[dict[str, Any]]:
 
 def members(picture: Picture) -> dict[str, list[Member]]:
     """Every group's, in the order of the groups' names."""
-    found: dict[str, list[Member]] = defaultdict(list)
+    by_group: dict[str, list[Member]] = defaultdict(list)
     for node_state in picture.nodes:
         reported = node_state.view.reported.reservations
         for reservation in node_state.view.index.members:
             workload = picture.workloads.get(reservation.pod, "")
             if group := reservation.group or picture.groups.get(workload):
-                found[group].append(Member(node_state.view.name, reservation, reservation.key not in reported))
-    return dict(sorted(found.items()))
+                by_group[group].append(Member(node_state.view.name, reservation, reservation.key not in reported))
+    return dict(sorted(by_group.items()))
 
 
 def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
     alive = [node_state for node_state in picture.nodes if live(node_state)]
-    bound = sum(one.bound for one in picture.assumed)
+    bound = sum(pod.bound for pod in picture.assumed)
     yield (
         "numakin_extender_nodes",
         "Nodes whose enforcer has reported, by whether it still does.",
@@ -73,7 +73,7 @@ def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
         "numakin_extender_report_age_seconds",
         "The longest silence of an enforcer that still counts as live.",
         "",
-        {"": max((one.age for one in alive), default=0.0)},
+        {"": max((node_state.age for node_state in alive), default=0.0)},
     )
     yield (
         "numakin_extender_expired_assumptions_total",
@@ -124,7 +124,7 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
                 "id": node.id,
                 "cpus": str(node.cpus),
                 "memory": node.memory,
-                "distances": [node.distances[other.id] for other in machine.numa_nodes],
+                "distances": [node.distances[peer.id] for peer in machine.numa_nodes],
                 "requested_cpu_milli": round(cpu[node.id]),
                 "requested_memory": round(memory[node.id]),
                 "free_memory": figures.free_memory.get(node.id),

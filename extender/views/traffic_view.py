@@ -20,7 +20,7 @@ def graph(known: ClusterTraffic) -> dict[str, Any]:
     heaviest = nlargest(MOST_EDGES, edges, key=lambda key: (weigh(key.kind, edges[key]), key))
     return {
         "workloads": [
-            _workload(name, known) for name in sorted({*known.said, *(end for key in edges for end in key[:2])})
+            _workload(name, known) for name in sorted({*known.declared, *(end for key in edges for end in key[:2])})
         ],
         "edges": [
             {
@@ -85,11 +85,11 @@ def gauges(known: ClusterTraffic, dropped_flows: int) -> Iterator[Gauge]:
 
 def _workload(name: str, known: ClusterTraffic) -> dict[str, Any]:
     """learned: the group was found from traffic, not named by its pods."""
-    one = known.found.members.get(name)
+    membership = known.found.members.get(name)
     return {
         "workload": name,
         "replicas": known.replicas.get(name, 0),
         "group": known.group_of(name) or None,
-        "learned": one is not None,
-        "reason": one.reason if one else None,
+        "learned": membership is not None,
+        "reason": membership.reason if membership else None,
     }

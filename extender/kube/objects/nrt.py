@@ -59,7 +59,7 @@ def _zone(numa_node: NumaNode, machine: Machine, reserved: CpuSet, load: Load) -
     return {
         "name": _name(numa_node.id),
         "type": "Node",
-        "costs": [{"name": _name(other.id), "value": numa_node.distances[other.id]} for other in machine.numa_nodes],
+        "costs": [{"name": _name(peer.id), "value": numa_node.distances[peer.id]} for peer in machine.numa_nodes],
         "attributes": [{"name": "numakin.io/cpus", "value": str(numa_node.cpus)}],
         "resources": resources,
     }

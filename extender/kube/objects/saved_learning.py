@@ -90,8 +90,8 @@ class SavedLearning:
                 return {}
             lasting = known.lasting()
             there = {row.group: row.learned for row in self._there.values()}
-            here = there.keys() | lasting.keys()
-            self._taken = {group: texts for group, texts in self._taken.items() if group in here}
+            groups = there.keys() | lasting.keys()
+            self._taken = {group: texts for group, texts in self._taken.items() if group in groups}
             self._renew(known, lasting, last=last)
             return {
                 group: text
@@ -103,11 +103,11 @@ class SavedLearning:
         now = self._clock()
         groups = self._own.keys() | lasting.keys()
         whole = {group: _with_resting(lasting.get(group, NOTHING), self._own.get(group, ()), known) for group in groups}
-        self._own = {group: one.edges.keys() for group, one in whole.items() if one.edges}
+        self._own = {group: learned.edges.keys() for group, learned in whole.items() if learned.edges}
         self._texts = {
-            group: self._text(group, one, known.graph.costs, now, last=last)
-            for group, one in whole.items()
-            if one.edges or group in lasting
+            group: self._text(group, learned, known.graph.costs, now, last=last)
+            for group, learned in whole.items()
+            if learned.edges or group in lasting
         }
 
     def _take_in(self) -> None:
@@ -145,7 +145,7 @@ def notable(before: LearnedGroup, after: LearnedGroup, costs: Costs) -> bool:
         (costs.weight(key.kind, before.edges.get(key, nothing)), costs.weight(key.kind, after.edges.get(key, nothing)))
         for key in before.edges.keys() | after.edges.keys()
     ]
-    return sum(abs(one - other) for one, other in weights) > NOTABLE * sum(one for one, _ in weights)
+    return sum(abs(earlier - later) for earlier, later in weights) > NOTABLE * sum(earlier for earlier, _ in weights)
 
 
 def _with_resting(learned: LearnedGroup, before: Collection[Key], known: ClusterTraffic) -> LearnedGroup:

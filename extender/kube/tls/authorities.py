@@ -77,7 +77,9 @@ def renewed(authorities: Sequence[Authority], now: datetime) -> tuple[Authority,
 
 def signer(authorities: Sequence[Authority], now: datetime) -> Authority:
     """The oldest that has more than a sixth of its life left, since everybody has it; else the newest."""
-    settled = [one for one in authorities if _left(one.certificate, now) > _life(one.certificate) / 6]
+    settled = [
+        authority for authority in authorities if _left(authority.certificate, now) > _life(authority.certificate) / 6
+    ]
     return settled[0] if settled else authorities[-1]
 
 

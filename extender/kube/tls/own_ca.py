@@ -74,8 +74,8 @@ class OwnCa:
 
     def _authorities(self, now: datetime) -> tuple[Authority, ...]:
         """As the Secret has them, renewed there where it is time."""
-        found, version = self._secret(CA_SECRET)
-        known = _parsed(found)
+        stored, version = self._secret(CA_SECRET)
+        known = _parsed(stored)
         kept = authorities.renewed(known, now)
         if kept == known:
             return kept
@@ -87,9 +87,9 @@ class OwnCa:
 
     def _issue(self, signer: Authority, bundle: bytes, now: datetime) -> None:
         """kube-scheduler's client certificate."""
-        found, version = self._secret(SCHEDULER_SECRET)
-        pair = Pair(found.get("tls.crt", b""), found.get("tls.key", b""))
-        if authorities.good(pair, signer, now) and found.get("ca.crt") == bundle:
+        stored, version = self._secret(SCHEDULER_SECRET)
+        pair = Pair(stored.get("tls.crt", b""), stored.get("tls.key", b""))
+        if authorities.good(pair, signer, now) and stored.get("ca.crt") == bundle:
             return
         if not authorities.good(pair, signer, now):
             pair = authorities.client_pair(signer, authorities.SCHEDULER, now)
@@ -118,13 +118,13 @@ class OwnCa:
     def _secret(self, name: str) -> tuple[dict[str, bytes], str]:
         """Its data and version; empty where it is not there."""
         try:
-            found = self._api.get(f"/api/v1/namespaces/{self._namespace}/secrets/{name}").json()
+            secret = self._api.get(f"/api/v1/namespaces/{self._namespace}/secrets/{name}").json()
         except ApiError as refused:
             if refused.code == 404:
                 return {}, ""
             raise
-        data = {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
-        return data, str(found["metadata"]["resourceVersion"])
+        data = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+        return data, str(secret["metadata"]["resourceVersion"])
 
     def _put(self, name: str, data: Mapping[str, bytes], version: str, kind: str) -> bool:
         """False when another replica was faster."""
@@ -152,13 +152,13 @@ class OwnCa:
 
 def _parsed(data: Mapping[str, bytes]) -> tuple[Authority, ...]:
     """Those that are whole; what is damaged is named and made anew."""
-    found = []
+    parsed = []
     for at in range(len(data) // 2):
         try:
-            found.append(Authority.read(Pair(data.get(f"{at}.crt", b""), data.get(f"{at}.key", b""))))
+            parsed.append(Authority.read(Pair(data.get(f"{at}.crt", b""), data.get(f"{at}.key", b""))))
         except ValueError as bad:
             _log.warning("a certificate authority can't be read", secret=CA_SECRET, key=f"{at}.crt", why=str(bad))
-    return tuple(found)
+    return tuple(parsed)
 
 
 def _parts(pair: Pair) -> tuple[tuple[str, bytes], tuple[str, bytes]]:

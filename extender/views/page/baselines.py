@@ -54,13 +54,13 @@ class Compared:
 
 def compared(group: PlacedGroup, views: Sequence[NodeView]) -> Compared:
     """views: of the nodes that newcomers may go to."""
-    here = Counter(view.name for view in views for uid in view.index.member_pods if uid in group.workloads)
+    member_counts = Counter(view.name for view in views for uid in view.index.member_pods if uid in group.workloads)
     need = sum(group.demands[workload].cpu_milli * count for workload, count in group.replicas.items())
-    empty = [_without(view, group) if view.name in here else view for view in views]
+    empty = [_without(view, group) if view.name in member_counts else view for view in views]
     return Compared(
-        best=_local(group, _planned(group, empty, here, need)),
+        best=_local(group, _planned(group, empty, member_counts, need)),
         lowest_first=_mean(group, empty, min),
-        spread=_mean(group, empty, lambda rooms: max(rooms, key=lambda one: (rooms[one], -one))),
+        spread=_mean(group, empty, lambda rooms: max(rooms, key=lambda numa_node: (rooms[numa_node], -numa_node))),
     )
 
 
@@ -72,23 +72,23 @@ def _local(group: PlacedGroup, counts: Counts) -> float:
     """The share of all pairs' weight that has both ends in one place, each workload's spread over its replicas."""
     replicas = group.replicas
     total = local = 0.0
-    for (one, other), weight in group.weights.items():
-        mine, theirs = counts.get(one, {}), counts.get(other, {})
-        if one == other:
-            pairs = replicas[one] * (replicas[one] - 1)
-            together = sum(count * (count - 1) for count in mine.values())
+    for (first, second), weight in group.weights.items():
+        own, theirs = counts.get(first, {}), counts.get(second, {})
+        if first == second:
+            pairs = replicas[first] * (replicas[first] - 1)
+            together = sum(count * (count - 1) for count in own.values())
         else:
-            pairs = replicas[one] * replicas[other]
-            together = sum(count * theirs.get(place, 0) for place, count in mine.items())
+            pairs = replicas[first] * replicas[second]
+            together = sum(count * theirs.get(place, 0) for place, count in own.items())
         if pairs:
             total += weight
             local += weight * together / pairs
     return local / total if total else 0.0
 
 
-def _planned(group: PlacedGroup, views: Sequence[NodeView], here: Mapping[str, int], need: int) -> Counts:
+def _planned(group: PlacedGroup, views: Sequence[NodeView], member_counts: Mapping[str, int], need: int) -> Counts:
     workloads = [Workload(name, group.demands[name], count) for name, count in sorted(group.replicas.items())]
-    machines = roomiest(views, here, {}, need)
+    machines = roomiest(views, member_counts, {}, need)
     if not machines:
         return {}
     plan = make_plan(machines, workloads, group.weights, {}, {})

@@ -37,7 +37,7 @@ def group(scene: Scene, name: str, live: Live, history: LocalityHistory) -> Row 
     uids = sorted({member.reservation.pod for member in members}, key=scene.name)
     lines = {line.pods: line for uid in uids for line in scene.lines_of.get(uid, ())}
     own = inside(uids, scene)
-    others = _compared(uids, scene, live)
+    comparison = _compared(uids, scene, live)
     return {
         "group": name,
         "reasons": _reasons(uids, scene),
@@ -48,7 +48,7 @@ def group(scene: Scene, name: str, live: Live, history: LocalityHistory) -> Row 
         "by": "traffic" if own else "pairs",
         "shares": shares(own),
         "now": group_share(own, members),
-        "compared": asdict(others) if others else None,
+        "compared": asdict(comparison) if comparison else None,
         "series": history.of(name),
     }
 
@@ -60,15 +60,15 @@ def _compared(uids: Sequence[str], scene: Scene, live: Live) -> Compared | None:
     workloads = {uid: scene.workload(uid) or uid for uid in uids}
     states = [state for state in scene.picture.nodes if live(state)]
     own: list[NodeView] = []
-    other: list[NodeView] = []
+    elsewhere: list[NodeView] = []
     demands: dict[str, Demand] = {}
     for state in states:
-        here = state.view.index.member_pods & workloads.keys()
-        (own if here else other).append(state.view)
-        for uid in here:
+        placed_uids = state.view.index.member_pods & workloads.keys()
+        (own if placed_uids else elsewhere).append(state.view)
+        for uid in placed_uids:
             demands[workloads[uid]] = _demand(uid, state)
     placed = {uid: workload for uid, workload in workloads.items() if workload in demands}
-    views = own + nlargest(max(0, MOST_NODES - len(own)), other, key=free_milli)
+    views = own + nlargest(max(0, MOST_NODES - len(own)), elsewhere, key=free_milli)
     return compared(PlacedGroup(placed, demands, _weights(placed, scene)), views)
 
 
@@ -83,17 +83,19 @@ def _weights(workloads: Mapping[str, str], scene: Scene) -> dict[tuple[str, str]
     """Between workloads, by their traffic; by their numbers of pairs where none is known."""
     weights: dict[tuple[str, str], float] = {}
     for line in inside(workloads, scene):
-        one, other = sorted(workloads[uid] for uid in line.pods)
-        weights[one, other] = weights.get((one, other), 0.0) + line.weight
+        first, second = sorted(workloads[uid] for uid in line.pods)
+        weights[first, second] = weights.get((first, second), 0.0) + line.weight
     if weights:
         return weights
     replicas = Counter(workloads.values())
     names = sorted(replicas)
     return {
-        (one, other): replicas[one] * replicas[other] if one != other else replicas[one] * (replicas[one] - 1) / 2
-        for one in names
-        for other in names
-        if one <= other
+        (first, second): replicas[first] * replicas[second]
+        if first != second
+        else replicas[first] * (replicas[first] - 1) / 2
+        for first in names
+        for second in names
+        if first <= second
     }
 
 

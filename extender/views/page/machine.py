@@ -32,7 +32,7 @@ def node(scene: Scene, name: str, live: Live, health: EnforcerHealth | None) -> 
         "numa_nodes": [
             {
                 **row,
-                "distances": [numa_node.distances[other.id] for other in machine.numa_nodes],
+                "distances": [numa_node.distances[peer.id] for peer in machine.numa_nodes],
                 "isolated": str(numa_node.isolated),
                 "hugepages": sorted(numa_node.hugepages.items()),
                 "withheld": numa_node.withheld,
@@ -54,7 +54,10 @@ def node(scene: Scene, name: str, live: Live, health: EnforcerHealth | None) -> 
 def _containers(state: NodeState, scene: Scene) -> list[Row]:
     """Those with CPUs of their own first."""
     view = state.view
-    allocations = sorted(view.occupancy.allocations.values(), key=lambda one: (not one.exclusive, one.pod, one.name))
+    allocations = sorted(
+        view.occupancy.allocations.values(),
+        key=lambda allocation: (not allocation.exclusive, allocation.pod, allocation.name),
+    )
     return [
         {
             "pod": scene.picture.names.get(allocation.pod),

@@ -22,12 +22,12 @@ def rooms(scene: Scene, nodes: Sequence[str]) -> Row:
     """Of the named nodes those that are known, in their order, `MOST_ROOMS` at most."""
     by_name = {state.view.name: state for state in scene.picture.nodes}
     states = [by_name[name] for name in dict.fromkeys(nodes) if name in by_name][:MOST_ROOMS]
-    here = {pod for state in states for pod in state.view.index.member_pods}
-    known = {line.pods: line for pod in here for line in scene.lines_of.get(pod, ())}
+    members = {pod for state in states for pod in state.view.index.member_pods}
+    known = {line.pods: line for pod in members for line in scene.lines_of.get(pod, ())}
     heaviest = nlargest(MOST_LINES, known.values(), key=lambda line: (line.bytes, line.pods))
     return {
         "nodes": [_room(state, scene) for state in states],
-        "lines": [_line(line, here, scene) for line in heaviest],
+        "lines": [_line(line, members, scene) for line in heaviest],
         "lines_known": len(known),
     }
 

@@ -69,8 +69,8 @@ def _of_machine(state: NodeState) -> Iterator[Warned]:
                 f"NUMA node {numa_node} waits for memory {share:.0%} of the time: nothing more is bound to it",
                 "lower the memory limits of what runs there, or move pods to another node",
             )
-    managed = [one for one in state.view.occupancy.allocations.values() if one.externally_managed]
-    members = [one for one in managed if one.pod in state.view.index.member_pods]
+    managed = [allocation for allocation in state.view.occupancy.allocations.values() if allocation.externally_managed]
+    members = [allocation for allocation in managed if allocation.pod in state.view.index.member_pods]
     if members:
         yield Warned(
             f"{len(members)} containers that opted in have their CPUs set by somebody else, and are left alone",

@@ -102,7 +102,7 @@ class World:
     def __init__(self) -> None:
         self.planner, self.now = GroupPlanner(), 0.0
         self.slots: dict[str, str] = {}
-        self.said = dict.fromkeys((A, B, C, D), "default/shop")
+        self.declared = dict.fromkeys((A, B, C, D), "default/shop")
 
     def plans(self, specs=None, **replicas: int) -> dict[str, int]:
         """Planned replicas by workload's letter. replicas: that the API server tells of."""
@@ -110,7 +110,9 @@ class World:
         workloads = {uid: f"default/Deployment/{uid[0]}" for uid in self.slots}
         peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
         known = ClusterTraffic(
-            peers=peers, said=self.said, replicas={f"default/Deployment/{name}": n for name, n in replicas.items()}
+            peers=peers,
+            declared=self.declared,
+            replicas={f"default/Deployment/{name}": n for name, n in replicas.items()},
         )
         self.known = self.planner.plans(known, [view("n1", *slots), view("n2")], workloads, specs or {}, self.now)
         return {name[-1]: sum(count for _, count in slots) for name, slots in self.known.items()}
@@ -129,7 +131,7 @@ def test_where_nobody_is_expected_nothing_is_planned(world):
 
 
 def test_what_was_scaled_to_nothing_is_expected_as_it_was(world):
-    world.slots, world.said, world.now = {}, {}, 10 * PEAK_S
+    world.slots, world.declared, world.now = {}, {}, 10 * PEAK_S
     assert world.plans() == {"a": 1, "b": 1, "c": 1, "d": 1}
     assert world.known[A][0].place == world.known[B][0].place != world.known[C][0].place
 
@@ -186,7 +188,7 @@ def known(**replicas: int) -> ClusterTraffic:
     peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
     found = Partition({name: Membership("default/shop", 1.0) for name in peers})
     counts = {f"default/Deployment/{name}": count for name, count in replicas.items()}
-    return ClusterTraffic(peers=peers, said=dict.fromkeys(peers, "default/shop"), found=found, replicas=counts)
+    return ClusterTraffic(peers=peers, declared=dict.fromkeys(peers, "default/shop"), found=found, replicas=counts)
 
 
 def arrive(cluster: Cluster, name: str, index: int = 0) -> tuple[str, str]:

@@ -75,7 +75,7 @@ def test_the_heavier_kin_draws_the_pod(cluster: Cluster):
 def test_members_of_a_found_group_are_alike_where_no_peer_is_known_to_run(cluster: Cluster):
     found = Partition({CART: Membership("default/auto-cart", 1.0), REDIS: Membership("default/auto-cart", 1.0)})
     cluster.learned(
-        ClusterTraffic(peers={CART: {"default/Deployment/mail": 6.0}}, said={CART: "", REDIS: ""}, found=found)
+        ClusterTraffic(peers={CART: {"default/Deployment/mail": 6.0}}, declared={CART: "", REDIS: ""}, found=found)
     )
     assert kin(cluster)["a"] == Kin({"redis-0": 1.0, "redis-1": 1.0}, 1.0)
 
@@ -93,13 +93,14 @@ def test_without_knowledge_a_named_groups_members_are_alike(cluster: Cluster):
 def test_the_rest_of_a_found_group_is_counted(cluster: Cluster):
     """Four run, this is the fifth: five of ten are still to come, each as large as this one."""
     found = Partition({name: Membership("default/auto-cart", 1.0) for name in (CART, REDIS, WEB)})
-    cluster.learned(ClusterTraffic(peers={CART: {REDIS: 6.0}}, said={CART: "", REDIS: "", WEB: ""}, found=found))
+    cluster.learned(ClusterTraffic(peers={CART: {REDIS: 6.0}}, declared={CART: "", REDIS: "", WEB: ""}, found=found))
     assert {peer.room_milli for peer in kin(cluster, size="10").values()} == {5 * 500}
 
 
 def test_kin_that_were_placed_a_moment_ago_count(cluster: Cluster):
     """A burst must not wait for reports: assumed pods are where they are expected."""
     cluster.learned(ClusterTraffic(peers={CART: {WEB: 1.0}, WEB: {CART: 1.0}}))
+    cluster.apply_pods(PodChanges(rows=(replica("cart-1", "cart"),)))
     first = {row.node: row for row in cluster.score(wanted(replica("cart-1", "cart")), ["a", "b", "c"]).rows}
     assert first["c"].score == 10
     second = cluster.score(wanted(replica("web-1", "web")), ["a", "b", "c"])

@@ -61,7 +61,7 @@ def test_without_the_object_it_is_as_the_annotations_say(cluster: Cluster):
 
 def test_a_group_that_was_found_from_traffic_is_asked_for_alike(cluster: Cluster):
     found = Partition({CART: Membership("default/auto-cart", 1.0)})
-    cluster.learned(ClusterTraffic(said={CART: ""}, found=found))
+    cluster.learned(ClusterTraffic(declared={CART: ""}, found=found))
     cluster.asked_for({"default/auto-cart": STRICT})
     assert asked(cluster, replica("cart-1", "cart")) == (Policy.RESTRICTED, 9)
     assert asked(cluster, replica("mail-1", "mail")) == (Policy.BEST_EFFORT, 0)
@@ -82,6 +82,7 @@ def test_a_policy_of_the_object_can_refuse_a_node(cluster: Cluster):
 
 def test_a_pod_that_was_refused_everywhere_is_looked_at_again_when_the_object_asks_for_something_else(cluster: Cluster):
     wide = replace(replica("p", "web", group="shop"), containers=pod("p", cpu="9").containers)
+    cluster.apply_pods(PodChanges(rows=(wide,)))
     strict = {SHOP: GroupSpec(Defaults(Policy.SINGLE_NUMA_NODE))}
     cluster.asked_for(strict)
     cluster.refusals(cluster.wanted(wide), ["a", "b"])
@@ -106,7 +107,7 @@ class TestPriorities:
         assert found["b"] == 10 > found["a"]
 
     def test_they_multiply_what_traffic_taught(self, cluster: Cluster):
-        cluster.learned(ClusterTraffic(peers={CART: {REDIS: 2.0, WEB: 6.0}}, said={CART: SHOP}))
+        cluster.learned(ClusterTraffic(peers={CART: {REDIS: 2.0, WEB: 6.0}}, declared={CART: SHOP}))
         cluster.asked_for({SHOP: self.FIRST})
         assert kin(cluster, replica("cart-9", "cart", group="shop")) == {
             "a": Kin({"web-0": 3.0, "web-1": 3.0}, 10.0),

@@ -132,7 +132,7 @@ def test_a_new_extender_knows_what_the_last_one_learned():
     rows = (pod("cart-1", "cart", node="a"), pod("redis-1", "redis", node="a"), pod("web-1", "web", node="a"))
     last = TrafficLearning()
     last.apply(PodChanges(rows=rows, whole=True), 0.0)
-    last.told("a", [flow("cart-1", "redis-1", 90_000, 900), flow("cart-1", "web-1", 50_000, 500)], 0.0)
+    last.receive("a", [flow("cart-1", "redis-1", 90_000, 900), flow("cart-1", "web-1", 50_000, 500)], 0.0)
     before = last.known(0.0)
     texts = {group: written(one, before.graph.costs) for group, one in before.lasting().items()}
     assert list(texts) == ["shop/auto-cart"]
@@ -141,7 +141,7 @@ def test_a_new_extender_knows_what_the_last_one_learned():
     for group, text in texts.items():
         new.restored(group, read(text, group), 5.0)
     new.apply(PodChanges(rows=rows, whole=True), 6.0)
-    new.told("a", [flow("redis-1", "web-1", 9_000_000, 9)], 7.0)
+    new.receive("a", [flow("redis-1", "web-1", 9_000_000, 9)], 7.0)
     after = new.known(8.0)
     assert after.groups == before.groups
     assert after.peers[CART] == {

@@ -84,7 +84,7 @@ def test_what_is_learned_says_who_is_a_relay():
         for one, other in ((client, "relay"), ("relay", server)):
             flows += [Flow(one, other, "tcp", asked * 1000, 100), Flow(other, one, "tcp", answered * 1000, 100)]
     flows += [Flow("a", "b", "unix", 9000, 90), Flow("x", "y", "unix", 9000, 90)]
-    learning.told("n", flows, 1.0)
+    learning.receive("n", flows, 1.0)
     known = learning.known(2.0)
     a, b, x, y, relay = (rows[name].workload for name in names)
     assert known.relays == {relay}

@@ -12,7 +12,7 @@ from placement.traffic.graph import Costs, Graph, Key, Rate
 
 CART, DB, CACHE = "shop/Deployment/cart", "shop/StatefulSet/db", "shop/Deployment/cache"
 EDGE, OTHER = Key(CART, DB, "tcp"), Key(DB, CACHE, "tcp")
-SAID = {CART: "shop/web", DB: "shop/web"}
+DECLARED = {CART: "shop/web", DB: "shop/web"}
 COSTS = Costs()
 
 
@@ -29,12 +29,12 @@ class World:
         self.known = ClusterTraffic()
         self.lasting = SavedLearning(lambda *one: self.given.append(one), lambda: self.known, lambda: self.now)
 
-    def learns(self, *edges: Key, size: float = 1000.0, said: dict[str, str] = SAID) -> None:
+    def learns(self, *edges: Key, size: float = 1000.0, declared: dict[str, str] = DECLARED) -> None:
         """Takes in what it was given, and is seen to know these edges."""
-        self.sees(dict.fromkeys(edges, Rate(size, 10.0)), said)
+        self.sees(dict.fromkeys(edges, Rate(size, 10.0)), declared)
 
-    def sees(self, rates: dict[Key, Rate], said: dict[str, str] = SAID) -> None:
-        self.known = ClusterTraffic(Graph(rates, COSTS), said=said, restored=len(self.given))
+    def sees(self, rates: dict[Key, Rate], declared: dict[str, str] = DECLARED) -> None:
+        self.known = ClusterTraffic(Graph(rates, COSTS), declared=declared, restored=len(self.given))
 
     def there(self, learned: str, *, whole: bool = False) -> None:
         """What the object says at the API server."""
@@ -159,7 +159,7 @@ def test_edges_between_workloads_that_rest_stay_with_their_group(world):
     assert read(world.written(), "").edges.keys() == {EDGE, OTHER}
     third = Key(CART, CACHE, "tcp")
     world.now += REWRITE_S
-    world.learns(third, OTHER, said={CART: "shop/web"})
+    world.learns(third, OTHER, declared={CART: "shop/web"})
     assert read(world.written(), "").edges.keys() == {third, OTHER}
 
 
@@ -169,9 +169,9 @@ def test_edges_that_rest_outlive_a_return_in_parts(world):
     world.lasting.changed(GroupChanges(whole=True))
     world.learns(third, OTHER)
     world.there(world.written())
-    world.learns(third, OTHER, said={})
+    world.learns(third, OTHER, declared={})
     assert world.written() is None
-    world.learns(third, OTHER, said={CART: "shop/web"})
+    world.learns(third, OTHER, declared={CART: "shop/web"})
     assert read(world.written(), "").edges.keys() == {third, OTHER}
 
 
@@ -181,7 +181,7 @@ def test_what_a_group_taught_in_its_last_minute_is_written_when_nobody_speaks_fo
     world.there(world.written())
     world.learns(EDGE, OTHER)
     assert read(world.written(), "").edges.keys() == {EDGE}
-    world.learns(EDGE, OTHER, said={})
+    world.learns(EDGE, OTHER, declared={})
     world.now += REWRITE_S
     text = world.written()
     assert read(text, "").edges.keys() == {EDGE, OTHER}
@@ -193,14 +193,14 @@ def test_a_group_that_nobody_speaks_for_gets_no_object_anew(world):
     world.lasting.changed(GroupChanges(whole=True))
     world.learns(EDGE)
     assert world.written()
-    world.learns(EDGE, OTHER, said={})
+    world.learns(EDGE, OTHER, declared={})
     world.now += REWRITE_S
     assert world.written() is None
 
 
 def test_a_group_that_nobody_speaks_for_is_left_as_it_is(world):
     world.there(text(EDGE), whole=True)
-    world.learns(EDGE, said={})
+    world.learns(EDGE, declared={})
     assert world.written() is None
 
 
