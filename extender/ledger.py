@@ -138,7 +138,7 @@ class BindingLedger:
         )
 
     def predicted(self, view: NodeView, want: Wanted, kin: Kin) -> Prediction | None:
-        """None where it can't be told."""
+        """None where it can't be computed."""
         with self._faults.contained(view.name):
             return predict(view.machine, view.occupancy, want, kin)
         return None

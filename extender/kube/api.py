@@ -35,7 +35,7 @@ _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._:~-]+)+")
 
 
 class ApiError(Exception):
-    """The API server refused. `code` is HTTP's, `reason` the Status' own word (empty when it sent none).
+    """The API server refused. `code` is HTTP's, `reason` the Status' own reason (empty when it sent none).
 
     retry_after_s: how long it asks to be left alone, 0 when it does not say.
     """

@@ -83,7 +83,7 @@ class Book:
         self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def enter(self, event: Event, now: float) -> Announced | None:
-        """How to tell it: `count` 1 is a new Event. None: not at all. now: seconds since 1970."""
+        """How to report it: `count` 1 is a new Event. None: not at all. now: seconds since 1970."""
         if not self._allowed(event.about.uid, now):
             return None
         known = self._told.pop(event.kind, None)
@@ -158,7 +158,7 @@ class Events:
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Tells what is waiting, for so long."""
+        """Sends what is waiting, for so long."""
         self._until = time.monotonic() + timeout_s
         self._thread.stop()
         with suppress(queue.Full):  # then it does not wait

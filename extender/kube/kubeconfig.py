@@ -1,4 +1,4 @@
-"""A kubeconfig, looked at before and after the `kubernetes` package reads it: the package takes much that can't work
+"""A kubeconfig, checked before and after the `kubernetes` package reads it: the package takes much that can't work
 without a word, and meets the rest with errors of its own insides.
 """
 

@@ -1,6 +1,6 @@
 """Which replica writes: the holder of a Lease, by the rules that client-go's leader election has.
 
-The holder renews; the others look, and take the Lease over when its holder has not renewed it for its whole duration,
+The holder renews; the others poll, and take the Lease over when its holder has not renewed it for its whole duration,
 by *their own* clock since they saw the last change (no two clocks are compared). Writes carry the resourceVersion that
 was read, so that of several takers one wins. A holder that could not renew within its deadline stops writing by itself,
 well before anyone may take over.
@@ -21,10 +21,10 @@ from extender.kube.api import Api, ApiError, Unreachable
 from process.threads import Threads
 
 STALE_AFTER_S = 120.0
-"""A look and a write may wait for the API server for 70 s."""
+"""A poll and a write may wait for the API server for 70 s."""
 
 JITTER = 1.2
-"""A look comes up to so many retry periods after the one before: client-go's JitterFactor."""
+"""A poll comes up to so many retry periods after the one before: client-go's JitterFactor."""
 
 _log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class LeaseDurations:
     """In seconds, with client-go's names and defaults. lease_duration: how long a silent holder is left in place.
-    renew_deadline: how long a holder that can't renew goes on. retry_period: between two looks.
+    renew_deadline: how long a holder that can't renew goes on. retry_period: between two polls.
 
     ValueError, as client-go refuses them, when a holder might not stop before another takes over.
     """
@@ -66,7 +66,7 @@ class Seen:
         return (self.body or {}).get("spec", {}).get("holderIdentity") or ""
 
     def updated(self, body: Mapping[str, Any] | None, now: float) -> Seen:
-        """After another look: an unchanged Lease keeps the time at which it was first seen."""
+        """After another poll: an unchanged Lease keeps the time at which it was first seen."""
         unchanged = self.body is not None and body is not None and self.body.get("spec") == body.get("spec")
         return replace(self, body=body) if unchanged else Seen(body, now)
 
@@ -98,7 +98,7 @@ def micro_time(wall: datetime) -> str:
 
 
 class Election:
-    """Takes part on a thread of its own. `leading` is asked before each write; `changed` is told when it turns."""
+    """Takes part on a thread of its own. `leading` is asked before each write; `changed` is notified when it turns."""
 
     def __init__(
         self,

@@ -137,7 +137,7 @@ class Publisher:
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """After a last look at what should be, as far as the time allows."""
+        """After a last round over what should be, as far as the time allows."""
         self._until = time.monotonic() + timeout_s
         self._thread.stop(timeout_s)
 
@@ -152,7 +152,7 @@ class Publisher:
             _log.warning("not published", error=str(bad))
 
     def round(self) -> None:
-        """One look at what should be. Unreachable when the API server is: the rest would not fare better."""
+        """One round over what should be. Unreachable when the API server is: the rest would not fare better."""
         if not self._writes():
             self._ledger = Ledger()
             return

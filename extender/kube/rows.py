@@ -241,7 +241,7 @@ def _ours(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def _owner(metadata: Metadata) -> OwnerRow | None:
-    """The workload; its uid only where the pod's own controller is the workload, since names tell no uids."""
+    """The workload; its uid only where the pod's own controller is the workload, since names carry no uids."""
     controller = next(
         (owner_reference for owner_reference in metadata.owner_references or () if owner_reference.controller), None
     )

@@ -64,7 +64,7 @@ class Page(Generic[Row]):
 
 @dataclass(frozen=True)
 class Batch(Generic[Changes]):
-    """What some frames of a watch amount to. revision: up to which they lead (empty when none said). events: how many
+    """What some frames of a watch amount to. revision: up to which they lead (empty when none has it). events: how many
     were objects.
     """
 
@@ -87,7 +87,7 @@ class Resource(Generic[Row, Changes]):
 
 
 def pods() -> Resource[PodRow, PodChanges]:
-    """All pods but those that have ended: one that ends leaves the selection, which a watch tells as a deletion."""
+    """All pods but those that have ended: one that ends leaves the selection, which a watch reports as a deletion."""
     rows = PodRows()
     lists, single = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(PodObject)
 
@@ -148,10 +148,10 @@ _STATUS = msgspec.json.Decoder(_ApiStatus)
 
 
 def reduce(resource: Resource[Row, Changes], lines: Iterable[bytes]) -> Batch[Changes]:
-    """What these frames amount to: the last word on each object counts.
+    """What these frames amount to: the last state of each object counts.
 
     ApiError when the server says so in the stream (code 410: the revision is too old), BadFrame when it is no event.
-    Both after what came before them in `lines` is lost: the caller goes on from its own revision, and is told again.
+    Both lose what came before them in `lines`: the caller goes on from its own revision, and receives it again.
     """
     last: dict[str, Any] = {}
     revision, events = "", 0

@@ -1,6 +1,6 @@
 """Wakes pods that were refused everywhere, once a node would take them.
 
-kube-scheduler looks at a refused pod again when something changes that it watches, such as the pod's own annotations;
+kube-scheduler tries a refused pod again when something changes that it watches, such as the pod's own annotations;
 what enforcers report is nothing of that kind. So the pod is touched: one annotation, by a patch of its metadata.
 """
 

@@ -24,10 +24,10 @@ from placement.plan.search import climbed, solve
 from placement.state.allocations import Reservation
 
 MOST_BINS = 32
-"""NUMA nodes that one plan looks at."""
+"""NUMA nodes that one plan considers."""
 
 ROOMY = 1.5
-"""How many times the room that the group asks for the machines should have that a plan looks at."""
+"""How many times the room that the group asks for the machines should have that a plan considers."""
 
 CLIMB = 0
 """The search's effort: from two greedy starts by climbing alone, some 10 ms for 40 workloads on 30 NUMA nodes. On whole
@@ -60,7 +60,7 @@ NOTHING: Room = (0, 0)
 
 
 def planned(reservation: Reservation) -> bool:
-    """Whether it is one that a plan can tell of: a whole pod's, where other members are."""
+    """Whether it is one that a plan can describe: a whole pod's, where other members are."""
     return reservation.key == reservation.pod and reservation.pool is Pool.SHARED
 
 
@@ -73,7 +73,7 @@ def make_plan(
     *,
     previous: GroupPlan | None = None,
 ) -> GroupPlan:
-    """views: of the machines to look at (`roomiest`). members: the workload of each reservation key. kept: the room
+    """views: of the machines to consider (`roomiest`). members: the workload of each reservation key. kept: the room
     that other groups' plans count on. Same arguments, same plan.
     """
     parts = [problem_of(view.machine, view.occupancy, members, workloads, weights) for view in views]
@@ -94,7 +94,7 @@ def make_plan(
 def roomiest(
     views: Sequence[NodeView], here: Mapping[str, int], kept: Mapping[Place, Room], need: int
 ) -> list[NodeView]:
-    """The machines to look at: those where members are, the most first, then those with the largest room on one NUMA
+    """The machines to consider: those where members are, the most first, then those with the largest room on one NUMA
     node, until together they have ROOMY times the need. here: members by node. need: millicores.
     """
     free = {view.name: _free(view, kept) for view in views}

@@ -16,7 +16,7 @@ from placement.plan.expected import Peak
 from placement.plan.problem import Room, Weights, Workload
 
 AGAIN_S = 60.0
-"""A plan that is still waited for is looked at again so often: rates and room change."""
+"""Seconds after which a plan whose members are still to come is checked again: rates and room change."""
 
 MOST_PER_ROUND = 10
 """Plans made in one round, of some 15 ms each; the others wait for the next."""

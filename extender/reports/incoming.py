@@ -227,7 +227,7 @@ def _on_machine(what: str, numa_nodes: Iterable[int], of: Machine) -> None:
 
 
 def _name(what: str, text: str, rule: Callable[[str], bool]) -> None:
-    """A name that is not told is none that is wrong."""
+    """A name that is not set is not wrong."""
     if text and not rule(text):
         raise BadMessage(f"{what} is no name that the API server takes: {text[:40]!a}")
 

@@ -119,7 +119,7 @@ class Streams(rpc.ReportsServicer):
             queue.put_nowait(None)
 
     async def _due(self, session: ReportSession, message: pb.FromEnforcer, *, began: bool) -> Iterable[Nomination]:
-        """What the enforcer is to be told now. began: its stream or its hook has just begun anew; then each of its
+        """What is to be sent to the enforcer now. began: its stream or its hook has just begun anew; then each of its
         pending pods is decided on, and the other nodes' streams do not wait for that.
         """
         if began:

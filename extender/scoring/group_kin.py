@@ -62,5 +62,5 @@ def room(want: Wanted, members: int) -> int:
     """CPU that the group's members still to come will ask for, each as much as this one, in millicores."""
     if not want.opt_in.size:
         return 0
-    # A complete group is told of as one thousandth: 0 would mean "not told", and the node would count by itself.
+    # A complete group is sent as one thousandth: 0 would mean "not set", and the node would count by itself.
     return max(1, (want.opt_in.size - members - 1) * want.pod.demand.cpu_milli)

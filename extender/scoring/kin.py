@@ -3,7 +3,7 @@
   1. What traffic taught of this very pod, or else of its workload: a new replica is expected to talk with every replica
      of its workload's peers alike.
   2. Where no such peer is anywhere yet: the members of its group, all alike. A group that was found from traffic is
-     told to the enforcer pod by pod, since it knows only the groups that pods name; and so is one whose object gives
+     sent to the enforcer pod by pod, since it knows only the groups that pods name; and so is one whose object gives
      workloads priorities, by which all weights are multiplied.
 
 `planned` is `steering`'s to say.

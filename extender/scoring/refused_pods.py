@@ -46,7 +46,7 @@ class RefusedPods:
         self._turn = 0
 
     def answered(self, want: Wanted, *, everywhere: bool) -> None:
-        """What the filter said of the pod just now."""
+        """What the filter answered for the pod just now."""
         self.forget((want.pod.uid,))
         if everywhere:
             self._waiting[want.pod.uid] = want

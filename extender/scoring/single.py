@@ -52,7 +52,7 @@ class _Terms:
 
 
 def covered(want: Wanted) -> bool:
-    """Whether such a pod's place can be told here."""
+    """Whether such a pod's place can be computed here."""
     first = want.requests[0]
     deciding = (first,) if want.alone_decides else want.requests
     own = {request.opt_in.cpus for request in deciding} - {Cpus.SHARED}
@@ -66,7 +66,7 @@ def covered(want: Wanted) -> bool:
 
 
 def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> NodeScores:
-    """cells, kin: nodes x NUMA nodes; kin: each one's share of the kin; rest: what each node is told that the group
+    """cells, kin: nodes x NUMA nodes; kin: each one's share of the kin; rest: what each node is sent that the group
     will still ask for. want: covered, and reported by none of the nodes.
     """
     first, *later = want.requests[:1] if want.alone_decides else want.requests
@@ -112,7 +112,7 @@ def _can_have_exclusive(cells: Cells, request: Request, wanted: int, taken: Floa
         able = np.minimum(cells.cores - taken, np.floor(budget / size) * size)
     else:
         able = np.minimum(spare, budget)
-    # Who still shares a NUMA node that a container before this one has nearly filled can't be told from sums.
+    # Who still shares a NUMA node that a container before this one has nearly filled can't be computed from sums.
     able_to: Bools = (able >= wanted) & ~(tight & (taken > 0))
     return able_to
 

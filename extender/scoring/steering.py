@@ -44,7 +44,7 @@ def _taken(want: Wanted, locations: WorkloadLocations, view: Callable[[str], Nod
 
 
 def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
-    """Where the machine is special, decide() will tell."""
+    """Where the machine is special, decide() settles it."""
     if view.table is None:
         return True
     demand = want.requests[0].reservation_demand

@@ -65,7 +65,7 @@ def _over_arrays(candidates: Candidates, want: Wanted, faults: Faults) -> NodeSc
 
 
 def _plain(candidates: Candidates, want: Wanted, rest: Floats, faults: Faults) -> Bools:
-    """Where the arrays hold all that decide() would look at."""
+    """Where the arrays hold all that decide() would read."""
     plain: Bools = candidates.cells.keeps[:, 0] == 0
     for at in candidates.near:
         view, plain[at] = candidates.views[at], False
@@ -79,7 +79,7 @@ def _plain(candidates: Candidates, want: Wanted, rest: Floats, faults: Faults) -
 def _kin(candidates: Candidates, want: Wanted, plain: Bools, faults: Faults) -> Floats:
     """The kin share of each NUMA node of the plain nodes, as the cells have them. Nearly all nodes have no kin.
 
-    Where it can't be told the node is plain no longer.
+    Where it can't be computed the node is plain no longer.
     """
     share = np.zeros(candidates.cells.numa_node.shape)
     for at in candidates.near:
@@ -116,7 +116,7 @@ def remember(view: NodeView, key: Hashable, answer: object) -> None:
 
 
 def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float] | None:
-    """What decide() said of another replica of the same workload; None when it has to be asked."""
+    """What decide() answered for another replica of the same workload; None when it has to be asked."""
     known: tuple[float, float] | None = view.memo.get(likeness(view, want, kin))
     return known
 

@@ -64,7 +64,7 @@ def calm_collector() -> None:
     """Makes full garbage collections rare: one stops every thread for a millisecond per ten nodes or so.
 
     What the cluster is made of are immutable values without cycles, which go by reference counting alone; a collection
-    looks at all of them and finds nothing.
+    visits all of them and finds nothing.
     """
     gc.set_threshold(50_000, 5, 1_000)
 

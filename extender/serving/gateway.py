@@ -127,7 +127,7 @@ async def _called(call: SchedulerCall, body: bytes, workers: Workers) -> CallAns
 
 
 def _announced(scope: Any) -> int:
-    """Bytes of the body, 0 where its length is not told; h11 has checked the number."""
+    """Bytes of the body, 0 where its length is not given; h11 has checked the number."""
     return int(dict(scope["headers"]).get(b"content-length", b"0"))
 
 

@@ -9,7 +9,7 @@ HEADER_S = 5.0
 """Seconds from a connection's start, or from the first byte of its next request, to the end of the headers."""
 
 BODY_S = 10.0
-"""Seconds for a request's body. kube-scheduler waits 5 s for an answer unless it is told otherwise."""
+"""Seconds for a request's body. kube-scheduler waits 5 s for an answer unless it is configured otherwise."""
 
 REQUEST_S = 60.0
 """Seconds from a request's headers until its answer is written; a caller that does not read it is cut off."""

@@ -24,8 +24,8 @@ class Cells:
     free: millicores unrequested; whole: of all its CPUs; used: in use. account, real: bytes free by account, and
     really. spare: CPUs that nobody has for himself; cores: those of them in cores of which all are; core: CPUs of a
     core, 0 where the machine's differ; shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole
-    machine, reserved ones too. keeps: 1 where groups that told their size have room kept for the rest of them, on all
-    of the machine's.
+    machine, reserved ones too. keeps: 1 where groups that declared their size have room kept for the rest of them, on
+    all of the machine's.
     """
 
     numa_node: Floats

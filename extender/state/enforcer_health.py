@@ -1,4 +1,4 @@
-"""How each node's enforcer said it is: for people; nothing is decided by it."""
+"""Each node's enforcer's health, as it reports it: for people; nothing is decided by it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from threading import Lock
 
 @dataclass(frozen=True, slots=True)
 class ThreadState:
-    """One thread of the observer. since_success_s: when it was told. stale: it gets nowhere."""
+    """One thread of the observer. since_success_s: when it was reported. stale: it gets nowhere."""
 
     name: str
     since_success_s: float

@@ -30,7 +30,7 @@ class Faults:
     def contained(self, node: str) -> Iterator[None]:
         """What is raised over this node ends here; whatever was to be found out keeps the value that it had before.
 
-        The log tells each node's fault once, until it has another one.
+        The log has each node's fault once, until it has another one.
         """
         try:
             yield

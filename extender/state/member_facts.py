@@ -1,4 +1,4 @@
-"""What an enforcer does not know of its own members, or not any more: what NRI does not tell, and a restart forgets."""
+"""What an enforcer does not know of its own members, or no longer: what NRI does not report, and a restart loses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placement.optin.parsing import opted_in
 
 
 def unknown(view: NodeView, rows: Iterable[PodRow]) -> Iterator[PodRow]:
-    """The members that the node's report shows otherwise than the API server tells of them."""
+    """The members that the node's report shows otherwise than the API server does."""
     return (row for row in tellable(view.name, rows) if _differs(view, row))
 
 

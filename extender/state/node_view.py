@@ -85,7 +85,7 @@ class DecisionRow:
 class Report:
     """One report of an enforcer. base: the generation that it is a difference against; 0: it is everything.
 
-    earlier: decisions that some extender has been told before.
+    earlier: decisions that some extender has received before.
     """
 
     generation: int
@@ -102,7 +102,7 @@ class Report:
 
     @property
     def tells_placements(self) -> bool:
-        """Whether it tells of placements, and not of live figures and decisions alone."""
+        """Whether it has placements, and not of live figures and decisions alone."""
         return bool(self.reservations or self.gone_reservations or self.allocations or self.gone_allocations)
 
 

@@ -1,8 +1,8 @@
 """Whose address it is, and whose pod: from addresses to pods, from pods to workloads.
 
-Traffic is told some seconds after it flowed, so a pod that ends keeps its address for a while, unless another gets it,
-and its workload for longer, so that what it exchanged goes on counting for the workload. Pods that have not opted in
-are known by their address alone. One owner; times are seconds of any clock that never runs backwards.
+Traffic is reported some seconds after it flowed, so a pod that ends keeps its address for a while, unless another gets
+it, and its workload for longer, so that what it exchanged goes on counting for the workload. Pods that have not opted
+in are known by their address alone. One owner; times are seconds of any clock that never runs backwards.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MOST_PAST = 20_000
 _IPV4 = re.compile(
     r"((?:[1-9]?\d|1\d\d|2[0-4]\d|25[0-5])(?:\.(?:[1-9]?\d|1\d\d|2[0-4]\d|25[0-5])){3})(?::(\d{1,5}))?", re.ASCII
 )
-"""By far the most; the rest, and what only looks like an address, is read at leisure."""
+"""By far the most; the rest, and what only resembles an address, is read at leisure."""
 
 OUTSIDE = ""
 """In place of the uid of a pod that has not opted in."""
 
 
 MOST_ASKED = 20_000
-"""Pods that kube-scheduler alone has told of, so that nobody tells when they end; over that the oldest have ended."""
+"""Pods that only kube-scheduler has named, so that their end is never reported; over that the oldest have ended."""
 
 
 class Address(NamedTuple):
-    """A remote end as flows name it. port: the server's; 0 where none is told."""
+    """A remote end as flows name it. port: the server's; 0 where none is reported."""
 
     ip: str
     port: int = 0
@@ -59,7 +59,7 @@ def address(endpoint: str) -> Address | None:
 
 
 class PodIndex:
-    """The cluster's pods as the API server and kube-scheduler tell of them."""
+    """The cluster's pods as the API server and kube-scheduler report them."""
 
     def __init__(self) -> None:
         self._live: dict[str, IndexedPod] = {}

@@ -1,4 +1,4 @@
-"""Pods and nodes as the API server tells them, reduced to what placement needs: the rows that `extender.kube` hands in.
+"""Pods and nodes as the API server reports them, reduced to what placement needs: the rows that `extender.kube` makes.
 
 Nothing here knows the API server; `extender.scheduler.wire` builds the same rows from what kube-scheduler sends.
 """
@@ -112,7 +112,7 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class PodChanges:
-    """What a list or a watch told. gone: uids of deleted pods.
+    """What a list or a watch reported. gone: uids of deleted pods.
 
     whole: `rows` is all there is, so that a pod not among them is gone.
     """

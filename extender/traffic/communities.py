@@ -97,8 +97,8 @@ def partition(
     previous: Partition = NOBODY,
     relays: AbstractSet[str] = frozenset(),
 ) -> Partition:
-    """weights: of pairs of workloads (`Graph.weights`). auto: workloads to divide. named: those that say their group,
-    by workload. relays: those of either that pass on what they receive.
+    """weights: of pairs of workloads (`Graph.weights`). auto: workloads to divide. named: those that declare their
+    group, by workload. relays: those of either that pass on what they receive.
     """
     everything = Traffic.among({*auto, *named}, weights)
     passed = everything.without(relays)
@@ -258,7 +258,7 @@ def _titled(
 
 
 def _title(workload: str, taken: set[str]) -> str:
-    """NAMESPACE/auto-NAME of a workload; told apart by a hash where that is too long or taken."""
+    """NAMESPACE/auto-NAME of a workload; distinguished by a hash where that is too long or taken."""
     namespace, _, name = workload.partition("/")
     plain = f"auto-{name.rpartition('/')[2]}"
     if len(plain) > LONGEST_NAME or f"{namespace}/{plain}" in taken:

@@ -1,16 +1,16 @@
-"""The cluster graph: what all enforcers tell of traffic, joined to pods and rolled up to workloads.
+"""The cluster graph: the traffic that all enforcers report, joined to pods and rolled up to workloads.
 
-An enforcer names its own pods by uid and everything else by address. A pair on one node is told once, by uids. A pair
-on two nodes is told by both: the server's node names the client by its address, the client's node the server by its
-own, or by a Service's, behind which only the server's node sees the pair. So an address is looked up as
+An enforcer names its own pods by uid and everything else by address. A pair on one node is reported once, by uids. A
+pair on two nodes is reported by both: the server's node names the client by its address, the client's node the server
+by its own, or by a Service's, behind which only the server's node sees the pair. An address is resolved as
 
   - the client's (flow.by_server): a pod with that address. A node's address is no pod's here: it stands for whatever is
     on the node's network or translated to it, and the client's node knows better;
   - the server's: a pod with that address, or the hostNetwork pod that its own node has seen serve that port;
-  - where no port tells who serves, the target counts as the server.
+  - where no port shows who serves, the target counts as the server.
 
-What nobody is found for waits a little, since traffic may be told before the API server tells of the pod. Every byte
-told ends as exactly one of the `Fates`.
+What no pod is found for waits a little, since traffic may be reported before the API server lists the pod. Every byte
+reported ends as exactly one of the `Fates`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ MOST_WAITING = 20_000
 class Fates:
     """Bytes by what became of them.
 
-    told: the server's word, or of one node. claimed: the client's word. outside: with pods that have not opted in.
+    told: reported by the server's node, or of one node. claimed: reported by the client's. outside: with pods that have
+    not opted in.
     unresolved: with addresses of no pod (Services, nodes, the world). externally_managed: of pods that are on another
-    node than the one that told of them, or of no pod at all.
+    node than the one that reported them, or of no pod at all.
     """
 
     told: int = 0
@@ -86,7 +87,7 @@ class ClusterGraph:
         self.roster.asked(row, now)
 
     def add(self, node: str, flows: Iterable[Flow], now: float) -> None:
-        """What one node's enforcer tells of the seconds before `now`."""
+        """What one node's enforcer reports of the seconds before `now`."""
         for flow in flows:
             ip = self._take(node, flow, now)
             if ip:

@@ -1,11 +1,11 @@
 """Hubs: workloads that serve many applications (DNS, a collector of metrics, an ingress, a shared database). Pure.
 
-Through a hub strangers look like one group. Volumes alone do not tell a hub from the front end of a group: both have
-peers that do not talk with each other. What tells is whom the peers talk with otherwise. Nearly all that a hub
+Through a hub strangers look like one group. Volumes alone do not distinguish a hub from the front end of a group:
+both have peers that do not talk with each other. What does is whom the peers talk with otherwise. Nearly all that a hub
 exchanges is with several other namespaces, none of which has all but a little of it, and apart from hubs those peers
 talk within their namespaces. Where each service has a namespace of its own they do not, and nobody is a hub.
 
-Not told: a hub of applications that share one namespace, or that are only two.
+Not recognised: a hub of applications that share one namespace, or that are only two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The thread that learns: it owns the cluster graph, takes what enforcers and the API server tell, and hands out what
+"""The thread that learns: it owns the cluster graph, takes what enforcers and the API server report, and hands out what
 is known as one immutable value.
 
 Nothing waits for it. Traffic that comes faster than it can be taken in is dropped and counted; what is known is made
@@ -23,7 +23,7 @@ from placement.traffic.tenancy import SEPARATE, Tenancy
 from process.threads import IDLE, Backoff, Threads
 
 EVERY_S = 2.0
-"""Seconds between two looks at what is known."""
+"""Seconds between two updates of what is known."""
 
 SHARE = 0.05
 """Of its time that the thread may spend on making what is known."""
@@ -32,7 +32,7 @@ MOST_FLOWS = 500_000
 """Flows that wait to be taken in: some 150 MB."""
 
 BACKOFF = Backoff(first_s=0.01, longest_s=1.0)
-"""What is learned comes from all nodes: one that tells nonsense must not hold up the rest."""
+"""What is learned comes from all nodes: one that reports nonsense must not hold up the rest."""
 
 
 class Learner:
@@ -66,13 +66,13 @@ class Learner:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """What was told by now is part of what is known afterwards."""
+        """What was received by now is part of what is known afterwards."""
         self._thread.stop()
         self._steps.put(None)
         self._thread.stop(timeout_s)
 
     def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
-        """What a node's enforcer tells."""
+        """What a node's enforcer reports."""
         with self._lock:
             if self._flows + len(flows) > MOST_FLOWS:
                 self.dropped_flows += len(flows)
@@ -81,12 +81,12 @@ class Learner:
         self._steps.put(partial(self._receive, node, flows, self._clock()))
 
     def pods(self, changes: PodChanges) -> None:
-        """What the API server tells."""
+        """What the API server reports."""
         now = self._clock()
         self._steps.put(lambda: self._learning.apply(changes, now))
 
     def asked(self, row: PodRow) -> None:
-        """What kube-scheduler tells."""
+        """What kube-scheduler sends."""
         now = self._clock()
         self._steps.put(lambda: self._learning.asked(row, now))
 

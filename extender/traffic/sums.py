@@ -1,8 +1,8 @@
 """Traffic between pods as both of its ends count it, each pair once, fading with time.
 
-Both ends' nodes tell of a pair on two nodes. The server's word is kept apart from the client's, and is the one that
-counts; the client's stands in where the server's node says nothing: it runs no enforcer, sees the client behind another
-address, or has been silent for a half-life while the client's goes on.
+Both ends' nodes report a pair on two nodes. The server's count is kept apart from the client's, and is the one that
+counts; the client's stands in where the server's node reports nothing: it runs no enforcer, sees the client behind
+another address, or has been silent for a half-life while the client's goes on.
 
 Counts fade by half with every half-life. Rather than fading each sum as time goes, each count is made heavier the later
 it comes: 2^((time - epoch) / half-life). So sums don't depend on the order in which counts arrive, and their ranking by
@@ -20,10 +20,10 @@ from placement.model.errors import BadTraffic
 from placement.traffic.graph import HALF_LIFE_S, Costs, Key, Rate
 
 MOST_EDGES = 100_000
-"""Directed edges between pods, of both words together: some 40 MB."""
+"""Directed edges between pods, of both reports together: some 40 MB."""
 
 SHED = 0.1
-"""Share of the cap that is made free at once, so that the lightest are not looked for at each count."""
+"""Share of the cap that is made free at once, so that the lightest are not searched for at each count."""
 
 FADED = 8
 """Half-lives after which an edge without news is forgotten: less than half a percent of it is left."""
@@ -33,8 +33,8 @@ EPOCHS = 256
 
 
 class PodPair(NamedTuple):
-    """One direction between two pods. server: the end that serves the other; empty on one node, where one word is all
-    there is.
+    """One direction between two pods. server: the end that serves the other; empty on one node, where there is one
+    report only.
     """
 
     source: str
@@ -73,7 +73,7 @@ class Sums:
         return len(self._trusted) + len(self._claimed)
 
     def add(self, pair: PodPair, size: int, messages: int, at: float, *, trusted: bool) -> None:
-        """Counts of some seconds before `at`. trusted: not the client's word of a pair on two nodes."""
+        """Counts of some seconds before `at`. trusted: not the client's report of a pair on two nodes."""
         if self._epoch is None:
             self._epoch = at
         elif at - self._epoch > EPOCHS * self.half_life:

@@ -20,7 +20,7 @@ MOST_PODS = 100
 """Of one question. At 5,000 nodes each takes as long as a call of kube-scheduler, some 15 ms."""
 
 ALTERNATIVES = 3
-"""Nodes that are told besides the best one."""
+"""Nodes that are listed besides the best one."""
 
 
 def plan(cluster: Cluster, questions: Iterable[tuple[Sequence[PodRow], Sequence[str] | None]]) -> dict[str, Any]:

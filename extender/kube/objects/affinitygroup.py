@@ -29,7 +29,7 @@ LONGEST_MESSAGE = 1024
 GROUP_KEY = "numakin.io/group"
 """Annotation with the group's name, where that can't be an object's."""
 ACCEPTED = "Accepted"
-"""The type of the condition that tells whether all of the spec counts."""
+"""The type of the condition that shows whether all of the spec counts."""
 
 LONGEST_NAME = 63
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -58,7 +58,7 @@ class EdgeStatus:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """What is told of a group. locality: 0..1, None while nothing is known.
+    """What is published of a group. locality: 0..1, None while nothing is known.
 
     edges: what was learned, for people; learned: the same and more for the next extender (`cluster/learned.py`). Both
     None while that is not known (yet), which leaves at the API server what is there. accepted: None where there is no

@@ -12,7 +12,7 @@ from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import read
 
 IDLE_S = 600.0
-"""How long a group has had no member before its object is looked at; enforcers and pods are known long before that."""
+"""How long a group has had no member before its object is checked; enforcers and pods are known long before that."""
 
 
 class GroupObjects:

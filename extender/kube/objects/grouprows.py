@@ -1,4 +1,4 @@
-"""What the AffinityGroup objects say, as the API server tells it."""
+"""What the AffinityGroup objects say, as the API server reports it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SHOWN = 64
 
 def read(namespace: str, spec: Any) -> tuple[GroupSpec, tuple[str, ...]]:
     """What of it counts, and for each field that does not, in the order of their names, which it is, its value and
-    what is allowed. told: the decoded JSON; None: there is no spec.
+    what is allowed. spec: the decoded JSON; None: there is no spec.
     """
     if spec is None:
         return GroupSpec(), ()

@@ -2,7 +2,7 @@
 such objects.
 
 As the Node Feature Discovery's topology updater writes them: a zone of type Node for each NUMA node, named node-ID,
-with the SLIT distances as costs. What differs: `available` is what is left after all that numakin knows to be seated on
+with the SLIT distances as costs. What differs: `available` is what is left after all that numakin knows to be placed on
 the NUMA node, not after exclusive CPUs alone; and there is no attribute topologyManagerPolicy, since that would tell
 the scheduler's own NUMA plugin that the kubelet aligns pods, which is not the case here.
 """

@@ -65,7 +65,7 @@ class SavedLearning:
         """Whether all that is at the API server was part of what is known when `texts` was last asked."""
 
     def changed(self, changes: GroupChanges) -> None:
-        """What the API server tells of the objects."""
+        """What the API server reports of the objects."""
         rows = {row.key: row for row in changes.rows}
         with self._lock:
             before = {} if changes.whole else self._there

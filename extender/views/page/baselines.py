@@ -25,7 +25,7 @@ Chooser = Callable[[dict[int, int]], int]
 """The NUMA node for the next pod, of those with room and their free millicores."""
 
 MOST_NODES = 200
-"""Nodes that are looked at, those with members and the roomiest."""
+"""Nodes that are considered, those with members and the roomiest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def node(scene: Scene, name: str, live: Live, health: EnforcerHealth | None) -> Row | None:
-    """None when no enforcer has reported it. health: None where the enforcer has not told it."""
+    """None when no enforcer has reported it. health: None where the enforcer has not reported it."""
     state = next((state for state in scene.picture.nodes if state.view.name == name), None)
     if state is None:
         return None

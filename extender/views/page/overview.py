@@ -92,7 +92,7 @@ def _node_row(state: NodeState, scene: Scene, *, live: bool) -> Row:
 
 
 def condition(state: NodeState, *, live: bool) -> str:
-    """In one word: live, reconnecting (the stream is closed, and its last report still counts), lost (it does not any
+    """One of: live, reconnecting (the stream is closed, and its last report still counts), lost (it does not any
     more), unregistered (with the runtime), or silent.
     """
     if live:

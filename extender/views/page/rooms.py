@@ -43,7 +43,7 @@ def _room(state: NodeState, scene: Scene) -> Row:
 
 
 def numa_rows(state: NodeState) -> list[Row]:
-    """CPU in millicores, memory in bytes; None where the node has not told it."""
+    """CPU in millicores, memory in bytes; None where the node has not reported it."""
     machine, occupancy = state.view.machine, state.view.occupancy
     cpu, memory, live = occupancy.cpu_load(machine), occupancy.memory_load(machine), occupancy.live
     exclusive = occupancy.exclusive

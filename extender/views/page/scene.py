@@ -24,7 +24,7 @@ FRESH_S = 1.0
 """Seconds for which a scene serves at least."""
 
 SHARE = 0.1
-"""Of the time that making scenes may take while somebody looks."""
+"""Of the time that making scenes may take while a page is open."""
 
 
 class Reach(StrEnum):

@@ -20,7 +20,7 @@ class Warned(NamedTuple):
 
 
 def warnings(state: NodeState, health: EnforcerHealth | None, weighing_faults: int) -> list[dict[str, str]]:
-    """health: as the enforcer told it last; None: it has not."""
+    """health: as the enforcer reported it last; None: it has not."""
     of_health = _of_health(health) if health else ()
     return [
         warning._asdict()
