@@ -87,7 +87,7 @@ class Cluster:
         return self._plane
 
     def kubectl(self, *arguments: str, text: str = "") -> str:
-        """What it prints. CalledProcessError, with what it said."""
+        """What it prints. CalledProcessError, with its output."""
         command = [self.binaries.kubectl, f"--kubeconfig={self.plane.kubeconfig}", *arguments]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         if done.returncode != 0:

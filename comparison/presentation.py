@@ -62,9 +62,9 @@ def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
 def _concluded(comparison: Comparison) -> str:
     compared = f"{FIGURES[comparison.figure]}, {comparison.ours} / {comparison.theirs}"
     if comparison.ratio is None:
-        return f"{compared}: the client did not tell it in every run"
+        return f"{compared}: the client did not report it in every run"
     if not comparison.ratio.differs:
-        return f"{compared}: no difference can be told from noise: {_times(comparison)}"
+        return f"{compared}: no difference can be distinguished from noise: {_times(comparison)}"
     better = (comparison.ratio.value > 1) == (comparison.figure == "throughput")
     return f"{compared}: {_times(comparison)}: {comparison.ours} is {'better' if better else 'worse'}"
 

@@ -26,7 +26,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What all rounds say. control: the same way against itself."""
+    """What all rounds show. control: the same way against itself."""
 
     rounds: tuple[Round, ...]
     compared: tuple[Comparison, ...]
@@ -62,7 +62,7 @@ def in_turn(
 
 
 def result(rounds: Sequence[Round]) -> Result:
-    """What may be said of them."""
+    """What may be concluded of them."""
     pairs = [(TOGETHER, SPREAD), (TOGETHER, UNPINNED)]
     compared = [_compared(rounds, *pair, figure) for figure in ("throughput", "latency") for pair in pairs]
     return Result(tuple(rounds), tuple(compared), _compared(rounds, AGAIN, UNPINNED, "throughput"))

@@ -69,7 +69,7 @@ class _Sampler:
 
 
 def run(machine: Machine, workload: Workload, arm: Arm, seconds: float) -> Run:
-    """RunFailed with the last words of whoever failed."""
+    """RunFailed with the last output of the program that failed."""
     with tempfile.TemporaryDirectory(prefix="numakin-compare.") as folder:
         port = _free_port()
         server = workload.server(Path(folder), port, arm.server)
@@ -111,7 +111,7 @@ def _wait_for(port: int, served: subprocess.Popen[bytes], log: Path) -> None:
                 return
         if served.poll() is not None or time.monotonic() > deadline:
             output = " ".join(log.read_text(errors="replace").split())[-300:]
-            raise RunFailed(f"the server does not listen at port {port}: {output or 'without a word'}")
+            raise RunFailed(f"the server does not listen at port {port}: {output or 'without output'}")
         time.sleep(0.02)
 
 

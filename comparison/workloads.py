@@ -102,7 +102,7 @@ def redis_figures(text: str) -> Figures:
         cells = rows[0]
         return Figures(float(cells[1]), float(cells[6]))
     except (IndexError, ValueError) as bad:
-        raise BadFigures(f"redis-benchmark told no figures: {text.strip()[:200]!r}") from bad
+        raise BadFigures(f"redis-benchmark reported no figures: {text.strip()[:200]!r}") from bad
 
 
 def of_commands(server: Sequence[str], client: Sequence[str], throughput: str, latency: str) -> Workload:

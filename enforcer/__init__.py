@@ -2,6 +2,6 @@
 so.
 
 Two processes: `hook` answers the container runtime (`bypass` takes its place where the runtime has no NRI), `observer`
-does all that may be slow. They share `local` (what they say to each other), `settings`, and the packages outside of
+does all that may be slow. They share `local` (what they send each other), `settings`, and the packages outside of
 this half; neither imports the other. `cli` is what people start.
 """

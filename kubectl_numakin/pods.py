@@ -44,7 +44,7 @@ class OwnPod:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a program in a pod said. code: its exit code."""
+    """What a program in a pod printed. code: its exit code."""
 
     code: int
     out: str

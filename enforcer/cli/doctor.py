@@ -1,4 +1,4 @@
-"""`numakin-enforcer doctor`: looks at this node and says in plain words what will work and what will not."""
+"""`numakin-enforcer doctor`: checks this node and reports in plain words what will work and what will not."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _pressure(config: Config) -> Iterator[Finding]:
         )
         yield Finding("pressure", "note", text)
     else:
-        yield Finding("pressure", "good", "the kernel tells how long memory is waited for")
+        yield Finding("pressure", "good", "the kernel reports how long memory is waited for")
 
 
 def _kubelet(config: Config) -> Iterator[Finding]:

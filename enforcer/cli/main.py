@@ -31,7 +31,7 @@ EPILOG = """examples:
   numakin-enforcer top                          who talks to whom on this node, live
   numakin-enforcer release                      un-pin everything, before an uninstall
   numakin-enforcer resume                       pin again after a release
-  numakin-enforcer compare                      what it is worth on this machine, measured
+  numakin-enforcer compare                      what sharing a NUMA node gains on this machine
 
 The container runtime can launch the program too: install it as /opt/nri/plugins/10-numakin and put options
 into /etc/nri/conf.d/10-numakin.conf (TOML, the flags' names without the leading dashes).
@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     record.add_argument("--seconds", type=_seconds, default=0.0, help="stop after so long (default: at Ctrl-C)")
     compared = commands.add_parser(
         "compare",
-        help="measure what it is worth on this machine that two ends share a NUMA node",
+        help="measure what two ends gain on this machine by sharing a NUMA node",
         epilog=comparing.EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

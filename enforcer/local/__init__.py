@@ -1,1 +1,1 @@
-"""What the processes and people say to each other over RUN_DIR/hook.sock. Imported by `hook` and `observer`."""
+"""What the processes and people send each other over RUN_DIR/hook.sock. Imported by `hook` and `observer`."""

@@ -39,7 +39,7 @@ class MachineReading:
 
 
 def read_machine(sysfs_root: Path = SYSFS, name: str = "", proc_root: Path = PROCFS) -> Machine:
-    """As `read` has it, without a word of doubt."""
+    """As `read` has it, without its doubts."""
     return read(sysfs_root, name, proc_root).machine
 
 

@@ -245,7 +245,7 @@ class Plugin:
         what = "synchronize" if self.stage is Stage.CONFIGURED else "configure"
         self._lost(
             f"the runtime did not {what} {self._identity} within {self._patience_s:g} s of registering: it refused "
-            "the registration without a word, or is busy with another plugin"
+            "the registration without an error, or is busy with another plugin"
         )
 
     def _lost(self, reason: str) -> None:

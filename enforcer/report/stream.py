@@ -185,7 +185,7 @@ class ReportStream:
             self.changed()
 
     def _guarded(self, outgoing: Iterator[pb.FromEnforcer]) -> Iterator[pb.FromEnforcer]:
-        """On grpc's own thread, which would end the stream without a word of why."""
+        """On grpc's own thread, which would end the stream without a reason."""
         try:
             yield from outgoing
         except Exception as error:

@@ -1,4 +1,4 @@
-"""`compare`: what it is worth on a node of yours that two ends share a NUMA node, measured in a pod.
+"""`compare`: what two ends gain by sharing a NUMA node on a node of yours, measured in a pod.
 
 The pod runs `numakin-enforcer compare` on the node and is deleted afterwards; numakin need not be installed.
 """
@@ -26,7 +26,7 @@ examples:
 The image is built from manifests/images/compare, or is any that has numakin-enforcer and the programs of your own
 workload. Take a node that is otherwise idle. It takes the right to create, get and delete pods and to get pods/log.
 
-exit codes: 0 some difference can be told, 1 none can, or the node has nothing to compare
+exit codes: 0 some difference is significant, 1 none is, or the node has nothing to compare
 """
 
 POLL_S = 2.0
@@ -108,7 +108,7 @@ def _ended(api: ApiServer, path: str, within_s: float) -> str:
 
 
 def _answer(log: str, phase: str) -> dict[str, Any]:
-    """The JSON in a log, past what was said on the way. CommandError with the last line where there is none."""
+    """The JSON in a log, past what was logged before. CommandError with the last line where there is none."""
     start = log.find("{\n")
     try:
         answer, _ = json.JSONDecoder().raw_decode(log, start) if start >= 0 else ({}, 0)

@@ -85,7 +85,7 @@ def _extender(session: Session) -> Iterator[Finding]:
     for name, node in sorted(known.items()):
         if not node["live"]:
             yield Finding(
-                name, "report", BAD, f"its enforcer was last heard {node['age_seconds']:.0f} s ago: it scores 0"
+                name, "report", BAD, f"its enforcer last reported {node['age_seconds']:.0f} s ago: it scores 0"
             )
 
 
@@ -95,7 +95,7 @@ def _scheduler(session: Session) -> Iterator[Finding]:
     calls = counted(session.api, session.installed_in, pods, "numakin_extender_requests_total", verb="prioritize")
     if calls is None:
         yield Finding(
-            "cluster", "scheduler", NOTE, "whether kube-scheduler asks can't be told: no replica shows its metrics"
+            "cluster", "scheduler", NOTE, "whether kube-scheduler asks is not known: no replica shows its metrics"
         )
     elif calls:
         yield Finding(
@@ -137,7 +137,7 @@ def _findings(node: str, ran: Ran) -> list[Finding]:
         return [Finding(node, row["topic"], row["grade"], row["text"]) for row in rows]
     except (ValueError, KeyError, TypeError) as bad:
         lines = (ran.err or ran.out).strip().splitlines()
-        raise CommandError(f"its doctor failed ({ran.code}): {lines[-1] if lines else 'it said nothing'}") from bad
+        raise CommandError(f"its doctor failed ({ran.code}): {lines[-1] if lines else 'it printed nothing'}") from bad
 
 
 def _rendered(findings: list[Finding], *, wide: bool) -> Iterator[Any]:

@@ -62,7 +62,7 @@ def _agreed(count: int) -> bool:
 
 
 def _done(session: Session, pod: OwnPod, verb: str) -> str:
-    """What it said. CommandError when it was not carried out as a whole."""
+    """What it printed. CommandError when it was not carried out as a whole."""
     command = ["numakin-enforcer", verb, f"--run-dir={pod.option('run-dir', RUN_DIR)}"]
     ran = run_in(session.api, session.installed_in, pod, command)
     if ran.code:
@@ -75,7 +75,7 @@ def _row(pod: OwnPod, answer: str | CommandError) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]]) -> Any:
-    made = table("node", "done", "what it said")
+    made = table("node", "done", "output")
     for row in rows:
         made.add_row(row["node"], "yes" if row["done"] else "NO", row["text"])
     return made

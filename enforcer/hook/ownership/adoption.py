@@ -91,7 +91,7 @@ def _homes(machine: Machine, occupancy: Occupancy, request: Request, now: Now, k
     """The NUMA nodes of its reservation; None where the cpuset is not our work.
 
     With neither a record nor a mark (the file was lost) it is ours when it is exactly a pool. The mark of an older
-    enforcer, which does not name the home, decides, whatever became of the pool since.
+    enforcer, which does not name the home, counts, whatever became of the pool since.
     """
     cpus, mems = now
     given = known.grants.get(request.container)

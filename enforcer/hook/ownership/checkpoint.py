@@ -1,5 +1,5 @@
 """What each container was given, as text: it is kept over restarts, since a cpuset that is read from a cgroup does not
-tell whose work it is.
+show whose work it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Containers whose traffic can't be told from others', and why. Pure.
+"""Containers whose traffic can't be distinguished from others', and why. Pure.
 
 A container is known by its own cgroup v2; without one a pod is known by its network namespace or its address, and a
 container in the host's network by its processes, where the collector in force counts by them.
@@ -20,7 +20,7 @@ NO_ADDRESS = "neither a cgroup v2 of its own nor a known address or network name
 
 
 def unseen(residents: ContainerIndex, collector: str, identity: SocketIdentity) -> Mapping[str, int]:
-    """Current containers by the reason for which they can't be told apart; those that can are in none."""
+    """Current containers by the reason for which they can't be distinguished; those that can are in none."""
     told_apart = collector in BY_PROCESS and identity.host_namespace
     counts: Counter[str] = Counter()
     for container in residents.current:
