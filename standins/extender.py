@@ -1,4 +1,4 @@
-"""A running extender: the real program in a process of its own, for whoever plays its neighbours."""
+"""A running extender: the real program in a process of its own, for tests and benchmarks that play its peers."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Real: the extender's process, its HTTP verbs, its report stream over gRPC, its watch of an API server; and in every
 node the enforcer's own agent, outbox and mirror, so that what decides here is what decides on a node. Simulated:
-containers (a record of cpusets), the kubelet (it runs a bound pod when told), kube-scheduler (its sampling and two of
-its in-tree scores), and the API server (`standins.apiserver`). All nodes live in one process beside the driver's, and
+containers (a record of cpusets), the kubelet (it runs a bound pod on command), kube-scheduler (its sampling and two of
+its in-tree scores), and the API server (`standins.apiserver`). All nodes run in one process beside the driver's, and
 share a few gRPC channels.
 
 The same seed gives the same machines, pods, order and, where each step waits for what the one before has caused,

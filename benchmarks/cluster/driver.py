@@ -1,4 +1,4 @@
-"""The cluster as a whole, and what can be done in it: pods are placed, ended, and talk."""
+"""The cluster as a whole, and what can be done in it: pods are placed, ended, and exchange traffic."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ class Cluster:
         return remote
 
     def settled(self) -> None:
-        """Every node has told everything, and the extender counts it as live."""
+        """Every node has reported everything, and the extender counts it as live."""
         silent = self.fleet.call("settled")
         if silent:
-            raise RuntimeError(f"{len(silent)} enforcers are not heard, the first is {silent[0]}")
+            raise RuntimeError(f"{len(silent)} enforcers have not reported, the first is {silent[0]}")
         until(lambda: self.extender.live() == len(self.specs), "not every node is live")
 
     def place(self, replicas: Iterable[Replica]) -> list[Landing]:
@@ -194,7 +194,7 @@ class Cluster:
             del self.places[pod.replica], self.chosen[pod.replica]
 
     def talk(self, replicas: Iterable[Replica], *, requests: float, seconds: float, windows: int) -> None:
-        """In each window these pods serve so many hundreds of their users' requests, and observers tell of it."""
+        """In each window these pods serve so many hundreds of their users' requests, and observers report it."""
         calls = [
             Calls(
                 client=self.pods[talk.source].uid,

@@ -24,16 +24,16 @@ MEMORY_PER_CPU = 1024 * MIB
 LEAST_MEMORY = 128 * MIB
 
 CROWD_MILLI = (1000, 1500, 2000, 3000, 4000, 6000)
-"""Thousandths of a CPU; some ask for half a CPU more, which their own CPUs are rounded up to."""
+"""Millicores; some request half a CPU more, and their exclusive CPUs are rounded up to whole ones."""
 
 GROUP, SIZE, CPUS = "group.numakin.io", "size.numakin.io", "cpus.numakin.io"
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One application in a namespace of its own. size: told as the group's size; 0: not told.
+    """One application in a namespace of its own. size: the annotated size of the group; 0: no annotation.
 
-    exclusive: its members ask for CPUs of their own.
+    exclusive: its members request exclusive CPUs.
     """
 
     namespace: str
@@ -146,12 +146,12 @@ def talks(replicas: Iterable[Replica]) -> list[Talk]:
 
 
 def wide() -> Instance:
-    """An application that no NUMA node holds: whom each of its services talks to decides where it goes."""
+    """An application that no NUMA node holds: its services are placed by their traffic."""
     return Instance("wide", TRAIN_TICKET, scale=6)
 
 
 def instances(count: int, random: Random) -> list[Instance]:
-    """Applications that somebody rolls out."""
+    """Applications that are rolled out."""
     return [Instance(f"team-{number:03}", APPS[number % len(APPS)], random.choice(LOADS)) for number in range(count)]
 
 
@@ -186,7 +186,7 @@ def tens(count: int, prefix: str) -> list[Instance]:
 
 
 def crowd(members: int, random: Random) -> list[Replica]:
-    """Groups of large members in a random order, every third group with CPUs of its members' own."""
+    """Groups of large members in a random order; the members of every third group have exclusive CPUs."""
     replicas: list[Replica] = []
     while len(replicas) < members:
         number = len(replicas)

@@ -36,7 +36,7 @@ def nominations(landings: Iterable[Landing]) -> Nominations:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One scenario. locality: 0 to 1, of the pods that it is about; hidden: pods whose group's nodes kube-scheduler
-    had not offered; placements: a digest of all that runs after it; remark: what only this scenario has to tell.
+    had not offered; placements: a digest of all that runs after it; remark: what only this scenario reports.
     """
 
     scenario: str

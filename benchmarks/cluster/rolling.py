@@ -75,7 +75,7 @@ def _replaced(cluster: Cluster, old: Replica, new: Replica, *, first: bool) -> R
     return Replaced(landing, first, came, was, best_offered, max(near.values(), default=0.0), home not in room)
 
 
-def told(replaced: Iterable[Replaced]) -> str:
+def summary(replaced: Iterable[Replaced]) -> str:
     firsts = [pod for pod in replaced if pod.first]
     near, best = _count(first.as_before for first in firsts), _count(first.as_possible for first in firsts)
     offered = _count(first.as_offered for first in firsts)

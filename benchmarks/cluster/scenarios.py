@@ -1,5 +1,5 @@
-"""What happens in the cluster, one scenario after the other. Each is a function of the cluster that tells what it
-found; the order is the table's at the end.
+"""What happens in the cluster, one scenario after the other. Each is a function of the cluster that returns its
+finding; the order is the table's at the end.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from benchmarks.cluster.driver import Cluster
 from benchmarks.cluster.load import Replica
 from benchmarks.cluster.nodes.node import Landing
 from benchmarks.cluster.result import Finding, nominations
-from benchmarks.cluster.rolling import figures, rolled, told
+from benchmarks.cluster.rolling import figures, rolled, summary
 from benchmarks.cluster.wholeness import split
 
 TALK_S = 60.0
-"""Each told window of traffic covers so much time."""
+"""The seconds that each reported window of traffic covers."""
 
 REQUESTS = 6000.0
 """Hundreds of user requests that each application serves in a window: 10,000 a second."""
@@ -97,14 +97,14 @@ def _at_once(cluster: Cluster, name: str, replicas: Sequence[Replica]) -> Findin
 def rolling(cluster: Cluster) -> Finding:
     """Every Deployment of one application gets a new revision: a new pod comes, then an old one goes.
 
-    Its traffic was told before, so that the replacements' kin are known by workload.
+    Its traffic was reported before, so that the replacements' kin are known by workload.
     """
     traffic(cluster)
     return _rolled(cluster, "rolling update")
 
 
 def rolling_again(cluster: Cluster) -> Finding:
-    """What was learned must have survived the extender's restart: no traffic is told anew."""
+    """What was learned must have survived the extender's restart: no traffic is reported again."""
     return _rolled(cluster, "rolling update again")
 
 
@@ -118,7 +118,7 @@ def _rolled(cluster: Cluster, name: str) -> Finding:
     after = [pod for pod in cluster.pods if pod.instance == app]
     finding = _finding(cluster, name, after, landings, seconds, hidden)
     named = sum(landing.kin > 0 for landing in landings)
-    remark = f"locality before {before:.3f}; {told(replaced)}; {named} of {len(landings)} nominations named kin"
+    remark = f"locality before {before:.3f}; {summary(replaced)}; {named} of {len(landings)} nominations named kin"
     return replace(
         finding, remark=remark, figures={"before": before, "nominations that named kin": named, **figures(replaced)}
     )
@@ -146,13 +146,13 @@ def returning(cluster: Cluster) -> Finding:
 
 
 def traffic(cluster: Cluster) -> None:
-    """The observers tell what all running pods said to each other, and the extender has taken it in."""
+    """The observers report the traffic of all running pods, and the extender has taken it in."""
     replicas = list(cluster.pods)
     cluster.talk(replicas, requests=REQUESTS, seconds=TALK_S, windows=WINDOWS)
     pairs = {(talk.source.workload, talk.target.workload) for talk in load.talks(replicas)}
     both_ways = len({*pairs, *((target, source) for source, target in pairs)})
     if not within(lambda: cluster.extender.edges() >= both_ways, LEARNED_WITHIN_S):
-        cluster.missing.append(f"of {both_ways} edges told the extender learned {cluster.extender.edges()}")
+        cluster.missing.append(f"of {both_ways} reported edges the extender learned {cluster.extender.edges()}")
 
 
 def node_loss(cluster: Cluster) -> Finding:

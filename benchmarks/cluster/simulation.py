@@ -22,17 +22,17 @@ HTTP_TIMEOUT_S = 1.0
 def simulated(
     folder: Path,
     plan: Plan,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
     scenarios: Sequence[Callable[[Cluster], Finding]] = SCENARIOS,
 ) -> Outcome:
-    """folder: for logs and the kubeconfig. tell: hears of progress."""
+    """folder: for logs and the kubeconfig. progress: receives a line after each step."""
     begin = time.monotonic()
     with Cluster(folder, plan) as cluster:
-        tell(f"{plan.nodes} nodes are up after {time.monotonic() - begin:.1f} s")
+        progress(f"{plan.nodes} nodes are up after {time.monotonic() - begin:.1f} s")
         findings: list[Finding] = []
         for scenario in scenarios:
             findings.append(scenario(cluster))
-            tell(f"{findings[-1].scenario}: {findings[-1].seconds:.1f} s")
+            progress(f"{findings[-1].scenario}: {findings[-1].seconds:.1f} s")
         cpu_s, peak_rss = cluster.extender.usage()
         idle = _idle_share(cluster) if plan.nodes >= IDLE_FROM else None
         waits = [landing.waited for landing in cluster.landings if landing.waited is not None]

@@ -3,8 +3,8 @@
     python -m benchmarks.extender                       500, 1,000 and 5,000 nodes
     python -m benchmarks.extender --nodes 500 --json    for a program
 
-kube-scheduler asks for one pod at a time, so each millisecond here is one for every pod of the cluster. `steady` scores
-one pod again and again; `burst` scores many, each of which holds its room from then on; `exclusive CPUs` asks for
+kube-scheduler sends one pod at a time, so each millisecond here is one for every pod of the cluster. `steady` scores
+one pod again and again; `burst` scores many, each of which holds its room from then on; `exclusive CPUs` requests
 exclusive ones. Nodes carry 60 pods each, every seventh some of one group. Machines have two sockets, four NUMA nodes
 all alike, or four in a chain, in turn.
 """
@@ -95,7 +95,7 @@ def body(uid: str, nodes: int, **annotations: str) -> bytes:
 
 
 def timed(calls: int, call: Callable[[int], object]) -> dict[str, float]:
-    """Milliseconds of CPU, so that a busy machine tells the same; the first call builds what the others find."""
+    """Milliseconds of CPU, so that other load does not count; the first call fills the caches."""
     taken = []
     for at in range(calls + 1):
         begin = time.thread_time()

@@ -1,8 +1,8 @@
-"""The loads: each runs in processes of its own on one CPU and tells how much CPU time one unit of work took.
+"""The loads: each runs in processes of its own on one CPU and measures how much CPU time one unit of work took.
 
 Client and server are in cgroups of their own, as containers are: the root cgroup's traffic is counted otherwise.
-CPU time of both ends on one CPU, since wall-clock time of two processes on two CPUs says more about where the scheduler
-put them than about probes.
+CPU time of both ends on one CPU, since wall-clock time of two processes on two CPUs depends more on where the scheduler
+put them than on probes.
 """
 
 import json
@@ -158,7 +158,7 @@ def nginx() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def web(seconds: float) -> float:
-    """wrk asks nginx; the unit is a request."""
+    """wrk sends requests to nginx; the unit is a request."""
     with nginx() as server:
         command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", f"http://127.0.0.1:{PORT}/"]
         before = on_cpu(server.pid)

@@ -27,7 +27,7 @@ UNEVEN = 0.2
 
 
 def learned(then: Scenario, seed: int = 0) -> dict[Pair, float]:
-    """Weights between workloads, as the graph tells them after that life. then: the services with the replicas that
+    """Weights between workloads, as the graph has them after that life. then: the services with the replicas that
     they had.
     """
     random = Random(f"{then.name}/{seed}")

@@ -1,6 +1,6 @@
-"""Who decides: numakin, and what it is compared with. Each tells where a member that joins goes.
+"""The placers: numakin, and what it is compared with. Each chooses where a member that joins goes.
 
-numakin's placers all go through the real `decide()` on the real `Occupancy`; they differ in what they are told. The
+numakin's placers all go through the real `decide()` on the real `Occupancy`; they differ in their input. The
 others choose among the NUMA nodes that the whole member fits, and where none is left take neighbours, outward by
 distance, until it fits.
 """
@@ -51,7 +51,7 @@ class View:
 
 
 class Decided:
-    """decide() with kin weights, and no plan. weights: between workloads; empty: nothing is known of anyone's kin."""
+    """decide() with kin weights, and no plan. weights: between workloads; empty: no kin are known."""
 
     def __init__(self, weights: Mapping[Pair, float]) -> None:
         self.peers: dict[str, dict[str, float]] = {}
@@ -128,7 +128,7 @@ class Planned(Decided):
 
 
 def _gone(then: Scenario) -> WorkloadIndex:
-    """What is left of the earlier life: who was there, how many, and what they asked for."""
+    """What is left of the earlier life: its members, how many there were, and their requests."""
     pods = [
         (f"then/{service.name}#{number}", service) for service in then.services for number in range(service.replicas)
     ]

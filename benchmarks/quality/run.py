@@ -87,7 +87,7 @@ def _result(case: Case, what: Scenario) -> Result:
     best = known(final)
     then = what.with_replicas(replicas_then(what, case.order, case.seed))
     outcomes = list(_outcomes(what, happening, then))
-    # Whoever does better than the best known has become it.
+    # A placer that does better than the best known replaces it.
     top = max(best.locality, *(outcome.locality for outcome in outcomes))
     shares = tuple(replace(outcome, share=outcome.locality / top if top else 1.0) for outcome in outcomes)
     return Result(case, sum(service.replicas for service in final.services), top, best.bound, shares)

@@ -7,7 +7,7 @@
 
 Each container has 20 environment variables and 10 mounts; numakin has learned a traffic graph of all that run. Beside
 it in the same run, in turn by blocks: the least Go plugin on NRI's library, and the least Python plugin, which is what
-Python and the wire take by themselves. Ratios of one run say something; figures of different hours don't.
+Python and the wire take by themselves. Ratios of one run are comparable; figures of different hours are not.
 """
 
 from __future__ import annotations

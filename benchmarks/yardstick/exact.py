@@ -1,7 +1,7 @@
 """The optimum, by mixed-integer programming (HiGHS through scipy), and the bound that was proven when time ran out.
 
 Quadratic assignment with capacities, linearised (Adams and Johnson's simple form suffices, since weights are not
-negative): x says which replica is in which bin, y for each pair that talks and each bin is at most both x.
+negative): x is which replica is in which bin, y for each pair that talks and each bin is at most both x.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ MISMATCH = {
     "https": "tls: first record does not look like a TLS handshake",
     "http": 'net/http: HTTP/1.x transport connection broken: malformed HTTP response "\\x15\\x03\\x01"',
 }
-"""What kube-apiserver says of a backend that speaks otherwise; the former as 1.20 was seen to, with status 500."""
+"""kube-apiserver's message for a backend with the other protocol; the first as 1.20 answers, with status 500."""
 
 Program = Callable[[Sequence[str]], "subprocess.CompletedProcess[bytes]"]
 Passed = tuple[int, bytes, Mapping[str, str]]
@@ -72,7 +72,7 @@ class Behind:
         return answer.status, content, {"Content-Type": answer.headers.get("Content-Type", "")}
 
     def frames(self, store: Store, request: Request) -> bytes:
-        """What a program that ran in a pod said, as frames of a web socket."""
+        """The output of a program that ran in a pod, as frames of a web socket."""
         if store.get(request.kind, (request.namespace, request.name)) is None:
             raise refusals.not_found(request.kind, request.name)
         program = self.programs.get((request.namespace, request.name))
@@ -86,7 +86,7 @@ class Behind:
 
 
 def _connection(url: str) -> http.client.HTTPConnection:
-    """The API server's proxy does not look whose certificate it is shown."""
+    """The API server's proxy does not verify the backend's certificate."""
     parts = urlsplit(url)
     if parts.scheme == "http":
         return http.client.HTTPConnection(parts.netloc, timeout=BACKEND_S)

@@ -39,13 +39,13 @@ class Stall:
 
 
 @dataclass(frozen=True)
-class Say:
+class Send:
     """These bytes are sent as one chunk of the watch, which then ends as it should."""
 
     frame: bytes
 
 
-Fault = Answer | Cut | Stall | Say
+Fault = Answer | Cut | Stall | Send
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from standins.apiserver.behind import EXEC_PROTOCOL, accepted
 from standins.apiserver.exchange import Exchange
-from standins.apiserver.faults import Answer, Cut, Fault, Order, Say, Stall
+from standins.apiserver.faults import Answer, Cut, Fault, Order, Send, Stall
 from standins.apiserver.model import refusals
 from standins.apiserver.objects.writing import LARGEST_BODY
 from standins.apiserver.watching import Watch
@@ -167,8 +167,8 @@ class Handler(BaseHTTPRequestHandler):
                         watch.fault = order.fault
                         break
                 self.wfile.flush()
-            if watch.fault is None or isinstance(watch.fault, Say):
-                if isinstance(watch.fault, Say):
+            if watch.fault is None or isinstance(watch.fault, Send):
+                if isinstance(watch.fault, Send):
                     self._chunk(watch.fault.frame)
                 self._chunk(b"")
                 self.wfile.flush()

@@ -31,7 +31,7 @@ _EXTRA = "authentication.kubernetes.io/"
 
 @dataclass(frozen=True)
 class Token:
-    """One token's claims. `bound` is the uid of the object that it lives with, and that object's kind."""
+    """One token's claims. `bound` is the uid of the object that it is bound to, and that object's kind."""
 
     user: Mapping[str, Any]
     audiences: tuple[str, ...]
@@ -119,7 +119,7 @@ class Tokens:
         }
 
     def user(self, text: str) -> User | None:
-        """Who speaks to the API server itself with this token."""
+        """The user who authenticates to the API server with this token."""
         if text in self.static:
             return self.static[text]
         made = self._made.get(text)
@@ -140,7 +140,7 @@ class Tokens:
             return {"user": {}, "error": f"[invalid bearer token, {dead}]"}
         both = [audience for audience in asked if audience in made.audiences]
         if not both:
-            why = f"token audiences {_told(made.audiences)} is invalid for the target audiences {_told(asked)}"
+            why = f"token audiences {_listed(made.audiences)} is invalid for the target audiences {_listed(asked)}"
             return {"user": {}, "error": f"[invalid bearer token, {why}]"}
         return {"authenticated": True, "user": made.user, "audiences": both}
 
@@ -191,7 +191,7 @@ class Tokens:
         return extra
 
 
-def _told(audiences: tuple[str, ...]) -> str:
+def _listed(audiences: tuple[str, ...]) -> str:
     return "[" + " ".join(f'"{audience}"' for audience in audiences) + "]"
 
 

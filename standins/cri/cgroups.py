@@ -1,4 +1,4 @@
-"""A cgroup v2 hierarchy of plain files, and a /proc that tells where it is: what a follower reads and writes."""
+"""A cgroup v2 hierarchy of plain files, and a /proc with its mount: what a follower reads and writes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Cgroups:
         return (folder / "cpuset.cpus").read_text().strip(), (folder / "cpuset.mems").read_text().strip()
 
     def set_cpus(self, cgroups_path: str, cpus: str) -> None:
-        """As somebody else would."""
+        """As another owner would."""
         (self._folder(cgroups_path) / "cpuset.cpus").write_text(cpus + "\n")
 
     def narrow(self, cgroups_path: str, cpus: str) -> None:

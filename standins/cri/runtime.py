@@ -28,7 +28,8 @@ ENDED = None
 class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
     """Use as a context manager, or start() and stop(). Methods may be called from any thread.
 
-    name, version: as it calls itself. events: False for a runtime that has none. heard: how many listen to them.
+    name, version: as it calls itself. events: False for a runtime that has none. listeners: the open
+    event streams.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         self.stop()
 
     @property
-    def heard(self) -> int:
+    def listeners(self) -> int:
         with self._lock:
             return len(self._listeners)
 
@@ -94,7 +95,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
             return key
 
     def create(self, pod: str, *, shares: int = 512, memory: int = 64 << 20, cpuset: str = "") -> str:
-        """cpuset: as a kubelet with the static policy asks."""
+        """cpuset: as a kubelet with the static policy sets it."""
         with self._lock:
             key = f"container-{next(self._numbers)}"
             limits = cri.LinuxContainerResources(cpu_shares=shares, memory_limit_in_bytes=memory, cpuset_cpus=cpuset)
@@ -104,17 +105,17 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
             answer.status.created_at = time.time_ns()
             answer.status.resources.linux.CopyFrom(limits)
             self._containers[key], self._sandbox_of[key] = answer, pod
-        self._tell(key)
+        self._notify(key)
         return key
 
     def start_container(self, key: str, *, cgroup: bool = True) -> None:
-        """cgroup: False for one that gets none where it says, as in a virtual machine."""
+        """cgroup: False for one that has none at its path, as in a virtual machine."""
         with self._lock:
             answer = self._containers[key]
             if cgroup:
                 self.cgroups.make(self.path(key))
             answer.status.state, answer.status.started_at = cri.CONTAINER_RUNNING, time.time_ns()
-        self._tell(key)
+        self._notify(key)
 
     def run(self, pod: str, **options: Any) -> str:
         key = self.create(pod, **options)
@@ -130,7 +131,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         with self._lock:
             self.cgroups.remove(self.path(key))
             self._containers[key].status.state = cri.CONTAINER_EXITED
-        self._tell(key)
+        self._notify(key)
 
     def end_pod(self, pod: str) -> None:
         with self._lock:
@@ -138,7 +139,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
                 self.end(key)
                 del self._containers[key], self._sandbox_of[key]
             del self._sandboxes[pod]
-        self._tell(pod)
+        self._notify(pod)
 
     def path(self, key: str) -> str:
         return f"{self._pod_path(self._sandbox_of[key])}/{key}"
@@ -218,7 +219,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
             with self._lock:
                 self._listeners.remove(events)
 
-    def _tell(self, key: str) -> None:
+    def _notify(self, key: str) -> None:
         with self._lock:
             for listener in () if self.dropped else self._listeners:
                 listener.put(key)

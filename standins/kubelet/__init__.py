@@ -15,7 +15,7 @@ from proto import podresources_pb2 as pb
 from proto import podresources_pb2_grpc
 
 Device = tuple[str, tuple[int, ...]]
-"""Its id, and the NUMA nodes that its plugin tells; none: it tells nothing."""
+"""Its id, and the NUMA nodes that its plugin reports; empty: it reports none."""
 
 
 class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
@@ -43,7 +43,7 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
             self._server.stop(grace=None).wait()
 
     def admit(self, namespace: str, name: str, container: str, resource: str = "", *devices: Device) -> None:
-        """A pod's container, with the devices that it was given; as a kubelet does, each is told by itself."""
+        """A pod's container, with its devices; as in a kubelet's answer, each is an entry by itself."""
         with self._lock:
             pod = self._pods.setdefault((namespace, name), pb.PodResources(namespace=namespace, name=name))
             pod.containers.add(name=container, devices=[_device(resource, *device) for device in devices])

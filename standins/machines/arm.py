@@ -53,7 +53,7 @@ def _altra_q80_30_quadrant(name: str) -> Description:
     return Description(
         title="Ampere Altra Q80-30, 80 cores, in quadrant mode",
         source="Ampere's product page; lscpu in core-to-core-latency#49 (80 CPUs) and vllm-project/vllm#39191 "
-        "(Linux tells of no cache shared by several CPUs)",
+        "(Linux shows no cache shared by several CPUs)",
         derived="the SLIT: 11 between quadrants, as on other machines that split a die; memory 4 x 64 GiB",
         machine=assembled(
             name,

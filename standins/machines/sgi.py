@@ -15,7 +15,7 @@ def _altix_17n(name: str) -> Description:
     return Description(
         title="SGI Altix of 128 Itanium 2 cores: 16 NUMA nodes of 8 CPUs and one of memory alone",
         source="hwloc's recorded test 128ia64-17n4s2c",
-        derived="the kernel of the recording tells neither caches nor which memory is normal",
+        derived="the kernel of the recording shows neither caches nor which memory is normal",
         machine=assembled(
             name,
             numbered([8] * 16, 1, siblings_adjacent),
@@ -40,7 +40,7 @@ def _altix_64n(name: str) -> Description:
     return Description(
         title="SGI Altix of 256 Itanium 2 cores: 64 NUMA nodes of 4 CPUs",
         source="hwloc's recorded test 256ia64-64n2s2c",
-        derived="the kernel of the recording tells neither caches nor which memory is normal",
+        derived="the kernel of the recording shows neither caches nor which memory is normal",
         machine=assembled(
             name,
             numbered([4] * 64, 1, siblings_adjacent),

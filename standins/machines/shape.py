@@ -1,4 +1,4 @@
-"""From the few numbers that say how a machine is built to its `Machine`: cores as Linux numbers them, caches, SLIT."""
+"""A `Machine` from the few numbers that describe it: cores as Linux numbers them, caches, SLIT."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def assembled(
 ) -> Machine:
     """The machine of these cores by NUMA node, with further NUMA nodes of memory alone (or of nothing) after them.
 
-    cores_per_cache: consecutive cores under one last-level cache; 0 where Linux tells of none. slit: a row for each
+    cores_per_cache: consecutive cores under one last-level cache; 0 where Linux shows none. slit: a row for each
     NUMA node, ascending.
     hugepages: page size to bytes, on every NUMA node with CPUs and memory. withheld: NUMA nodes that hold movable pages
     alone.

@@ -39,7 +39,7 @@ def sysfs_files(description: Description) -> Iterator[tuple[str, str]]:
         ("isolated", machine.all_cpus - machine.cpus),
     ):
         yield f"{cpu}/{name}", f"{cpus}"
-    # A kernel that was not told of any, as those built for many CPUs print it.
+    # A kernel without the boot option, as those built for many CPUs print it.
     yield f"{cpu}/nohz_full", "  (null)"
     yield f"{cpu}/kernel_max", f"{max(present)}"
     for number in present:

@@ -71,7 +71,7 @@ class Attached:
         if self.connection.closed:
             raise PluginLostError(self.connection.reason)
         if self._terms.refuse_registration or not INDEX.fullmatch(self.index):
-            # The real one leaves this connection open, and never says anything on it again.
+            # The real one leaves this connection open, and never sends anything on it again.
             raise PluginLostError("plugin registration refused")
         with self._fatal():
             self._configure()
@@ -79,7 +79,7 @@ class Attached:
     def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> list[nri.ContainerUpdate]:
-        """Tells all there is, in parts if need be; returns the updates wanted. Raises PluginLostError.
+        """Sends all pods and containers, in parts if need be; returns the updates wanted. Raises PluginLostError.
 
         The oldest version leaves out the plugins that it launched.
         """
@@ -130,10 +130,10 @@ class Attached:
         request = nri.ConfigureRequest(
             config=self._config, runtime_name=terms.name, runtime_version=terms.runtime_version
         )
-        if terms.version.tells_timeouts:
+        if terms.version.sends_timeouts:
             request.registration_timeout = int(terms.registration_timeout_s * 1000)
             request.request_timeout = int(terms.request_timeout_s * 1000)
-        if terms.version.tells_nri_version:
+        if terms.version.sends_nri_version:
             request.NRI_version = f"v{terms.version.nri}"
         events = nri.ConfigureResponse.FromString(self.call("Configure", request)).events
         if extra := events & ~terms.version.valid_events:

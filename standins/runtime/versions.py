@@ -38,8 +38,8 @@ class Version:
     synchronizes_launched: bool = True
     closes_unsynchronized: bool = True
     splits_synchronize: bool = True
-    tells_timeouts: bool = True
-    tells_nri_version: bool = False
+    sends_timeouts: bool = True
+    sends_nri_version: bool = False
     own_calls: frozenset[str] = ALWAYS_OWN_CALL
 
 
@@ -52,11 +52,11 @@ VERSIONS = {
             synchronizes_launched=False,
             closes_unsynchronized=False,
             splits_synchronize=False,
-            tells_timeouts=False,
+            sends_timeouts=False,
         ),
         Version("0.8.0", "v2.1.9"),
         Version("0.10.0", "v2.2.0", ALL_EVENTS),
-        Version("0.12.0", "v2.3.0", ALL_EVENTS, tells_nri_version=True, own_calls=frozenset(EVENTS)),
-        Version("0.12.1", "v2.3.3", ALL_EVENTS, tells_nri_version=True, own_calls=frozenset(EVENTS)),
+        Version("0.12.0", "v2.3.0", ALL_EVENTS, sends_nri_version=True, own_calls=frozenset(EVENTS)),
+        Version("0.12.1", "v2.3.3", ALL_EVENTS, sends_nri_version=True, own_calls=frozenset(EVENTS)),
     )
 }

@@ -8,7 +8,7 @@ from benchmarks.cluster import scenarios
 from benchmarks.cluster.driver import Plan
 from benchmarks.cluster.load import Instance, Replica, locality, talks
 from benchmarks.cluster.nodes.audit import Confined, overcommitments
-from benchmarks.cluster.nodes.observers import Calls, told
+from benchmarks.cluster.nodes.observers import Calls, reported_flows
 from benchmarks.cluster.result import percentile
 from benchmarks.cluster.simulation import simulated
 from benchmarks.graphs.app import app
@@ -59,7 +59,7 @@ CALLS = Calls("c", "10.0.0.1", "s", "10.96.0.1", bytes=200, count=7)
     ],
 )
 def test_observers_tell_calls_as_each_end_sees_them(homes, ends):
-    found = told([CALLS], homes)
+    found = reported_flows([CALLS], homes)
     assert {node: (flows[0].source, flows[0].target, flows[0].by_server) for node, flows in found.items()} == ends
     for there, back in found.values():
         assert (there.source, there.target) == (back.target, back.source)

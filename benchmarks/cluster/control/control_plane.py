@@ -38,7 +38,7 @@ NODE_RESOURCE_TOPOLOGY: dict[str, Any] = {
 
 
 class ControlPlane:
-    """url: where it listens; it does as long as its process lives. nodes: their names."""
+    """url: where it listens; it does until its process ends. nodes: their names."""
 
     def __init__(self, kubeconfig: Path, nodes: Sequence[str]) -> None:
         self._api = ApiServer()
@@ -54,5 +54,5 @@ class ControlPlane:
         return self._api.url
 
     def watched(self, seconds: float) -> bool:
-        """Whether somebody watches pods, within that time."""
+        """Whether a client watches pods within that time."""
         return self._api.wait_for(lambda: self._api.watches("pods") > 0, seconds)

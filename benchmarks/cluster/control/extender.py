@@ -47,7 +47,7 @@ class MeasuredExtender(ExtenderProcess):
             return json.load(answer)
 
     def live(self) -> int:
-        """How many nodes' enforcers it hears."""
+        """How many nodes' enforcers report to it."""
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=PATIENCE_S) as answer:
             sample = re.search(r'^numakin_extender_nodes\{live="true"\} (\S+)$', answer.read().decode(), re.MULTILINE)
         return int(float(sample[1])) if sample else 0
@@ -75,11 +75,13 @@ class MeasuredExtender(ExtenderProcess):
         return {row["workload"] for row in self.get("/api/v1/plans")["workloads"]}
 
     def relearned(self, before: Mapping[str, Any], nodes: int) -> tuple[float, float]:
-        """Seconds until it hears half of the nodes again, and until it knows all that it knew before."""
+        """Seconds until half of the nodes report to it again, and until it knows all that it knew before."""
         begin = time.monotonic()
-        until(lambda: self.live() >= nodes / 2, "the extender does not hear half of the nodes again")
+        until(lambda: self.live() >= nodes / 2, "fewer than half of the nodes report to the extender again")
         half = time.monotonic() - begin
-        until(lambda: self.live() >= nodes and self.known() == before, "the extender does not know what it knew before")
+        until(
+            lambda: self.live() >= nodes and self.known() == before, "the extender has not learned again what it knew"
+        )
         return half, time.monotonic() - begin
 
 
@@ -124,7 +126,7 @@ def until(done: Callable[[], bool], otherwise: str) -> None:
 
 
 def within(done: Callable[[], bool], patience_s: float) -> bool:
-    """Whether it is done in time; an extender that does not answer yet is asked again."""
+    """Whether it is done in time; an extender that does not answer yet is polled again."""
     deadline = time.monotonic() + patience_s
     while True:
         asked = time.monotonic()

@@ -1,4 +1,4 @@
-"""Whether any NUMA node is over-committed, told from the requests and cpusets alone: not by placement's own sums."""
+"""Whether any NUMA node is over-committed, by the requests and cpusets alone, not by placement's own sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Confined:
 
 @dataclass(frozen=True, slots=True)
 class Overcommitment:
-    """NUMA nodes (a mask) that are asked for more than they have: millicores, bytes, or exclusive CPUs."""
+    """NUMA nodes (a mask) with more requested than they have: millicores, bytes, or exclusive CPUs."""
 
     node: str
     numa_nodes: int

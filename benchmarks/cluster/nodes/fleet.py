@@ -11,7 +11,7 @@ import grpc
 
 from benchmarks.cluster.nodes.audit import Overcommitment
 from benchmarks.cluster.nodes.node import Landing, Order, SimulatedNode
-from benchmarks.cluster.nodes.observers import Calls, told
+from benchmarks.cluster.nodes.observers import Calls, reported_flows
 from benchmarks.cluster.nodes.population import NodeSpec
 from benchmarks.cluster.nodes.stream import Stream
 from proto import report_pb2 as pb
@@ -63,9 +63,9 @@ class Fleet:
             self._tasks[name] = asyncio.create_task(stream.run())
 
     async def settled(self) -> list[str]:
-        """Waits until every node has told everything; the names of those that have not in time."""
+        """Waits until every node has reported everything; the names of those that have not in time."""
         here = [(name, stream) for name, stream in self._streams.items() if name not in self._lost]
-        answers = await asyncio.gather(*(stream.until_told(PATIENCE_S) for _, stream in here))
+        answers = await asyncio.gather(*(stream.until_acknowledged(PATIENCE_S) for _, stream in here))
         return [name for (name, _), settled in zip(here, answers, strict=True) if not settled]
 
     async def run(self, orders: Sequence[Order]) -> list[Landing]:
@@ -77,7 +77,7 @@ class Fleet:
             landings.append(stream.node.create(order, stream.nominated_at.get(order.uid)))
             self._audit(stream.node)
             stream.changed()
-        await self._told({order.node for order in orders})
+        await self._acknowledged({order.node for order in orders})
         return landings
 
     async def nominated(self, node: str, uid: str, bound_at: float) -> bool:
@@ -92,10 +92,10 @@ class Fleet:
             if node not in self._lost:
                 self._streams[node].node.stop(uid)
                 self._streams[node].changed()
-        await self._told({node for node, _ in pods if node not in self._lost})
+        await self._acknowledged({node for node, _ in pods if node not in self._lost})
 
     async def lose(self, nodes: Sequence[str]) -> None:
-        """Their streams break off, and nobody comes back."""
+        """Their streams break off, and no enforcer reconnects."""
         for name in nodes:
             self._lost.add(name)
             self._tasks.pop(name).cancel()
@@ -114,15 +114,15 @@ class Fleet:
             changed += [uid for uid, place in stream.node.places().items() if before[uid] != place]
             self._streams[name] = stream.renewed()
             self._tasks[name] = asyncio.create_task(self._streams[name].run())
-        await self._told(set(nodes))
+        await self._acknowledged(set(nodes))
         return changed
 
     async def talk(self, calls: Sequence[Calls], seconds: float) -> None:
-        """The observers tell what they saw in so many seconds."""
+        """The observers report what they counted in so many seconds."""
         homes = {uid: node for uid, (node, _) in (await self.places()).items()}
-        for node, flows in told(calls, homes).items():
+        for node, flows in reported_flows(calls, homes).items():
             traffic = pb.Traffic(seconds=seconds, scale=1.0, flows=flows, collector="simulated")
-            self._streams[node].tell(pb.FromEnforcer(traffic=traffic))
+            self._streams[node].send(pb.FromEnforcer(traffic=traffic))
 
     async def places(self) -> dict[str, tuple[str, str]]:
         """Node and NUMA nodes by pod uid."""
@@ -153,6 +153,6 @@ class Fleet:
                 (overcommitment.node, overcommitment.numa_nodes, overcommitment.resource), overcommitment
             )
 
-    async def _told(self, nodes: set[str]) -> None:
+    async def _acknowledged(self, nodes: set[str]) -> None:
         streams = [self._streams[node] for node in sorted(nodes)]
-        await asyncio.gather(*(stream.until_told(PATIENCE_S) for stream in streams))
+        await asyncio.gather(*(stream.until_acknowledged(PATIENCE_S) for stream in streams))

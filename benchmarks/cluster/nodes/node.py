@@ -104,13 +104,13 @@ class SimulatedNode:
             self.agent.synchronize(list(sandboxes.values()), [running.container for running in self.running.values()])
         )
         self.outbox.registered = True
-        self._tell(self.outbox.whole())
+        self._notify(self.outbox.whole())
 
     def create(self, order: Order, nominated_at: float | None) -> Landing:
         """What the kubelet has the runtime do; the plugin's answer is set in the cgroup."""
         running = self._record(order)
         outcomes = self.agent.records.counts.copy()
-        adjustment, updates = self._asked(running)
+        adjustment, updates = self._answered(running)
         if adjustment is not None:
             running.container.annotations.update(adjustment.annotations)
             self._pin(running, adjustment.linux.resources.cpu)
@@ -144,7 +144,7 @@ class SimulatedNode:
         self.news()
 
     def news(self) -> None:
-        self._tell(self.outbox.changes())
+        self._notify(self.outbox.changes())
 
     def places(self) -> dict[str, str]:
         """NUMA nodes by the uid of each pod, by the cgroups' cpusets."""
@@ -169,7 +169,7 @@ class SimulatedNode:
             for running in self.running.values()
         ]
 
-    def _asked(self, running: Running) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
+    def _answered(self, running: Running) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
         """The plugin's answer; as in the hook, an error of ours leaves the container as it is."""
         try:
             return self.agent.create_container(running.pod, running.container)
@@ -208,7 +208,7 @@ class SimulatedNode:
     def _homes(self, running: Running) -> str:
         return str(self.spec.machine.nodes_of(running.cpus))
 
-    def _tell(self, messages: Iterable[local.FromHook]) -> None:
+    def _notify(self, messages: Iterable[local.FromHook]) -> None:
         for message in messages:
             if message.HasField("report"):
                 self.mirror.reported(message.report)

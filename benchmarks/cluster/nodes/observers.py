@@ -1,4 +1,4 @@
-"""What the observers of both ends tell of calls between pods, as `enforcer.observe` attributes them."""
+"""What the observers of both ends report of calls between pods, as `enforcer.observe` attributes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Calls:
     count: int
 
 
-def told(reports: Iterable[Calls], homes: Mapping[str, str]) -> dict[str, list[pb.Flow]]:
+def reported_flows(reports: Iterable[Calls], homes: Mapping[str, str]) -> dict[str, list[pb.Flow]]:
     """Flows by node. homes: the node of each pod by uid; a pod that is not among them is not observed.
 
     On one node the server's end alone counts. Of two nodes both do: the server's sees the client's own address, the

@@ -13,15 +13,15 @@ KINDS = ("xeon-8380", "epyc-7763-nps2", "xeon-8480-snc4", "kunpeng-920-4s", "epy
 """Servers as clusters have them: two to eight NUMA nodes, 14 to 80 CPUs in each."""
 
 BUSY = (0.15, 0.65)
-"""The share of a NUMA node's CPUs that others, who have not opted in, already ask for: from nearly idle to busy."""
+"""The share of a NUMA node's CPUs that other pods, not opted in, already request: from nearly idle to busy."""
 
 LARGEST_MILLI = 6000
-"""What one of these other pods asks for at most, in millicores."""
+"""What one of these other pods requests at most, in millicores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A pod that has not opted in and that somebody else pinned to one NUMA node."""
+    """A pod that has not opted in and that another owner pinned to one NUMA node."""
 
     uid: str
     numa_node: int

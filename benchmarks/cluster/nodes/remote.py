@@ -46,7 +46,7 @@ class Remote:
 @dataclass(slots=True)
 class _Server:
     pipe: Connection
-    found: Any
+    served: Any
 
     async def answer(self) -> None:
         """Until the other end closes."""
@@ -56,14 +56,14 @@ class _Server:
             except EOFError:
                 return
             try:
-                answer = getattr(self.found, method)(*arguments)
+                answer = getattr(self.served, method)(*arguments)
                 self.pipe.send((await answer if inspect.isawaitable(answer) else answer, ""))
-            except Exception as error:  # noqa: BLE001 - told to the caller, who raises it
+            except Exception as error:  # noqa: BLE001 - passed to the caller, who raises it
                 self.pipe.send((None, f"{type(error).__name__}: {error}"))
 
 
 def _serve(pipe: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Leaves without ado: thousands of tasks and channels would be closed one by one otherwise, for nobody."""
+    """Exits at once: closing thousands of tasks and channels one by one would serve nothing."""
     try:
         asyncio.run(_made(pipe, make, arguments))
     except BaseException:  # noqa: BLE001 - the process ends here, whatever it was

@@ -32,12 +32,12 @@ class Stream:
         self._changed = asyncio.Event()
 
     @property
-    def told(self) -> bool:
+    def acknowledged(self) -> bool:
         """Whether the extender has acknowledged everything."""
         return self.connected and self._acked == self.node.agent.occupancy.generation
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
-        """Whether it holds within that time; looked at after each message."""
+        """Whether it holds within that time; checked after each message."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not holds():
@@ -45,8 +45,8 @@ class Stream:
                     await self._changed.wait()
         return holds()
 
-    async def until_told(self, seconds: float) -> bool:
-        return await self.until(lambda: self.told, seconds)
+    async def until_acknowledged(self, seconds: float) -> bool:
+        return await self.until(lambda: self.acknowledged, seconds)
 
     def renewed(self) -> Stream:
         """For the node's next enforcer, once this one's run() has ended."""
@@ -56,7 +56,7 @@ class Stream:
         """The mirror has news."""
         self._wake.set()
 
-    def tell(self, message: pb.FromEnforcer) -> None:
+    def send(self, message: pb.FromEnforcer) -> None:
         """A message that is not the mirror's; dropped while there is no stream."""
         if self.connected:
             self._extra.append(message)
@@ -79,7 +79,7 @@ class Stream:
         try:
             await call.write(self.node.backlog.hello(VERSION))
             async for message in call:
-                self._heard(message, welcome)
+                self._received(message, welcome)
                 if writer is None and self.connected:
                     writer = asyncio.create_task(self._write(call, welcome))
         finally:
@@ -88,7 +88,7 @@ class Stream:
                 await asyncio.gather(writer, return_exceptions=True)
             call.cancel()
 
-    def _heard(self, message: pb.ToEnforcer, welcome: list[pb.Welcome]) -> None:
+    def _received(self, message: pb.ToEnforcer, welcome: list[pb.Welcome]) -> None:
         kind = message.WhichOneof("message")
         if kind == "welcome":
             self.connected = True

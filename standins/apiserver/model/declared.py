@@ -19,8 +19,8 @@ VERSION = "v1.34.0"
 
 _REFERENCE = "#/$defs/"
 _UNTYPED = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool")
-"""Published without a type. The real server drops what it doesn't know below them without a word; here it is refused,
-since nobody means it."""
+"""Published without a type. The real server silently drops what it doesn't know below them; here it is refused,
+since it can only be a mistake."""
 
 
 @functools.cache

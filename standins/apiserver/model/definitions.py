@@ -49,7 +49,7 @@ def _versions(versions: list[Mapping[str, Any]]) -> Iterator[Cause]:
 
 
 def _structural(schema: Schema, path: str, where: str) -> Iterator[Cause]:
-    """Every field has a type, every list says what it holds, and a map's keys are there in each item."""
+    """Every field has a type, every list declares its items, and a map's keys are there in each item."""
     if not schema.get("type") and not any(schema.get(keyword) for keyword in _TYPED):
         yield "FieldValueRequired", f"Required value: must not be empty {where}", f"{path}.type"
     for name, below in schema.get("properties", {}).items():

@@ -1,4 +1,4 @@
-"""The kinds that are served: a table of the built-in ones, and custom ones as their CustomResourceDefinition says."""
+"""The kinds that are served: a table of the built-in ones, and custom ones by their CustomResourceDefinitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API server says when it refuses: a `Status` object, with the codes, reasons and wording of kube-apiserver
+"""The API server's refusals: `Status` objects, with the codes, reasons and wording of kube-apiserver
 1.34.
 """
 
@@ -86,7 +86,7 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED, subresource: str = "") 
 
 
 def precondition(kind: Kind, name: str, why: str) -> Refused:
-    """A DELETE whose precondition fails: told with the kind, where all else is told with the resource."""
+    """A DELETE whose precondition fails: its details name the kind, where all others name the resource."""
     qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
     return Refused(409, message, "Conflict", _named(kind, name) | {"kind": kind.kind})

@@ -37,7 +37,7 @@ def child(schema: Schema, name: str) -> Schema | None:
 
 
 def map_keys(schema: Schema) -> list[str]:
-    """The keys that tell a list's items apart; empty when the list is atomic (or a set)."""
+    """The keys that identify a list's items; empty when the list is atomic (or a set)."""
     return list(schema["x-kubernetes-list-map-keys"]) if schema.get("x-kubernetes-list-type") == "map" else []
 
 
@@ -142,7 +142,7 @@ def pruned(schema: Schema, value: Any, path: str = "") -> tuple[Any, list[str]]:
 
 
 def defaulted(schema: Schema, value: Any) -> Any:
-    """The value with the schema's defaults where it says nothing."""
+    """The value with the schema's defaults for absent fields."""
     if isinstance(value, list):
         return [defaulted(schema.get("items", FREE), item) for item in value]
     if not isinstance(value, dict):

@@ -34,7 +34,7 @@ class Owner:
     def identity(self) -> tuple[str, str, str]:
         return self.manager, self.operation, self.subresource
 
-    def told(self, api_version: str) -> str:
+    def described(self, api_version: str) -> str:
         """As a conflict's message names it."""
         if self.operation == "Apply":
             return f'"{self.manager}"' + (f' with subresource "{self.subresource}"' if self.subresource else "")
@@ -181,7 +181,7 @@ def _less(owner: Owner, taken: frozenset[Path] | set[Path]) -> Owner:
 
 
 def shown(path: Path) -> str:
-    """A path as conflicts tell it: `.spec.groups[name="a"].pages`."""
+    """A path as conflicts name it: `.spec.groups[name="a"].pages`."""
     text = ""
     for step in path:
         if step.startswith("f:"):

@@ -1,4 +1,4 @@
-"""What the API server knows of pods in particular: binding, graceful deletion, fields that can't change; and of the
+"""What the API server does for pods in particular: binding, graceful deletion, fields that can't change; and of the
 other built-in kinds' rules, events'.
 """
 

@@ -22,7 +22,7 @@ _INCONSISTENT = -1
 
 @dataclass(frozen=True)
 class PageToken:
-    """What a continue token says: the list's revision, and the last name given out."""
+    """The content of a continue token: the list's revision, and the last name given out."""
 
     revision: int
     last: Name

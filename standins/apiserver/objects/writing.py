@@ -140,7 +140,7 @@ def _apply(store: Store, request: Request) -> Result:
     conflicts = apply.conflicts(current, config, mine, owners)
     if conflicts and not request.flag("force"):
         raise refusals.apply_conflict(
-            [(owner.told(request.kind.api_version), apply.shown(path)) for owner, path in conflicts]
+            [(owner.described(request.kind.api_version), apply.shown(path)) for owner, path in conflicts]
         )
     result, now = apply.applied(described, current, config, mine, owners)
     if old is None:

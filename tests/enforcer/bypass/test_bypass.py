@@ -87,7 +87,7 @@ def test_without_events_the_runtime_is_looked_at(folder: Path, runtime: dict[str
     try:
         assert node.pinned(node.member()) == HALVES[0]
         if runtime.get("version") == "1.7.24":
-            assert node.runtime.heard == 0, "its one queue of events is the kubelet's"
+            assert node.runtime.listeners == 0, "its one queue of events is the kubelet's"
     finally:
         node.close()
 

@@ -13,7 +13,7 @@ from extender.kube.watch import OUTAGE_S, ListWatch, Pace
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from process.threads import Backoff, Failure, Threads
 from standins.apiserver import ApiServer
-from standins.apiserver.faults import Answer, Cut, Fault, Say, Stall
+from standins.apiserver.faults import Answer, Cut, Fault, Send, Stall
 from tests.supervised import threads
 
 QUICK = Pace(Backoff(first_s=0.01, longest_s=0.05))
@@ -169,9 +169,9 @@ def test_bookmarks_move_the_revision_on(server, view, watched):
 BROKEN = {
     "FIN in the middle": Cut(),
     "reset": Cut(reset=True),
-    "garbage": Say(b"{garbage\n"),
-    "not an event": Say(b'{"kind":"Pod"}\n'),
-    "an error in the stream": Say(b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd"}}\n'),
+    "garbage": Send(b"{garbage\n"),
+    "not an event": Send(b'{"kind":"Pod"}\n'),
+    "an error in the stream": Send(b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd"}}\n'),
 }
 
 
@@ -192,7 +192,7 @@ def test_half_an_event_at_a_break_is_not_half_a_pod(server, view, watched):
     watched()
     watching(server)
     server.order(Cut(), "watch", "pods", after=1)
-    server.break_watches(Say(b'{"type":"ADDED","object":{"kind":"Po'))
+    server.break_watches(Send(b'{"type":"ADDED","object":{"kind":"Po'))
     server.create_pod("a")
     view.shows("a")
 
