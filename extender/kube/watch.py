@@ -210,7 +210,7 @@ class ListWatch(Generic[Row, Changes]):
         if self._thread.stopping.is_set() or received:
             return self.standing.revision
         if time.monotonic() - started < self._pace.watch_s / 2:
-            raise Unreachable("the watch ended early, with nothing said")
+            raise Unreachable("the watch ended early, with nothing received")
         return ""
 
     def _take(self, lines: list[bytes]) -> None:

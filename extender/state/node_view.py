@@ -175,7 +175,7 @@ class NodeView:
         try:
             return table(self.machine, self.occupancy)
         except Exception:  # noqa: BLE001 - decide() is asked about it, and other nodes are answered for
-            _log.exception("a node's numbers can't be told", node=self.name)
+            _log.exception("a node's numbers can't be computed", node=self.name)
             return None
 
     def applied(self, report: Report) -> NodeView | ReportRefused:

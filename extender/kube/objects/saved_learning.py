@@ -59,7 +59,7 @@ class SavedLearning:
         self._restored = 0
         self._taken: dict[str, tuple[str, ...]] = {}
         self._texts: dict[str, Text] = {}
-        # The edges of each group when it was last looked at, also of one that nobody speaks for any more.
+        # The edges of each group when its text was last made, also of one that no pod names any more.
         self._own: dict[str, Collection[Key]] = {}
         self.current = False
         """Whether all that is at the API server was part of what is known when `texts` was last asked."""
