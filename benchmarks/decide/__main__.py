@@ -48,23 +48,23 @@ KINDS: dict[str, Callable[[int, int], Situation]] = {
 }
 
 
-def decided(there: Situation) -> object:
-    return decide(there.machine, there.occupancy, there.request, there.kin)
+def decided(situated: Situation) -> object:
+    return decide(situated.machine, situated.occupancy, situated.request, situated.kin)
 
 
-def committed(there: Situation) -> object:
-    decision = decide(there.machine, there.occupancy, there.request, there.kin)
-    return decision.applied(there.occupancy, there.request).load(there.machine)
+def committed(situated: Situation) -> object:
+    decision = decide(situated.machine, situated.occupancy, situated.request, situated.kin)
+    return decision.applied(situated.occupancy, situated.request).load(situated.machine)
 
 
 def measured(kind: str, numa_nodes: int, containers: int, repeats: int) -> dict[str, object]:
-    there = KINDS[kind](numa_nodes, containers)
+    situated = KINDS[kind](numa_nodes, containers)
     return {
         "kind": kind,
         "numa_nodes": numa_nodes,
         "containers": containers,
-        "decide": asdict(timed(partial(decided, there), repeats)),
-        "commit": asdict(timed(partial(committed, there), repeats)),
+        "decide": asdict(timed(partial(decided, situated), repeats)),
+        "commit": asdict(timed(partial(committed, situated), repeats)),
     }
 
 

@@ -63,8 +63,8 @@ def situation(
         group = number if wide else number // MEMBERS
         request = _request(f"p{number}", f"shop/{group}", milli, usual, Cpus.SHARED)
         occupancy = decide(there, occupancy, request, Kin()).applied(occupancy, request)
-    asked = int(wide * 1000 * CPUS) or min(milli, 4000)
-    newcomer = _request("newcomer", "shop/0", asked, memory or usual, cpus)
+    requested = int(wide * 1000 * CPUS) or min(milli, 4000)
+    newcomer = _request("newcomer", "shop/0", requested, memory or usual, cpus)
     weights = {f"p{number}": 1.0 + number for number in range(min(MEMBERS, containers))}
     return Situation(there, occupancy, newcomer, Kin(weights, elsewhere=1.0))
 

@@ -140,11 +140,11 @@ def _gone(then: Scenario) -> WorkloadIndex:
 
 def seen(roster: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
     """A window later, with all who sit there."""
-    here = [
+    containers = [
         local.LocalContainer(pod=reservation.pod, workload=reservation.workload, opted_in=True)
         for reservation in occupancy.reservations.values()
     ]
-    return roster.after(here).over_a_window(occupancy)
+    return roster.after(containers).over_a_window(occupancy)
 
 
 @lru_cache(maxsize=2)

@@ -59,53 +59,53 @@ def disturbed(weights: Mapping[Pair, float], seed: str) -> dict[Pair, float]:
 
 def reached(graph: str, numa_nodes: int, fill: float, seed: int, rows: tuple[str, ...] = ROWS) -> list[Reached]:
     """Of one scenario, each row with its orders of arrival."""
-    what = scenario(graph, numa_nodes, fill, seed)
+    sample = scenario(graph, numa_nodes, fill, seed)
     results = []
     for order in ("services", "random", "churn", "grown"):
         case = Case(graph, numa_nodes, fill, order, seed)
-        ends = list(_ends(what, case, rows))
-        final = what.with_replicas(remaining(what, events(what, order, seed)))
+        ends = list(_ends(sample, case, rows))
+        final = sample.with_replicas(remaining(sample, events(sample, order, seed)))
         best = max([known(final).locality, *(locality for _, locality, _, _ in ends)]) if ends else 1.0
         results += [Reached(row, case, local, local / best if best else 1.0, *rest) for row, local, *rest in ends]
     return results
 
 
-def _ends(what: Scenario, case: Case, rows: tuple[str, ...]) -> Iterator[tuple[str, float, float, int]]:
+def _ends(scenario: Scenario, case: Case, rows: tuple[str, ...]) -> Iterator[tuple[str, float, float, int]]:
     """(row, locality, moves for each pod, worst oversubscription)."""
-    happening = events(what, case.order, case.seed)
-    then = what.with_replicas(replicas_then(what, case.order, case.seed))
+    happening = events(scenario, case.order, case.seed)
+    then = scenario.with_replicas(replicas_then(scenario, case.order, case.seed))
     taught = learned(then)
     if case.order == "churn":
         if CHURN in rows:
-            yield CHURN, *_live(what, case, Planned(what, taught, then))
+            yield CHURN, *_live(scenario, case, Planned(scenario, taught, then))
         return
     if LEARNED in rows:
-        yield LEARNED, *_live(what, case, Planned(what, taught, then))
+        yield LEARNED, *_live(scenario, case, Planned(scenario, taught, then))
     if case.order == "grown":
         return
     if NOISY in rows:
-        yield NOISY, *_live(what, case, Planned(what, disturbed(taught, f"{what.name}/{case.seed}"), then))
+        yield NOISY, *_live(scenario, case, Planned(scenario, disturbed(taught, f"{scenario.name}/{case.seed}"), then))
     if GROUP in rows:
-        yield GROUP, *_live(what, case, GroupAlone())
+        yield GROUP, *_live(scenario, case, GroupAlone())
     if LEARNING in rows or MOVING in rows:
-        node, occupancy, members, worst = life(what, happening, case.seed)
-        yield LEARNING, measure.locality(what, occupancy, members), 0.0, worst
+        node, occupancy, members, worst = life(scenario, happening, case.seed)
+        yield LEARNING, measure.locality(scenario, occupancy, members), 0.0, worst
         if MOVING in rows:
             end, count, over = node.rest_of_life(occupancy, members)
-            yield MOVING, measure.locality(what, end, members), count / len(members), max(worst, over)
+            yield MOVING, measure.locality(scenario, end, members), count / len(members), max(worst, over)
 
 
-def _live(what: Scenario, case: Case, place: Placer) -> tuple[float, float, int]:
-    occupancy, members, worst = Occupancy().on(what.machine), dict[str, str](), 0
-    for event in events(what, case.order, case.seed):
+def _live(scenario: Scenario, case: Case, place: Placer) -> tuple[float, float, int]:
+    occupancy, members, worst = Occupancy().on(scenario.machine), dict[str, str](), 0
+    for event in events(scenario, case.order, case.seed):
         if event.joins:
-            occupancy, _ = place(View(what, occupancy, members, event))
+            occupancy, _ = place(View(scenario, occupancy, members, event))
             members[event.pod] = event.workload
-            worst = max(worst, measure.oversubscription(what, occupancy))
+            worst = max(worst, measure.oversubscription(scenario, occupancy))
         else:
             occupancy = occupancy.without_pod(event.pod)
             del members[event.pod]
-    return measure.locality(what, occupancy, members), 0.0, worst
+    return measure.locality(scenario, occupancy, members), 0.0, worst
 
 
 def text(results: list[Reached], worst: int = 0) -> str:
@@ -133,12 +133,12 @@ def text(results: list[Reached], worst: int = 0) -> str:
     return "\n".join(lines)
 
 
-def _cut(what: str, results: list[Reached], key: Callable[[Case], str]) -> list[str]:
+def _cut(title: str, results: list[Reached], key: Callable[[Case], str]) -> list[str]:
     """Medians by row (down) and by the key's values (across)."""
     values = list(dict.fromkeys(key(result.case) for result in results))
     if len(values) < 2:
         return []
-    lines = ["", f"by {what:15}" + "".join(f"{value[:11]:>12}" for value in values)]
+    lines = ["", f"by {title:15}" + "".join(f"{value[:11]:>12}" for value in values)]
     for row in ROWS:
         cells = [[end.share for end in results if end.row == row and key(end.case) == value] for value in values]
         if any(cells):

@@ -77,68 +77,68 @@ class _End:
 
 def run(graph: str, numa_nodes: int, fill: float, seed: int = 0, orders: Sequence[str] = ORDERS) -> list[Result]:
     """All orders of arrival of one scenario; they share the plan that was made before the first arrival."""
-    what = scenario(graph, numa_nodes, fill, seed)
-    return [_result(Case(graph, numa_nodes, fill, order, seed), what) for order in orders]
+    sample = scenario(graph, numa_nodes, fill, seed)
+    return [_result(Case(graph, numa_nodes, fill, order, seed), sample) for order in orders]
 
 
-def _result(case: Case, what: Scenario) -> Result:
-    happening = events(what, case.order, case.seed)
-    final = what.with_replicas(remaining(what, happening))
+def _result(case: Case, scenario: Scenario) -> Result:
+    happening = events(scenario, case.order, case.seed)
+    final = scenario.with_replicas(remaining(scenario, happening))
     best = known(final)
-    then = what.with_replicas(replicas_then(what, case.order, case.seed))
-    outcomes = list(_outcomes(what, happening, then))
+    then = scenario.with_replicas(replicas_then(scenario, case.order, case.seed))
+    outcomes = list(_outcomes(scenario, happening, then))
     # A placer that does better than the best known replaces it.
     top = max(best.locality, *(outcome.locality for outcome in outcomes))
     shares = tuple(replace(outcome, share=outcome.locality / top if top else 1.0) for outcome in outcomes)
     return Result(case, sum(service.replicas for service in final.services), top, best.bound, shares)
 
 
-def _outcomes(what: Scenario, happening: list[Event], then: Scenario) -> Iterator[Outcome]:
+def _outcomes(scenario: Scenario, happening: list[Event], then: Scenario) -> Iterator[Outcome]:
     taught = learned(then)
     for name in PLACERS:
         if name == MOVED:
             continue
         started = perf_counter()
-        end = _live(what, happening, _placer(name, what, taught, then))
+        end = _live(scenario, happening, _placer(name, scenario, taught, then))
         end = replace(end, seconds=perf_counter() - started)
-        yield _outcome(name, what, end)
+        yield _outcome(name, scenario, end)
         if name == OURS:
-            yield _moved(what, end, taught)
+            yield _moved(scenario, end, taught)
 
 
-def _placer(name: str, what: Scenario, taught: Mapping[Pair, float], then: Scenario) -> Placer:
+def _placer(name: str, scenario: Scenario, taught: Mapping[Pair, float], then: Scenario) -> Placer:
     if name == OURS:
-        return Planned(what, taught, then)
-    decided = {GREEDY_TRUE: what.weights, GREEDY_LEARNED: taught, FIT: {}}
+        return Planned(scenario, taught, then)
+    decided = {GREEDY_TRUE: scenario.weights, GREEDY_LEARNED: taught, FIT: {}}
     if name in decided:
         return Decided(decided[name])
-    return Rule({SPREAD: spread, LOWEST: lowest, RANDOM: at_random(what.name)}[name])
+    return Rule({SPREAD: spread, LOWEST: lowest, RANDOM: at_random(scenario.name)}[name])
 
 
-def _live(what: Scenario, happening: list[Event], place: Placer) -> _End:
-    occupancy, members = Occupancy().on(what.machine), dict[str, str]()
+def _live(scenario: Scenario, happening: list[Event], place: Placer) -> _End:
+    occupancy, members = Occupancy().on(scenario.machine), dict[str, str]()
     worst = unfit = 0
     for event in happening:
         if not event.joins:
             occupancy = occupancy.without_pod(event.pod)
             del members[event.pod]
             continue
-        occupancy, fits = place(View(what, occupancy, members, event))
+        occupancy, fits = place(View(scenario, occupancy, members, event))
         members[event.pod] = event.workload
         unfit += not fits
-        worst = max(worst, measure.oversubscription(what, occupancy))
+        worst = max(worst, measure.oversubscription(scenario, occupancy))
     return _End(occupancy, members, worst, unfit, 0.0)
 
 
-def _outcome(name: str, what: Scenario, end: _End, moved: int = 0) -> Outcome:
-    local = measure.locality(what, end.occupancy, end.members)
+def _outcome(name: str, scenario: Scenario, end: _End, moved: int = 0) -> Outcome:
+    local = measure.locality(scenario, end.occupancy, end.members)
     return Outcome(name, local, 0.0, measure.wide(end.occupancy), end.oversubscribed, end.unfit, moved, end.seconds)
 
 
-def _moved(what: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
-    workloads = [Workload(service.name, service.demand, service.replicas) for service in what.services]
+def _moved(scenario: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
+    workloads = [Workload(service.name, service.demand, service.replicas) for service in scenario.services]
     steps = relocations(
-        what.machine,
+        scenario.machine,
         end.occupancy,
         end.members,
         workloads,
@@ -151,5 +151,5 @@ def _moved(what: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
     for move in ways:
         reservation = occupancy.reservations[move.reservation]
         occupancy = occupancy.with_reservation(replace(reservation, numa_nodes=move.target, parts=()))
-    worst = max(end.oversubscribed, measure.oversubscription(what, occupancy))
-    return _outcome(MOVED, what, replace(end, occupancy=occupancy, oversubscribed=worst), len(ways))
+    worst = max(end.oversubscribed, measure.oversubscription(scenario, occupancy))
+    return _outcome(MOVED, scenario, replace(end, occupancy=occupancy, oversubscribed=worst), len(ways))

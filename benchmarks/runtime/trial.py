@@ -64,9 +64,9 @@ class Unavailable(Exception):
 
 def build(folder: Path) -> None:
     """The Go programs into the folder. Unavailable where there is no Go or no NRI library, and they can't be had."""
-    made = subprocess.run([HERE / "build", folder], capture_output=True, text=True, check=False)
-    if made.returncode:
-        raise Unavailable(made.stderr.strip() or "benchmarks/runtime/build failed")
+    built = subprocess.run([HERE / "build", folder], capture_output=True, text=True, check=False)
+    if built.returncode:
+        raise Unavailable(built.stderr.strip() or "benchmarks/runtime/build failed")
 
 
 def run(settings: Settings, binaries: Path, folder: Path) -> Result:

@@ -41,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\nscenario, 70 % fill                     members  best known  no more than")
     for nodes in NUMA_NODES[:2]:
         for graph in GRAPHS:
-            what = scenario(graph, nodes, 0.7)
-            best = best_known(what)
-            members = sum(service.replicas for service in what.services)
-            print(f"{what.name:40}{members:7d}{best.locality:12.4f}{best.bound:14.4f}")
+            sample = scenario(graph, nodes, 0.7)
+            best = best_known(sample)
+            members = sum(service.replicas for service in sample.services)
+            print(f"{sample.name:40}{members:7d}{best.locality:12.4f}{best.bound:14.4f}")
     return 0
 
 
@@ -81,13 +81,13 @@ def _scenes() -> Iterator[Scenario]:
     for nodes in reversed(NUMA_NODES):
         for graph in GRAPHS:
             for fill in FILLS:
-                what = scenario(graph, nodes, fill)
+                sample = scenario(graph, nodes, fill)
                 for order in ("random", "churn"):
-                    yield what.with_replicas(remaining(what, events(what, order)))
+                    yield sample.with_replicas(remaining(sample, events(sample, order)))
 
 
-def _searched(what: Scenario) -> tuple[str, BestKnown]:
-    return what.digest, best_known(what)
+def _searched(scenario: Scenario) -> tuple[str, BestKnown]:
+    return scenario.digest, best_known(scenario)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -129,7 +129,7 @@ def within(done: Callable[[], bool], patience_s: float) -> bool:
     """Whether it is done in time; an extender that does not answer yet is polled again."""
     deadline = time.monotonic() + patience_s
     while True:
-        asked = time.monotonic()
+        polled_at = time.monotonic()
         with suppress(urllib.error.URLError, ConnectionError):
             if done():
                 return True
@@ -137,7 +137,7 @@ def within(done: Callable[[], bool], patience_s: float) -> bool:
         if now > deadline:
             return False
         # With thousands of nodes an answer is work for the extender, which has other things to do.
-        time.sleep(max(0.02, 4 * (now - asked)))
+        time.sleep(max(0.02, 4 * (now - polled_at)))
 
 
 def _cpu(pid: int) -> float:

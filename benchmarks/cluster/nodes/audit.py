@@ -46,7 +46,7 @@ def overcommitments(node: str, machine: Machine, containers: Iterable[Confined])
         inside = [row for row in rows if row.numa_nodes & ~numa_nodes == 0]
         members = [numa_node for numa_node in machine.numa_nodes if numa_nodes >> numa_node.id & 1]
         own = [container.own for container in inside if container.own]
-        for resource, asked, room in (
+        for resource, requested, room in (
             ("exclusive CPUs", sum(cpus.bit_count() for cpus in own), reduce(or_, own, 0).bit_count()),
             (
                 "cpu",
@@ -55,6 +55,6 @@ def overcommitments(node: str, machine: Machine, containers: Iterable[Confined])
             ),
             ("memory", sum(container.memory for container in inside), sum(member.memory for member in members)),
         ):
-            if asked > room:
-                overcommitted.append(Overcommitment(node, numa_nodes, resource, asked, room))
+            if requested > room:
+                overcommitted.append(Overcommitment(node, numa_nodes, resource, requested, room))
     return overcommitted

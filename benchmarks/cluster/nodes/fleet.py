@@ -64,9 +64,9 @@ class Fleet:
 
     async def settled(self) -> list[str]:
         """Waits until every node has reported everything; the names of those that have not in time."""
-        here = [(name, stream) for name, stream in self._streams.items() if name not in self._lost]
-        answers = await asyncio.gather(*(stream.until_acknowledged(PATIENCE_S) for _, stream in here))
-        return [name for (name, _), settled in zip(here, answers, strict=True) if not settled]
+        streams = [(name, stream) for name, stream in self._streams.items() if name not in self._lost]
+        answers = await asyncio.gather(*(stream.until_acknowledged(PATIENCE_S) for _, stream in streams))
+        return [name for (name, _), settled in zip(streams, answers, strict=True) if not settled]
 
     async def run(self, orders: Sequence[Order]) -> list[Landing]:
         """The containers are created in this order, once each pod's nomination is here or its kubelet is ready."""
