@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
 import ssl
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -34,7 +35,8 @@ MISMATCH = {
 """kube-apiserver's message for a backend with the other protocol; the first as 1.20 answers, with status 500."""
 
 Program = Callable[[Sequence[str]], "subprocess.CompletedProcess[bytes]"]
-Passed = tuple[int, bytes, Mapping[str, str]]
+Passed = tuple[int, bytes | Iterator[bytes], Mapping[str, str]]
+"""Status, body and headers of an answer; the body of one without an end, as its parts come."""
 
 
 @dataclass(slots=True)
@@ -65,11 +67,14 @@ class Behind:
             connection = _connection(url)
             connection.request(request.method, path or "/", request.body or None, headers)
             answer = connection.getresponse()
+            content_type = answer.headers.get("Content-Type", "")
+            if content_type.startswith("text/event-stream"):
+                return answer.status, _parts(connection, answer), {"Content-Type": content_type}
             content = answer.read()
             connection.close()
         except (OSError, http.client.HTTPException) as bad:
             raise refusals.unavailable(f"error trying to reach service: {bad}") from bad
-        return answer.status, content, {"Content-Type": answer.headers.get("Content-Type", "")}
+        return answer.status, content, {"Content-Type": content_type}
 
     def frames(self, store: Store, request: Request) -> bytes:
         """The output of a program that ran in a pod, as frames of a web socket."""
@@ -93,6 +98,11 @@ def _connection(url: str) -> http.client.HTTPConnection:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return http.client.HTTPSConnection(parts.netloc, timeout=BACKEND_S, context=context)
+
+
+def _parts(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    with contextlib.closing(connection):
+        yield from iter(answer.read1, b"")
 
 
 def accepted(key: str) -> str:

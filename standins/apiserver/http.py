@@ -10,11 +10,11 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from standins.apiserver.behind import EXEC_PROTOCOL, accepted
+from standins.apiserver.behind import EXEC_PROTOCOL, Passed, accepted
 from standins.apiserver.exchange import Exchange
 from standins.apiserver.faults import Answer, Cut, Fault, Order, Send, Stall
 from standins.apiserver.model import refusals
@@ -133,11 +133,15 @@ class Handler(BaseHTTPRequestHandler):
             self._exec(api.behind.frames(api.store, request))
             return
         proxied = request.subresource in ("proxy", "log")
-        code, text, more = api.behind.passed(api.store, request) if proxied else api.answers.answer(request)
+        result: Passed = api.behind.passed(api.store, request) if proxied else api.answers.answer(request)
+        code, content, more = result
         if warning := more.get("Warning"):
             api.warned.append(f"{request.method} {request.path}: {warning}")
         api.carried_out(request)
-        self._send(code, text, more)
+        if isinstance(content, bytes):
+            self._send(code, content, more)
+        else:
+            self._send_parts(code, content, more)
 
     def _exec(self, frames: bytes) -> None:
         self.send_response_only(101)
@@ -208,6 +212,16 @@ class Handler(BaseHTTPRequestHandler):
             self._chunk(b"")
         elif self.command != "HEAD":
             self.wfile.write(text)
+        self.wfile.flush()
+
+    def _send_parts(self, code: int, parts: Iterator[bytes], headers: Mapping[str, str]) -> None:
+        self.send_response_only(code)
+        self._common_headers({**headers, "Transfer-Encoding": "chunked"})
+        self.end_headers()
+        for part in parts:
+            self._chunk(part)
+            self.wfile.flush()
+        self._chunk(b"")
         self.wfile.flush()
 
     def _common_headers(self, more: Mapping[str, str]) -> None:

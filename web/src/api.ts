@@ -1,8 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
+import { request } from "./access";
 
 /** Relative to the page, which may be behind a proxy's path. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const response = await fetch(`api/v1/${path}`, { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
+  const response = await request(`api/v1/${path}`, { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
   const body = (await response.json()) as T & { error?: string };
   if (!response.ok) throw new Error(body.error ?? `the extender answered ${response.status}`);
   return body;

@@ -1,14 +1,27 @@
 import { useEffect } from "preact/hooks";
-import { Header } from "./header";
+import { useAccess } from "./access";
+import { BareHeader, Header } from "./header";
 import { useOverview } from "./live";
 import { MapView } from "./map/view";
 import { Panel } from "./panels/panel";
+import { TokenForm } from "./parts/token";
 import { close, useRoute } from "./route";
 import { Summary } from "./summary";
 import { GroupsTable } from "./tables/groups";
 import { NodesTable } from "./tables/nodes";
 
 export function App() {
+  const { refusal } = useAccess();
+  if (refusal === null) return <Cluster />;
+  return (
+    <>
+      <BareHeader />
+      <TokenForm refusal={refusal} />
+    </>
+  );
+}
+
+function Cluster() {
   const overview = useOverview();
   const route = useRoute();
   useEffect(() => {

@@ -1,5 +1,6 @@
 import { Finder } from "./finder";
 import type { Link, Overview } from "./live";
+import { ForgetToken } from "./parts/token";
 import { address, VIEWS, type Route, type View } from "./route";
 import { ThemeSwitch } from "./theme";
 
@@ -15,10 +16,7 @@ export function Header({ overview, route }: { overview: Overview; route: Route }
   const [word, explanation] = LINKS[overview.link];
   return (
     <header class="header">
-      <h1 class="brand">
-        <img src="assets/icon.svg" alt="" width="28" height="28" />
-        numakin
-      </h1>
+      <Brand />
       <nav aria-label="Views">
         {VIEWS.map((view) => (
           <a key={view} href={address({ ...route, view })} aria-current={route.view === view ? "page" : undefined}>
@@ -31,7 +29,27 @@ export function Header({ overview, route }: { overview: Overview; route: Route }
         <span class="dot" aria-hidden="true" />
         {word}
       </p>
+      <ForgetToken />
       <ThemeSwitch />
     </header>
+  );
+}
+
+/** Where nothing of the cluster may be shown. */
+export function BareHeader() {
+  return (
+    <header class="header bare">
+      <Brand />
+      <ThemeSwitch />
+    </header>
+  );
+}
+
+function Brand() {
+  return (
+    <h1 class="brand">
+      <img src="assets/icon.svg" alt="" width="28" height="28" />
+      numakin
+    </h1>
   );
 }

@@ -1,5 +1,7 @@
 // The cluster in short, kept up to date: by server-sent events.
+import { EventSource } from "eventsource";
 import { useEffect, useState } from "preact/hooks";
+import { request } from "./access";
 import { get } from "./api";
 import { claim } from "./colors";
 import type { Changes, GroupRow, NodeRow, Triple } from "./types";
@@ -48,6 +50,7 @@ function follow(reader: Reader): () => void {
   let version = 0;
   let source: EventSource | null = null;
   let timer = 0;
+  const followed = new AbortController();
 
   const received = (changes: Changes) => {
     if (changes.version !== version) reader.take(changes);
@@ -56,21 +59,21 @@ function follow(reader: Reader): () => void {
   const begin = async () => {
     try {
       // The first answer is asked for: it comes packed, which events do not.
-      received(await get<Changes>("overview"));
+      received(await get<Changes>("overview", followed.signal));
     } catch {
       reader.linked("lost");
     }
   };
   const listen = () => {
-    source = new EventSource(`api/v1/changes?since=${version}`);
+    source = new EventSource(`api/v1/changes?since=${version}`, { fetch: request });
     source.onopen = () => {
       clearTimeout(timer);
       timer = 0;
       reader.linked("live");
     };
-    source.onmessage = (event: MessageEvent<string>) => received(JSON.parse(event.data) as Changes);
+    source.onmessage = (event) => received(JSON.parse(event.data as string) as Changes);
     source.onerror = () => {
-      // A stream that ends is no error: the browser comes again by itself. It does not where it was refused.
+      // A stream that ends is no error: the source comes again by itself. It does not where it was refused.
       if (source?.readyState !== EventSource.CLOSED) {
         timer ||= window.setTimeout(() => reader.linked("lost"), LOST_AFTER_MS);
         return;
@@ -88,12 +91,12 @@ function follow(reader: Reader): () => void {
   };
   const seen = () => {
     end();
-    if (!document.hidden) listen();
+    if (!document.hidden && !followed.signal.aborted) listen();
   };
-  document.addEventListener("visibilitychange", seen);
+  document.addEventListener("visibilitychange", seen, { signal: followed.signal });
   void begin().then(seen);
   return () => {
-    document.removeEventListener("visibilitychange", seen);
+    followed.abort();
     end();
   };
 }

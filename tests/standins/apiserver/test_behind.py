@@ -59,6 +59,13 @@ def test_a_request_is_passed_on_with_its_path_and_body_but_without_who_asks(api)
     assert ask(api, "there:http", "POST", body=b"{}") == (418, "POST /where/to?and=what {} authorized=False")
 
 
+def test_what_a_client_accepts_is_between_it_and_the_backend(api):
+    with urllib3.PoolManager() as pool:
+        headers = {"Authorization": "Bearer admin-token", "Accept": "text/html"}
+        assert pool.request("GET", api.url + PROXY.format("there:http"), headers=headers).status == 418
+        assert pool.request("GET", f"{api.url}/api/v1/namespaces/numakin", headers=headers).status == 406
+
+
 @pytest.mark.parametrize(("name", "code", "why"), [
     ("nowhere:http", 404, "not found"),
     ("empty:http", 503, 'no endpoints available for service \\"empty\\"'),
