@@ -178,9 +178,8 @@ class Demands:
             total = larger(total, self._grown(member, member.whole, total))
         if total.memory_limit is None:
             return total
-        # The kubelet has made the pod's cgroup before its sandbox.
-        known = pod in self._limited_ahead
-        limited = self._limited_ahead.pop(pod) if known else self._limited(member.cgroups_path, pod)
+        # The kubelet limits the pod's cgroup before it asks for its sandbox; other callers may do so later.
+        limited = self._limited_ahead.pop(pod, None) or self._limited(member.cgroups_path, pod)
         if limited:
             return total
         unknown = UNKNOWN_LIMIT if limited is None else frozenset()
