@@ -25,6 +25,14 @@ def replica(name: str, workload: str = "web", **more: str):
     return made
 
 
+def limited(name: str):
+    """A replica whose containers all have a memory limit."""
+    sandbox = replica(name)
+    sandbox.linux.cgroups_path = f"/kubepods/pod{sandbox.uid}/sandbox"
+    sandbox.linux.pod_resources.memory.limit.value = 1 << 30
+    return sandbox
+
+
 def placed(world: World, name: str, *, ahead: bool, requested: float = 1, workload: str = "web", **more: str) -> None:
     sandbox = replica(name, workload, **more)
     world.agent.run_pod_sandbox(sandbox)
@@ -102,6 +110,20 @@ def test_a_nomination_in_between_counts(world: World) -> None:
     world.agent.expect(pb.Expect(pod=sandbox.uid, numa_nodes=other))
     world.create(sandbox, container("b"))
     assert world.mems("b") == other
+
+
+def test_a_limit_of_the_pods_memory_that_comes_in_between_counts(world: World) -> None:
+    """The kubelet sets it before the sandbox; who does so later must not find the memory left open."""
+    sandbox = limited("a")
+    world.create(sandbox, container("a"))
+    world.limited = False
+    sandbox = limited("b")
+    world.agent.run_pod_sandbox(sandbox)
+    while world.agent.prepare():
+        pass
+    world.limited = True
+    world.create(sandbox, container("b"))
+    assert world.mems("b") == world.mems("a") == "0"
 
 
 def test_a_released_node_prepares_nothing(world: World) -> None:
