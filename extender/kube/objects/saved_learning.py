@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from extender.kube.objects.grouprows import GroupChanges, GroupRow
 from extender.traffic.known import ClusterTraffic
@@ -32,12 +32,32 @@ KEPT = 4
 @dataclass(frozen=True, slots=True)
 class Text:
     """What a group's object says, or is to say. learned: what the text was made of, also what its bound cut off, which
-    is no news the next minute. at: seconds, monotonic.
+    is no news the next minute. at: seconds, monotonic. edges: of the group, as of now: also those that were not
+    notable enough for another text.
     """
 
     text: str
     learned: LearnedGroup
     at: float
+    edges: Collection[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What is known of a group's text. taken: texts that were taken in or are ours, the latest last. text: what its
+    object should say; None where nothing is known that would be worth writing. Only a group with a text has edges.
+    """
+
+    taken: tuple[str, ...] = ()
+    text: Text | None = None
+
+    @property
+    def edges(self) -> Collection[Key]:
+        """The group's when its text was last made, also when no pod names the group any more."""
+        return self.text.edges if self.text is not None else ()
+
+    def with_text(self, text: Text) -> _Group:
+        return _Group((*self.taken, text.text)[-KEPT:], text)
 
 
 class SavedLearning:
@@ -57,10 +77,7 @@ class SavedLearning:
         self._there: dict[str, GroupRow] = {}
         self._synced = False
         self._restored = 0
-        self._taken: dict[str, tuple[str, ...]] = {}
-        self._texts: dict[str, Text] = {}
-        # The edges of each group when its text was last made, also of one that no pod names any more.
-        self._own: dict[str, Collection[Key]] = {}
+        self._groups: dict[str, _Group] = {}
         self.current = False
         """Whether all that is at the API server was part of what is known when `texts` was last asked."""
 
@@ -90,48 +107,50 @@ class SavedLearning:
                 return {}
             lasting = known.lasting()
             there = {row.group: row.learned for row in self._there.values()}
-            groups = there.keys() | lasting.keys()
-            self._taken = {group: texts for group, texts in self._taken.items() if group in groups}
-            self._renew(known, lasting, last=last)
+            self._renew(known, lasting, there, last=last)
             return {
-                group: text
-                for group, text in self._texts.items()
-                if group in lasting or text.text != there.get(group, text.text)
+                name: group.text
+                for name, group in self._groups.items()
+                if group.text is not None and (name in lasting or group.text.text != there.get(name, group.text.text))
             }
 
-    def _renew(self, known: ClusterTraffic, lasting: Mapping[str, LearnedGroup], *, last: bool) -> None:
+    def _renew(
+        self, known: ClusterTraffic, lasting: Mapping[str, LearnedGroup], there: Mapping[str, str], *, last: bool
+    ) -> None:
+        """Forgets of a group what was taken in once neither its object nor a member is there, and all of it once it has
+        no edges either.
+        """
         now = self._clock()
-        groups = self._own.keys() | lasting.keys()
-        whole = {group: _with_resting(lasting.get(group, NOTHING), self._own.get(group, ()), known) for group in groups}
-        self._own = {group: learned.edges.keys() for group, learned in whole.items() if learned.edges}
-        self._texts = {
-            group: self._text(group, learned, known.graph.costs, now, last=last)
-            for group, learned in whole.items()
-            if learned.edges or group in lasting
-        }
+        renewed = {}
+        for name in self._groups.keys() | lasting.keys():
+            group = self._groups.get(name, _Group())
+            group = group if name in there or name in lasting else replace(group, taken=())
+            whole = _with_resting(lasting.get(name, NOTHING), group.edges, known)
+            if whole.edges or name in lasting:
+                renewed[name] = _rewritten(group, whole, known.graph.costs, now, last=last)
+            elif group.taken:
+                renewed[name] = replace(group, text=None)
+        self._groups = renewed
 
     def _take_in(self) -> None:
         """Whatever is there and is not ours."""
         for row in self._there.values():
-            if row.learned and row.learned not in self._taken.get(row.group, ()):
-                self._note(row.group, row.learned)
+            group = self._groups.get(row.group, _Group())
+            if row.learned and row.learned not in group.taken:
                 self._restored += 1
                 self._restore(row.group, row.learned)
                 learned = read(row.learned, row.group)
-                self._texts[row.group] = Text(row.learned, learned, self._clock())
-                self._own[row.group] = {*self._own.get(row.group, ()), *learned.edges}
+                text = Text(row.learned, learned, self._clock(), {*group.edges, *learned.edges})
+                self._groups[row.group] = group.with_text(text)
 
-    def _note(self, group: str, text: str) -> None:
-        self._taken[group] = (*self._taken.get(group, ()), text)[-KEPT:]
 
-    def _text(self, group: str, whole: LearnedGroup, costs: Costs, now: float, *, last: bool) -> Text:
-        before = self._texts.get(group)
-        due = last or before is None or not before.text or now - before.at >= REWRITE_S
-        if before is not None and not (due and notable(before.learned, whole, costs)):
-            return before
-        text = written(whole, costs)
-        self._note(group, text)
-        return Text(text, whole, now)
+def _rewritten(group: _Group, whole: LearnedGroup, costs: Costs, now: float, *, last: bool) -> _Group:
+    """With another text, where that is due and worth it."""
+    before, edges = group.text, whole.edges.keys()
+    due = last or before is None or not before.text or now - before.at >= REWRITE_S
+    if before is not None and not (due and notable(before.learned, whole, costs)):
+        return replace(group, text=replace(before, edges=edges))
+    return group.with_text(Text(written(whole, costs), whole, now, edges))
 
 
 def notable(before: LearnedGroup, after: LearnedGroup, costs: Costs) -> bool:
