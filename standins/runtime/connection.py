@@ -72,9 +72,9 @@ class Connection:
             metadata=[ttrpc_pb2.KeyValue(key="containerd-namespace-ttrpc", value="k8s.io")],
         )
         try:
-            self._write(framing.Message(TO_PLUGIN, stream, framing.REQUEST, body.SerializeToString()))
-            if self.closed:
+            if self.closed:  # checked first: after the write, a plugin may already have answered and closed
                 raise PluginLostError(self.reason)
+            self._write(framing.Message(TO_PLUGIN, stream, framing.REQUEST, body.SerializeToString()))
             outcome = answer.get(timeout=timeout_s)
         except Empty:
             late = f"{method}: context deadline exceeded"

@@ -194,9 +194,12 @@ def gather(world: World) -> None:
         now = allowed()
         return all(now[pair.server]["cpus"] == now[pair.client]["cpus"] for pair in PAIRS)
 
+    def logged() -> list[str]:
+        return [log_record["why"] for log_record in world.enforcer.log_records("container moved")]
+
     until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S / 2)
-    moved = [log_record["why"] for log_record in world.enforcer.log_records("container moved")]
-    say({"gathered": allowed(), "moved": moved})
+    until(lambda: len(logged()) >= len(PAIRS), "the moves to be logged", PATIENCE_S)  # after they were made
+    say({"gathered": allowed(), "moved": logged()})
 
 
 def main() -> None:
