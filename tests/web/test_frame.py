@@ -57,11 +57,11 @@ def test_the_theme_can_be_chosen_and_is_remembered(site: Site, page: Page) -> No
     page.get_by_role("button", name="Theme: auto").click()
     page.get_by_role("button", name="Theme: light").click()
     expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    page.wait_for_function(f"before => ({ground})() !== before", arg=before)
     dark = page.evaluate(ground)
-    assert dark != before
     page.reload()
     expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
-    assert page.evaluate(ground) == dark
+    page.wait_for_function(f"dark => ({ground})() === dark", arg=dark)
 
 
 def test_on_paper_there_are_no_controls(site: Site, page: Page) -> None:
