@@ -92,9 +92,17 @@ def _beside(occupancy: Occupancy, newcomer: Reservation, kin: Mapping[str, Mappi
 
 
 def moves(
-    machine: Machine, situation: PlanningInput, budget: int, declined: Collection[Ways] = (), search: int = SEARCH
+    machine: Machine,
+    situation: PlanningInput,
+    budget: int,
+    declined: Collection[Ways] = (),
+    search: int = SEARCH,
+    *,
+    most: int | None = None,
 ) -> local.Moves:
-    """The best steps now, with at most `budget` members. Each pod counts by what it says itself, not by its workload:
+    """The best steps now, with at most `budget` members; where none gains, a chain of at most `most`.
+
+    Each pod counts by what it says itself, not by its workload:
     who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
     declined: steps that the hook has declined just so.
     """
@@ -114,6 +122,7 @@ def moves(
         pays=pays,
         declined=declined,
         search=search,
+        chain_budget=(budget if most is None else most) if situation.movable else 0,
     )
     return local.Moves(
         steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],

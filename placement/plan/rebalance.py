@@ -46,9 +46,11 @@ def relocations(
     pays: float = PAYS,
     declined: Collection[Ways] = (),
     search: int = 0,
+    chain_budget: int = 0,
 ) -> tuple[tuple[Relocation, ...], ...]:
     """Steps in the order in which to make them, with at most `budget` members in all: one member's way each, or the two
-    of members that change places; where neither gains, a chain of more, for which so many steps are searched.
+    of members that change places; where neither gains, a chain of at most `chain_budget` members, for which so many
+    steps are searched.
 
     members: the workload of each reservation key. workloads: those of the members, by what one replica asks for; more
     replicas than there are count for nothing here. movable: keys of the reservations that may be moved. declined: steps
@@ -69,9 +71,9 @@ def relocations(
             break
         steps.append(_made(state, reservations, step))
         budget -= len(step.moves)
-    if search and budget > 2 and not steps and len(movable) > 2:
+    if search and chain_budget > 2 and not steps and len(movable) > 2:
         target = better(state, search)
-        for chain in chains(state, target, budget):
+        for chain in chains(state, target, chain_budget):
             if chain.gain < pays * len(chain.moves) * state.scale:
                 break
             if reservations.ways(chain.moves) not in declined:
