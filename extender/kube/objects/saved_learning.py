@@ -43,7 +43,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _SavedGroup:
     """What is known of a group's text. taken: texts that were taken in or are ours, the latest last. text: what its
     object should say; None where nothing is known that would be worth writing. Only a group with a text has edges.
     """
@@ -56,8 +56,8 @@ class _Group:
         """The group's when its text was last made, also when no pod names the group any more."""
         return self.text.edges if self.text is not None else ()
 
-    def with_text(self, text: Text) -> _Group:
-        return _Group((*self.taken, text.text)[-KEPT:], text)
+    def with_text(self, text: Text) -> _SavedGroup:
+        return _SavedGroup((*self.taken, text.text)[-KEPT:], text)
 
 
 class SavedLearning:
@@ -77,7 +77,7 @@ class SavedLearning:
         self._there: dict[str, GroupRow] = {}
         self._synced = False
         self._restored = 0
-        self._groups: dict[str, _Group] = {}
+        self._groups: dict[str, _SavedGroup] = {}
         self.current = False
         """Whether all that is at the API server was part of what is known when `texts` was last asked."""
 
@@ -123,7 +123,7 @@ class SavedLearning:
         now = self._clock()
         renewed = {}
         for name in self._groups.keys() | lasting.keys():
-            group = self._groups.get(name, _Group())
+            group = self._groups.get(name, _SavedGroup())
             group = group if name in there or name in lasting else replace(group, taken=())
             whole = _with_resting(lasting.get(name, NOTHING), group.edges, known)
             if whole.edges or name in lasting:
@@ -135,7 +135,7 @@ class SavedLearning:
     def _take_in(self) -> None:
         """Whatever is there and is not ours."""
         for row in self._there.values():
-            group = self._groups.get(row.group, _Group())
+            group = self._groups.get(row.group, _SavedGroup())
             if row.learned and row.learned not in group.taken:
                 self._restored += 1
                 self._restore(row.group, row.learned)
@@ -144,7 +144,7 @@ class SavedLearning:
                 self._groups[row.group] = group.with_text(text)
 
 
-def _rewritten(group: _Group, whole: LearnedGroup, costs: Costs, now: float, *, last: bool) -> _Group:
+def _rewritten(group: _SavedGroup, whole: LearnedGroup, costs: Costs, now: float, *, last: bool) -> _SavedGroup:
     """With another text, where that is due and worth it."""
     before, edges = group.text, whole.edges.keys()
     due = last or before is None or not before.text or now - before.at >= REWRITE_S
