@@ -13,6 +13,15 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from extender.state.pod_json import (
+    NO_RESOURCES,
+    Container,
+    OwnerReference,
+    Resources,
+    amounts,
+    container_row,
+    controller,
+)
 from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_row
 from placement.model.workload import NODE, top_owner
 from placement.optin.parsing import DOMAIN
@@ -33,31 +42,10 @@ class Metadata(msgspec.Struct, rename="camel"):
     owner_references: list[OwnerReference] | None = None
 
 
-class OwnerReference(msgspec.Struct):
-    kind: str
-    name: str
-    uid: str = ""
-    controller: bool = False
-
-
-class _ContainerResources(msgspec.Struct):
-    requests: dict[str, str | int | float] | None = None
-    limits: dict[str, str | int | float] | None = None
-
-
-_NO_RESOURCES = _ContainerResources()
-
-
-class _ContainerSpec(msgspec.Struct, rename="camel"):
-    name: str = ""
-    resources: _ContainerResources | None = None
-    restart_policy: str | None = None
-
-
 class _ContainerStatus(msgspec.Struct, rename="camel"):
     name: str = ""
     allocated_resources: dict[str, str | int | float] | None = None
-    resources: _ContainerResources | None = None
+    resources: Resources | None = None
 
 
 class _PodSpec(msgspec.Struct, rename="camel"):
@@ -65,9 +53,9 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     service_account_name: str = ""
     host_network: bool | None = None
     priority: int | None = None
-    containers: list[_ContainerSpec] | None = None
-    init_containers: list[_ContainerSpec] | None = None
-    resources: _ContainerResources | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    resources: Resources | None = None
 
 
 class _PodStatus(msgspec.Struct, rename="camel"):
@@ -76,7 +64,7 @@ class _PodStatus(msgspec.Struct, rename="camel"):
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
     allocated_resources: dict[str, str | int | float] | None = None
-    resources: _ContainerResources | None = None
+    resources: Resources | None = None
 
 
 class PodObject(msgspec.Struct):
@@ -119,7 +107,7 @@ class PodRows:
 
     def row(self, pod: PodObject) -> PodRow:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
-        own = _given(spec.resources, status.resources, status.allocated_resources) if spec.resources else _NO_RESOURCES
+        own = _given(spec.resources, status.resources, status.allocated_resources) if spec.resources else NO_RESOURCES
         return PodRow(
             uid=uid_of(metadata),
             namespace=intern(metadata.namespace),
@@ -133,8 +121,8 @@ class PodRows:
             host_network=bool(spec.host_network),
             priority=spec.priority or 0,
             account=intern(spec.service_account_name),
-            requests=_amounts(own.requests) if own.requests else _NOTHING,
-            limits=_amounts(own.limits) if own.limits else _NOTHING,
+            requests=amounts(own.requests) if own.requests else _NOTHING,
+            limits=amounts(own.limits) if own.limits else _NOTHING,
         )
 
     def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
@@ -145,8 +133,8 @@ class PodRows:
         if known is None:
             if len(self._known) >= self._LARGEST:
                 self._known.clear()
-            rows = [_container(container, init=True) for container in init]
-            rows += [_container(container, init=False) for container in regular]
+            rows = [container_row(container, init=True) for container in init]
+            rows += [container_row(container, init=False) for container in regular]
             known = self._known[key] = tuple(rows)
         return known
 
@@ -178,13 +166,13 @@ def node_row(node: NodeObject) -> NodeRow:
     )
 
 
-def _as_given(containers: list[_ContainerSpec] | None, statuses: list[_ContainerStatus] | None) -> list[_ContainerSpec]:
+def _as_given(containers: list[Container] | None, statuses: list[_ContainerStatus] | None) -> list[Container]:
     """With the resources that the node has given them by now."""
     given = {status.name: status for status in statuses or () if status.resources or status.allocated_resources}
     if not given:
         return containers or []
     return [
-        _ContainerSpec(
+        Container(
             container.name,
             _given(container.resources, given[container.name].resources, given[container.name].allocated_resources),
             container.restart_policy,
@@ -195,34 +183,16 @@ def _as_given(containers: list[_ContainerSpec] | None, statuses: list[_Container
     ]
 
 
-def _given(
-    spec: _ContainerResources | None, actual: _ContainerResources | None, allocated: Mapping[str, Any] | None
-) -> _ContainerResources:
+def _given(spec: Resources | None, actual: Resources | None, allocated: Mapping[str, Any] | None) -> Resources:
     """What the kubelet says that it has set aside (allocated) or carried out (actual), else what the spec asks for."""
-    requested, now = spec or _NO_RESOURCES, actual or _NO_RESOURCES
-    return _ContainerResources(
+    requested, now = spec or NO_RESOURCES, actual or NO_RESOURCES
+    return Resources(
         requests={**(requested.requests or {}), **(now.requests or {}), **(allocated or {})},
         limits={**(requested.limits or {}), **(now.limits or {})},
     )
 
 
-def _container(container: _ContainerSpec, *, init: bool) -> ContainerRow:
-    resources = container.resources or _ContainerResources()
-    return ContainerRow(
-        name=container.name,
-        requests=_amounts(resources.requests),
-        limits=_amounts(resources.limits),
-        init=init,
-        restartable=init and container.restart_policy == "Always",
-    )
-
-
-def _amounts(amounts: Mapping[str, str | int | float] | None) -> dict[str, str]:
-    """The API server sends quantities as strings; clients of older ones were known to store bare numbers."""
-    return {intern(name): str(amount) for name, amount in (amounts or {}).items()}
-
-
-def _key(containers: list[_ContainerSpec]) -> tuple[Any, ...]:
+def _key(containers: list[Container]) -> tuple[Any, ...]:
     return tuple(
         (
             container.name,
@@ -242,11 +212,9 @@ def _ours(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
 
 def _owner(metadata: Metadata) -> OwnerRow | None:
     """The workload; its uid only where the pod's own controller is the workload, since names carry no uids."""
-    controller = next(
-        (owner_reference for owner_reference in metadata.owner_references or () if owner_reference.controller), None
-    )
-    if controller is None:
+    owner = controller(metadata.owner_references)
+    if owner is None:
         return None
-    kind, name = top_owner(controller.kind, controller.name, metadata.labels or _NOTHING)
-    uid = controller.uid if (kind, name) == (controller.kind, controller.name) else ""
+    kind, name = top_owner(owner.kind, owner.name, metadata.labels or _NOTHING)
+    uid = owner.uid if (kind, name) == (owner.kind, owner.name) else ""
     return owner_row(intern(kind), intern(name), uid)

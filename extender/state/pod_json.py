@@ -1,0 +1,54 @@
+"""The parts of a v1.Pod's JSON that the API server and kube-scheduler send alike: owners, containers, resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from sys import intern
+
+import msgspec
+
+from extender.state.pods import ContainerRow
+
+Amounts = Mapping[str, str | int | float]
+
+
+class OwnerReference(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class Resources(msgspec.Struct):
+    requests: dict[str, str | int | float] | None = None
+    limits: dict[str, str | int | float] | None = None
+
+
+class Container(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resources: Resources | None = None
+    restart_policy: str | None = None
+
+
+NO_RESOURCES = Resources()
+
+
+def controller(references: list[OwnerReference] | None) -> OwnerReference | None:
+    """The one among an object's owners that manages it."""
+    return next((reference for reference in references or () if reference.controller), None)
+
+
+def container_row(container: Container, *, init: bool) -> ContainerRow:
+    resources = container.resources or NO_RESOURCES
+    return ContainerRow(
+        name=container.name,
+        requests=amounts(resources.requests),
+        limits=amounts(resources.limits),
+        init=init,
+        restartable=init and container.restart_policy == "Always",
+    )
+
+
+def amounts(given: Amounts | None) -> dict[str, str]:
+    """The API server sends quantities as strings; clients of older ones were known to store bare numbers."""
+    return {intern(name): str(amount) for name, amount in (given or {}).items()}
