@@ -98,9 +98,8 @@ class LearningNode(GroupAlone):
 
     def moved(self, situation: PlanningInput) -> tuple[Occupancy, int]:
         """The occupancy after the moves of one window, and how many pods were moved."""
-        allowed = self._allowance.now()
-        budget = min(allowed, int(Config().move_budget))
-        offer = moves(self._scenario.machine, situation, budget, most=allowed)
+        budget = self._allowance.now()
+        offer = moves(self._scenario.machine, situation, budget)
         self._allowance.used(offer)
         occupancy, count = situation.occupancy, 0
         for step in offer.steps:

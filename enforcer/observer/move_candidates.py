@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
@@ -35,16 +36,23 @@ SAVED = 6
 """Windows for which unused moves are saved, so that a chain of members can go together."""
 
 
+class Budget(NamedTuple):
+    """How many members may be moved now. single: all in steps of their own; chain: in one that moves several."""
+
+    single: int
+    chain: int
+
+
 class Allowance:
-    """How many members may be moved now: so many a window, and those that were not moved lately."""
+    """So many single moves a window; those that were not made lately are saved for a chain."""
 
-    def __init__(self, budget: int) -> None:
-        self._budget, self._left = budget, 0
+    def __init__(self, a_window: int) -> None:
+        self._a_window, self._left = a_window, 0
 
-    def now(self) -> int:
+    def now(self) -> Budget:
         """To be asked once a window."""
-        self._left = min(SAVED * self._budget, self._left + self._budget)
-        return self._left
+        self._left = min(SAVED * self._a_window, self._left + self._a_window)
+        return Budget(min(self._left, self._a_window), self._left)
 
     def used(self, offer: local.Moves) -> None:
         self._left -= sum(len(step.ways) for step in offer.steps)
@@ -94,13 +102,11 @@ def _beside(occupancy: Occupancy, newcomer: Reservation, kin: Mapping[str, Mappi
 def moves(
     machine: Machine,
     situation: PlanningInput,
-    budget: int,
+    budget: Budget,
     declined: Collection[Ways] = (),
     search: int = SEARCH,
-    *,
-    most: int | None = None,
 ) -> local.Moves:
-    """The best steps now, with at most `budget` members; where none gains, a chain of at most `most`.
+    """The best steps now; where none gains, a chain.
 
     Each pod counts by what it says itself, not by its workload:
     who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
@@ -118,11 +124,11 @@ def moves(
         [Workload(pod, reservation.demand, 1) for pod, reservation in pods.items()],
         situation.talk,
         movable=situation.movable,
-        budget=budget if situation.movable else 0,
+        budget=budget.single if situation.movable else 0,
         pays=pays,
         declined=declined,
         search=search,
-        chain_budget=(budget if most is None else most) if situation.movable else 0,
+        chain_budget=budget.chain if situation.movable else 0,
     )
     return local.Moves(
         steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],

@@ -232,9 +232,8 @@ class TrafficLoop:
     def _offer_moves(self, situation: PlanningInput) -> None:
         """From the planner's thread, by who sits where now."""
         now = self._outlets.occupancy().on(self._machine)
-        allowed, declined = self._allowance.now(), self._declined.now(now)
-        budget = min(allowed, int(self._config.move_budget))
-        offer = moves(self._machine, situation.at(now), budget, declined, most=allowed)
+        budget, declined = self._allowance.now(), self._declined.now(now)
+        offer = moves(self._machine, situation.at(now), budget, declined)
         self._allowance.used(offer)
         self._outlets.moves(offer)
 

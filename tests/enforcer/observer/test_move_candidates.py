@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from enforcer.observer.move_candidates import REST, SAVED, Allowance, Rested, move_options, moves
+from enforcer.observer.move_candidates import REST, SAVED, Allowance, Budget, Rested, move_options, moves
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
 from placement.optin.options import Move
@@ -35,7 +35,7 @@ def after(
     """The steps, each as ways (reservation, from, to)."""
     for _ in range(windows):
         movable = rested.movable(occupancy, wishes, kin)
-    found = moves(SMALL, PlanningInput(occupancy, [], {}, talk, movable), budget)
+    found = moves(SMALL, PlanningInput(occupancy, [], {}, talk, movable), Budget(budget, budget))
     return [[(way.reservation, way.source, way.target) for way in step.ways] for step in found.steps]
 
 
@@ -119,7 +119,7 @@ def test_a_budget_of_none_moves_nobody() -> None:
 
 def test_moves_tell_what_they_were_looked_for_in() -> None:
     occupancy = at(c="0", d="1")
-    found = moves(SMALL, PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d")), 2)
+    found = moves(SMALL, PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d")), Budget(2, 2))
     assert (found.generation, found.traffic) == (occupancy.generation, 1e4)
 
 
@@ -145,13 +145,15 @@ def test_a_pod_allows_no_more_than_the_strictest_of_its_containers() -> None:
 class TestAllowance:
     def test_so_many_a_window_and_what_was_not_used_for_a_while(self):
         allowance = Allowance(2)
-        assert [allowance.now() for _ in range(SAVED + 2)] == [2, 4, 6, 8, 10, 12, 12, 12]
+        assert [allowance.now() for _ in range(SAVED + 2)] == [
+            Budget(2, saved) for saved in (2, 4, 6, 8, 10, 12, 12, 12)
+        ]
 
     def test_what_was_offered_is_used(self):
         allowance = Allowance(2)
-        assert [allowance.now(), allowance.now()] == [2, 4]
+        assert [allowance.now(), allowance.now()] == [Budget(2, 2), Budget(2, 4)]
         allowance.used(local.Moves(steps=[local.Moves.Step(ways=[local.Moves.Way()] * 3)]))
-        assert allowance.now() == 3
+        assert allowance.now() == Budget(2, 3)
 
     def test_without_a_budget_nobody_moves(self):
-        assert [Allowance(0).now() for _ in range(3)] == [0, 0, 0]
+        assert [Allowance(0).now() for _ in range(3)] == [Budget(0, 0)] * 3

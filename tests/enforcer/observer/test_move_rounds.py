@@ -12,7 +12,7 @@ from enforcer.hook.outbox import Outbox
 from enforcer.local.learned import kin_table, plan_to
 from enforcer.observer.declined_moves import Declined
 from enforcer.observer.kinship import WorkloadIndex, learned
-from enforcer.observer.move_candidates import REST, Rested, move_options, moves
+from enforcer.observer.move_candidates import REST, Budget, Rested, move_options, moves
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.report.mirror import Mirror
 from placement.model.cpuset import CpuSet, NumaSet
@@ -24,7 +24,7 @@ from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 from tests.enforcer.hook.test_agent import World, container, member
 
-BUDGET = 2
+BUDGET = Budget(2, 2)
 
 
 class Node:
