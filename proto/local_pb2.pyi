@@ -163,7 +163,14 @@ class Containers(_message.Message):
     def __init__(self, whole: _Optional[bool] = ..., containers: _Optional[_Iterable[_Union[LocalContainer, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LocalContainer(_message.Message):
-    __slots__ = ("id", "name", "pod", "pod_name", "namespace", "pid", "cgroups_path", "host_network", "netns", "ips", "opted_in", "group", "workload", "move")
+    __slots__ = ("id", "name", "pod", "pod_name", "namespace", "pid", "cgroups_path", "host_network", "netns", "ips", "opted_in", "group", "workload", "move", "memory", "hugepages")
+    class HugepagesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
@@ -178,6 +185,8 @@ class LocalContainer(_message.Message):
     GROUP_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     MOVE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     pod: str
@@ -192,7 +201,9 @@ class LocalContainer(_message.Message):
     group: str
     workload: str
     move: str
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., netns: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ..., workload: _Optional[str] = ..., move: _Optional[str] = ...) -> None: ...
+    memory: int
+    hugepages: _containers.ScalarMap[int, int]
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., netns: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ..., workload: _Optional[str] = ..., move: _Optional[str] = ..., memory: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class KinTable(_message.Message):
     __slots__ = ("rows", "generation")

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proto/podresources.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"I\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x14.v1.ContainerDevices\"a\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\x12\"\n\x08topology\x18\x03 \x01(\x0b\x32\x10.v1.TopologyInfo\"+\n\x0cTopologyInfo\x12\x1b\n\x05nodes\x18\x01 \x03(\x0b\x32\x0c.v1.NUMANode\"\x16\n\x08NUMANode\x12\n\n\x02ID\x18\x01 \x01(\x03\x32W\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proto/podresources.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"\x1d\n\x1b\x41llocatableResourcesRequest\"{\n\x1c\x41llocatableResourcesResponse\x12%\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x14.v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x02 \x03(\x03\x12#\n\x06memory\x18\x03 \x03(\x0b\x32\x13.v1.ContainerMemory\"A\n\x16GetPodResourcesRequest\x12\x10\n\x08pod_name\x18\x01 \x01(\t\x12\x15\n\rpod_namespace\x18\x02 \x01(\t\"B\n\x17GetPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x01(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"\x7f\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x14.v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x03 \x03(\x03\x12#\n\x06memory\x18\x04 \x03(\x0b\x32\x13.v1.ContainerMemory\"X\n\x0f\x43ontainerMemory\x12\x13\n\x0bmemory_type\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\"\n\x08topology\x18\x03 \x01(\x0b\x32\x10.v1.TopologyInfo\"a\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\x12\"\n\x08topology\x18\x03 \x01(\x0b\x32\x10.v1.TopologyInfo\"+\n\x0cTopologyInfo\x12\x1b\n\x05nodes\x18\x01 \x03(\x0b\x32\x0c.v1.NUMANode\"\x16\n\x08NUMANode\x12\n\n\x02ID\x18\x01 \x01(\x03\x32\xf5\x01\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse\x12\\\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableResourcesRequest\x1a .v1.AllocatableResourcesResponse\x12>\n\x03Get\x12\x1a.v1.GetPodResourcesRequest\x1a\x1b.v1.GetPodResourcesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,16 +35,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTPODRESOURCESREQUEST']._serialized_end=57
   _globals['_LISTPODRESOURCESRESPONSE']._serialized_start=59
   _globals['_LISTPODRESOURCESRESPONSE']._serialized_end=126
-  _globals['_PODRESOURCES']._serialized_start=128
-  _globals['_PODRESOURCES']._serialized_end=219
-  _globals['_CONTAINERRESOURCES']._serialized_start=221
-  _globals['_CONTAINERRESOURCES']._serialized_end=294
-  _globals['_CONTAINERDEVICES']._serialized_start=296
-  _globals['_CONTAINERDEVICES']._serialized_end=393
-  _globals['_TOPOLOGYINFO']._serialized_start=395
-  _globals['_TOPOLOGYINFO']._serialized_end=438
-  _globals['_NUMANODE']._serialized_start=440
-  _globals['_NUMANODE']._serialized_end=462
-  _globals['_PODRESOURCESLISTER']._serialized_start=464
-  _globals['_PODRESOURCESLISTER']._serialized_end=551
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_start=128
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_end=157
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=159
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=282
+  _globals['_GETPODRESOURCESREQUEST']._serialized_start=284
+  _globals['_GETPODRESOURCESREQUEST']._serialized_end=349
+  _globals['_GETPODRESOURCESRESPONSE']._serialized_start=351
+  _globals['_GETPODRESOURCESRESPONSE']._serialized_end=417
+  _globals['_PODRESOURCES']._serialized_start=419
+  _globals['_PODRESOURCES']._serialized_end=510
+  _globals['_CONTAINERRESOURCES']._serialized_start=512
+  _globals['_CONTAINERRESOURCES']._serialized_end=639
+  _globals['_CONTAINERMEMORY']._serialized_start=641
+  _globals['_CONTAINERMEMORY']._serialized_end=729
+  _globals['_CONTAINERDEVICES']._serialized_start=731
+  _globals['_CONTAINERDEVICES']._serialized_end=828
+  _globals['_TOPOLOGYINFO']._serialized_start=830
+  _globals['_TOPOLOGYINFO']._serialized_end=873
+  _globals['_NUMANODE']._serialized_start=875
+  _globals['_NUMANODE']._serialized_end=897
+  _globals['_PODRESOURCESLISTER']._serialized_start=900
+  _globals['_PODRESOURCESLISTER']._serialized_end=1145
 # @@protoc_insertion_point(module_scope)

@@ -39,12 +39,34 @@ class PodResourcesListerStub:
                 request_serializer=proto_dot_podresources__pb2.ListPodResourcesRequest.SerializeToString,
                 response_deserializer=proto_dot_podresources__pb2.ListPodResourcesResponse.FromString,
                 _registered_method=True)
+        self.GetAllocatableResources = channel.unary_unary(
+                '/v1.PodResourcesLister/GetAllocatableResources',
+                request_serializer=proto_dot_podresources__pb2.AllocatableResourcesRequest.SerializeToString,
+                response_deserializer=proto_dot_podresources__pb2.AllocatableResourcesResponse.FromString,
+                _registered_method=True)
+        self.Get = channel.unary_unary(
+                '/v1.PodResourcesLister/Get',
+                request_serializer=proto_dot_podresources__pb2.GetPodResourcesRequest.SerializeToString,
+                response_deserializer=proto_dot_podresources__pb2.GetPodResourcesResponse.FromString,
+                _registered_method=True)
 
 
 class PodResourcesListerServicer:
     """Missing associated documentation comment in .proto file."""
 
     def List(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAllocatableResources(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Get(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -57,6 +79,16 @@ def add_PodResourcesListerServicer_to_server(servicer, server):
                     servicer.List,
                     request_deserializer=proto_dot_podresources__pb2.ListPodResourcesRequest.FromString,
                     response_serializer=proto_dot_podresources__pb2.ListPodResourcesResponse.SerializeToString,
+            ),
+            'GetAllocatableResources': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAllocatableResources,
+                    request_deserializer=proto_dot_podresources__pb2.AllocatableResourcesRequest.FromString,
+                    response_serializer=proto_dot_podresources__pb2.AllocatableResourcesResponse.SerializeToString,
+            ),
+            'Get': grpc.unary_unary_rpc_method_handler(
+                    servicer.Get,
+                    request_deserializer=proto_dot_podresources__pb2.GetPodResourcesRequest.FromString,
+                    response_serializer=proto_dot_podresources__pb2.GetPodResourcesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -86,6 +118,60 @@ class PodResourcesLister:
             '/v1.PodResourcesLister/List',
             proto_dot_podresources__pb2.ListPodResourcesRequest.SerializeToString,
             proto_dot_podresources__pb2.ListPodResourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAllocatableResources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/v1.PodResourcesLister/GetAllocatableResources',
+            proto_dot_podresources__pb2.AllocatableResourcesRequest.SerializeToString,
+            proto_dot_podresources__pb2.AllocatableResourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Get(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/v1.PodResourcesLister/Get',
+            proto_dot_podresources__pb2.GetPodResourcesRequest.SerializeToString,
+            proto_dot_podresources__pb2.GetPodResourcesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -105,6 +105,7 @@ class Agent:
         request = ledger.request(pod, resized)
         if request is None or not ledger.renew(pod.uid):
             return []
+        ledger.residents.met(pod, resized)
         log.info("container resized", **names(pod, container), cpu_milli=request.demand.cpu_milli)
         ledger.records.counts["resized"] += 1
         of_pod = [request for request in ledger.requests.values() if request.pod == pod.uid]

@@ -50,18 +50,37 @@ class Lister:
 
     def pods(self) -> list[pb.PodResources]:
         """Every pod of the node. Raises Absent, Unanswered."""
+        try:
+            answer = self._stub().List(pb.ListPodResourcesRequest(), timeout=TIMEOUT_S)
+        except grpc.RpcError as error:
+            raise self._unanswered(error) from error
+        return list(answer.pod_resources)
+
+    def allocatable(self) -> pb.AllocatableResourcesResponse:
+        """What can be allocated; empty from a kubelet before 1.23, which refuses the question. Raises Absent,
+        Unanswered.
+        """
+        try:
+            answer: pb.AllocatableResourcesResponse = self._stub().GetAllocatableResources(
+                pb.AllocatableResourcesRequest(), timeout=TIMEOUT_S
+            )
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return pb.AllocatableResourcesResponse()
+            raise self._unanswered(error) from error
+        return answer
+
+    def _stub(self) -> podresources_pb2_grpc.PodResourcesListerStub:
         if not Path(self._path).exists():
             raise Absent
         if self._channel is None:
             self._channel = grpc.insecure_channel(f"unix:{self._path}", OPTIONS)
-        lister = podresources_pb2_grpc.PodResourcesListerStub(self._channel)
-        try:
-            answer = lister.List(pb.ListPodResourcesRequest(), timeout=TIMEOUT_S)
-        except grpc.RpcError as error:
-            # A kubelet that restarts makes a new socket: the next question dials anew, without gRPC's growing pause.
-            self.close()
-            raise Unanswered(f"{error.code().name}: {error.details()}") from error
-        return list(answer.pod_resources)
+        return podresources_pb2_grpc.PodResourcesListerStub(self._channel)
+
+    def _unanswered(self, error: grpc.RpcError) -> Unanswered:
+        """A kubelet that restarts makes a new socket: the next question dials anew, without gRPC's growing pause."""
+        self.close()
+        return Unanswered(f"{error.code().name}: {error.details()}")
 
     def close(self) -> None:
         if self._channel is not None:

@@ -22,6 +22,7 @@ from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
 from enforcer.observer.endpoint.counters import Counters
 from enforcer.observer.endpoint.port import Port, PortError
 from enforcer.observer.hook_link import HookLink
+from enforcer.observer.podresources_server import PodResourcesServer, SocketError
 from enforcer.observer.traffic_loop import Outlets, TrafficLoop
 from enforcer.observer.windows import BadRecording
 from enforcer.report.backlog import ReportBacklog
@@ -65,6 +66,7 @@ class Observer:
         self._port: Port | None = None
         self.watching: TrafficLoop | None = None
         self._devices: DeviceWatch | None = None
+        self._podresources: PodResourcesServer | None = None
         self.hook_present = False
         self.attachment = Attachment()
         self.census: Census | None = None
@@ -85,9 +87,9 @@ class Observer:
         self._stopping.set()
 
     @property
-    def _parts(self) -> list[HookLink | Replicas | TrafficLoop | DeviceWatch | Census]:
+    def _parts(self) -> list[HookLink | Replicas | TrafficLoop | DeviceWatch | PodResourcesServer | Census]:
         """What has threads."""
-        parts = (self._link, self._replicas, self.watching, self._devices, self.census)
+        parts = (self._link, self._replicas, self.watching, self._devices, self._podresources, self.census)
         return [part for part in parts if part is not None]
 
     @property
@@ -146,6 +148,8 @@ class Observer:
                 self.watching.received(message.containers)
             if self.census is not None:
                 self.census.received(message.containers)
+            if self._podresources is not None:
+                self._podresources.received(message.containers)
         elif kind == "counts":
             self.counters.hook.received(message.counts)
         elif kind == "attachment":
@@ -179,6 +183,12 @@ class Observer:
             failures = self.counters.podresources_failures
             self._devices = DeviceWatch(config.podresources_socket, self._equipped, failures.inc, self.threads)
             self._devices.start()
+        if config.podresources_listen != "off" and self._podresources is None:
+            failures = self.counters.podresources_failures
+            self._podresources = PodResourcesServer(
+                config.podresources_listen, config.podresources_socket, self.mirror, failures.inc, self.threads
+            )
+            self._podresources.start()
         if config.mode == "nri" and self.census is None:
             self.census = self._censused(config)
         if (config.observe == "auto" or config.replay) and self.watching is None:
@@ -255,7 +265,7 @@ class Observer:
 
 
 def _failed(failure: Failure) -> None:
-    logger.failure(failure, PortError, BadRecording)
+    logger.failure(failure, PortError, SocketError, BadRecording)
 
 
 def main(arguments: list[str]) -> int:

@@ -59,6 +59,7 @@ class Config:
     prefer_closest_numa_nodes: str = "on"
     max_allowable_numa_nodes: float = 0
     podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
+    podresources_listen: str = "off"
     kubelet_root: str = ""
     metrics_listen: str = f"127.0.0.1:{METRICS_PORT}"
     heartbeat_s: float = 5.0
@@ -169,6 +170,12 @@ def _whole(number: float, low: int, high: float) -> bool:
     return low <= number <= high and math.isfinite(number) and number == int(number)
 
 
+def _off_or_path(text: str) -> bool:
+    return text == "off" or (text.startswith("/") and len(text.encode()) <= LONGEST_SOCKET_PATH)
+
+
+_OFF_OR_PATH = f"off, or an absolute path of at most {LONGEST_SOCKET_PATH} bytes"
+
 _HOOK_SOCKET = "/hook.sock"
 
 _CHECKS = (
@@ -197,11 +204,8 @@ _CHECKS = (
         f"HOST:PORT, up to {MOST_REPLICAS} of them with commas between, or nothing",
     ),
     ("metrics_listen", lambda text: not text or _addresses(text), "HOST:PORT, or nothing"),
-    (
-        "podresources_socket",
-        lambda text: text == "off" or (text.startswith("/") and len(text.encode()) <= LONGEST_SOCKET_PATH),
-        f"off, or an absolute path of at most {LONGEST_SOCKET_PATH} bytes",
-    ),
+    ("podresources_socket", _off_or_path, _OFF_OR_PATH),
+    ("podresources_listen", _off_or_path, _OFF_OR_PATH),
     ("shared_pool", lambda text: text in ("members", "all"), "members, all"),
     ("prefer_closest_numa_nodes", lambda text: text in ("on", "off"), "on, off"),
     (

@@ -34,6 +34,8 @@ HELP = {
     "prefer_closest_numa_nodes": "among sets of equally many NUMA nodes, prefer the closest",
     "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
     "podresources_socket": "where the kubelet reports which devices containers have; off: it is not asked",
+    "podresources_listen": "a socket on which numakin itself answers as the kubelet's podresources API does, with the "
+    "CPUs and memory that it gave; off: none",
     "kubelet_root": "the kubelet's --root-dir, for doctor (default: as the kubelet's command line says)",
     "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty: none",
     "heartbeat_s": "seconds between heartbeats on the stream",
@@ -63,6 +65,7 @@ METAVARS = {
     "prefer_closest_numa_nodes": "on|off",
     "max_allowable_numa_nodes": "N",
     "podresources_socket": "PATH|off",
+    "podresources_listen": "PATH|off",
     "metrics_listen": "HOST:PORT",
     "heartbeat_s": "SECONDS",
     "observe": "auto|off",

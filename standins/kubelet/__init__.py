@@ -26,6 +26,7 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
         self.refusal: grpc.StatusCode | None = None
         self._lock = threading.Lock()
         self._pods: dict[tuple[str, str], pb.PodResources] = {}
+        self._allocatable: list[pb.ContainerDevices] = []
         self._asked = threading.Semaphore(0)
         self._server: grpc.Server | None = None
 
@@ -48,6 +49,16 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
             pod = self._pods.setdefault((namespace, name), pb.PodResources(namespace=namespace, name=name))
             pod.containers.add(name=container, devices=[_device(resource, *device) for device in devices])
 
+    def plug(self, resource: str, *devices: Device) -> None:
+        """Devices that a plugin registers."""
+        with self._lock:
+            self._allocatable += [_device(resource, *device) for device in devices]
+
+    def give_cpus(self, namespace: str, name: str, cpus: Iterable[int]) -> None:
+        """What the static CPU manager has given the first container of an admitted pod."""
+        with self._lock:
+            self._pods[namespace, name].containers[0].cpu_ids.extend(cpus)
+
     def remove(self, namespace: str, name: str) -> None:
         with self._lock:
             del self._pods[namespace, name]
@@ -65,6 +76,15 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
             context.abort(self.refusal, "refused by the test")
         with self._lock:
             return pb.ListPodResourcesResponse(pod_resources=self._pods.values())
+
+    def GetAllocatableResources(  # noqa: N802 - gRPC's name
+        self, request: pb.AllocatableResourcesRequest, context: grpc.ServicerContext
+    ) -> pb.AllocatableResourcesResponse:
+        del request
+        if self.refusal is not None:
+            context.abort(self.refusal, "refused by the test")
+        with self._lock:
+            return pb.AllocatableResourcesResponse(devices=self._allocatable)
 
 
 def _device(resource: str, name: str, numa_nodes: Iterable[int]) -> pb.ContainerDevices:

@@ -80,6 +80,11 @@ RUN: dict[str, tuple[str, int, str]] = {
         2,
         "podresources-socket: 'x' is not allowed; allowed: off, or",
     ),
+    "a podresources socket to serve": (
+        "--podresources-listen kubelet.sock",
+        2,
+        "podresources-listen: 'kubelet.sock' is not allowed; allowed: off, or",
+    ),
     "a run folder that is a file": (
         "--run-dir {folder}/junk",
         1,

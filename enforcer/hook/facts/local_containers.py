@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from enforcer.hook.facts import pods
+from placement.model.demand import Demand
 from placement.optin.parsing import opted_in, parse
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
@@ -69,6 +70,7 @@ class LocalContainers:
 
 def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> local.LocalContainer:
     opt_in = parse(pod.namespace, pod.annotations, container.name)
+    demand = pods.demand_of(container.linux.resources) if opt_in is not None else Demand()
     network = next((namespace.path for namespace in container.linux.namespaces if namespace.type == "network"), "")
     return local.LocalContainer(
         id=container.id,
@@ -84,4 +86,6 @@ def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> lo
         opted_in=opted_in(pod.annotations),
         workload=workload,
         move=opt_in.move if opt_in is not None else "",
+        memory=demand.memory,
+        hugepages=demand.hugepages,
     )
