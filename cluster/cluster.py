@@ -8,11 +8,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
@@ -24,6 +23,7 @@ from cluster.kubelets import Kubelets
 from cluster.node import Node
 from cluster.service import Service
 from extender.kube.api import MERGE_PATCH
+from standins.all_or_nothing import AllOrNothing
 from standins.machines import MACHINES, write_sysfs
 
 DEFINITIONS = Path(__file__).parent / "definitions.yaml"
@@ -51,7 +51,7 @@ class Terms:
 
 
 @dataclass(slots=True)
-class Cluster:
+class Cluster(AllOrNothing):
     """Use as a context manager, on the main thread. Its folder is deleted at the end, unless something failed, or
     `keep` says that something did.
     """
@@ -62,24 +62,15 @@ class Cluster:
     nodes: dict[str, Node] = field(default_factory=dict)
     extenders: list[Extender] = field(default_factory=list)
     keep: bool = False
-    _stack: ExitStack = field(default_factory=ExitStack)
     _plane: ControlPlane | None = None
+    _kubelets: Kubelets = field(init=False, repr=False)
+    _service: Service = field(init=False, repr=False)
     _credentials: credentials.Credentials | None = None
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-        if kind is None and not self.keep:
-            shutil.rmtree(self.folder)
+    @property
+    def errors(self) -> list[str]:
+        """What the kubelets and the Service could not do; empty in a cluster where all went well."""
+        return [*self._kubelets.errors, *self._service.errors]
 
     @property
     def plane(self) -> ControlPlane:
@@ -118,6 +109,7 @@ class Cluster:
         return all(extender.live() == len(self.nodes) for extender in self.extenders)
 
     def _start(self) -> None:
+        self._stack.push(self._delete_folder)
         given = credentials.made(self.folder / "credentials", self.terms.real)
         self._credentials = given
         self._plane = plane = ControlPlane(self.folder, self.binaries, given)
@@ -127,13 +119,21 @@ class Cluster:
         self.apply(_installed(strict=self.terms.strict))
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         self._start_extenders(given)
-        service = Service([extender.http for extender in self.extenders])
+        self._service = service = Service([extender.http for extender in self.extenders])
         self._stack.callback(service.stop)
         service.start()
         plane.start_scheduler(
-            service.address if self.extenders else "", strict=self.terms.strict, percentage=self.terms.percentage
+            service.address if self.extenders else "",
+            strict=self.terms.strict,
+            percentage=self.terms.percentage,
         )
         self._start_enforcers()
+
+    def _delete_folder(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self.keep:
+            shutil.rmtree(self.folder)
 
     def _make_nodes(self) -> None:
         for machine in {*self.terms.machines.values()}:
@@ -142,7 +142,7 @@ class Cluster:
             node = self.nodes[name] = Node(name, self.folder / "sysfs" / machine, self.folder / name)
             self._stack.callback(node.stop)
             self.register(name)
-        kubelets = Kubelets(self.plane.api, self.nodes)
+        self._kubelets = kubelets = Kubelets(self.plane.api, self.nodes)
         self._stack.callback(kubelets.stop)
         kubelets.start()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -32,7 +32,7 @@ class PlayedNode(Protocol):
 
 
 class Kubelets:
-    """nodes: by name; pods of other nodes are left alone. errors: what went wrong with which pod."""
+    """nodes: by name; pods of other nodes are left alone. errors: what went wrong with which pod, or with the watch."""
 
     def __init__(self, api: Api, nodes: Mapping[str, PlayedNode]) -> None:
         self.errors: list[str] = []
@@ -57,6 +57,9 @@ class Kubelets:
                 for pod in self._pods():
                     self._seen(pod)
             except (ApiError, Unreachable):
+                self._stopping.wait(RETRY_S)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the watch begins again
+                self.errors.append(f"the watch of pods: {type(error).__name__}: {error}")
                 self._stopping.wait(RETRY_S)
 
     def _pods(self) -> Iterator[dict[str, Any]]:
@@ -90,23 +93,22 @@ class Kubelets:
         if pod["metadata"].get("deletionTimestamp"):
             if uid not in self._ended:
                 self._ended.add(uid)
-                self._pool.submit(self._carefully, self._end, pod)
+                self._pool.submit(self._carefully, _name(pod), self._end, pod)
         elif uid not in self._running:
             self._running[uid] = node
-            self._pool.submit(self._carefully, self._run, pod)
+            self._pool.submit(self._carefully, _name(pod), self._run, pod)
 
     def _gone(self, uid: str) -> None:
         """Its object is no more, as after a deletion by force."""
         node = self._running.pop(uid, "")
         if node and not self._stopping.is_set():
-            self._pool.submit(self._nodes[node].end, uid)
+            self._pool.submit(self._carefully, uid, self._nodes[node].end, uid)
 
-    def _carefully(self, what: Any, pod: dict[str, Any]) -> None:
-        meta = pod["metadata"]
+    def _carefully(self, pod: str, action: Callable[..., None], argument: object) -> None:
         try:
-            what(pod)
+            action(argument)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other pods go on
-            self.errors.append(f"{meta['namespace']}/{meta['name']}: {type(error).__name__}: {error}")
+            self.errors.append(f"{pod}: {type(error).__name__}: {error}")
 
     def _run(self, pod: dict[str, Any]) -> None:
         self._nodes[pod["spec"]["nodeName"]].run(pod)
@@ -147,6 +149,10 @@ class Kubelets:
                 self._stopping.wait(RETRY_S)
             else:
                 return
+
+
+def _name(pod: dict[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _path(pod: dict[str, Any]) -> str:

@@ -11,16 +11,15 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from demo.shop import TEMPLATE, Pod
 from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
+from standins.all_or_nothing import AllOrNothing
 from standins.apiserver import ApiServer
 from standins.extender import ExtenderProcess
 from standins.machines import MACHINES, write_sysfs
@@ -58,28 +57,14 @@ class Node:
 
 
 @dataclass(slots=True)
-class Cluster:
+class Cluster(AllOrNothing):
     """Use as a context manager. machines: node name -> a name of standins.machines."""
 
     folder: Path
     machines: Mapping[str, str]
     nodes: dict[str, Node] = field(default_factory=dict)
     extender: str = ""
-    _stack: ExitStack = field(default_factory=ExitStack)
     _api: ApiServer | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
 
     @property
     def api(self) -> ApiServer:

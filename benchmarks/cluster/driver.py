@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
 from random import Random
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from benchmarks.cluster.control.control_plane import ControlPlane
 from benchmarks.cluster.control.extender import MeasuredExtender, TimedClient, until
@@ -26,6 +24,7 @@ from benchmarks.cluster.nodes.population import population
 from benchmarks.cluster.nodes.remote import Remote
 from placement.decide.kin_share import homes
 from placement.model.cpuset import NumaSet
+from standins.all_or_nothing import AllOrNothing
 from standins.scheduler.binding import Binder
 from standins.scheduler.cache import Room
 from standins.scheduler.extender_client import ExtenderClient
@@ -66,7 +65,7 @@ class Pod:
     bound_at: float
 
 
-class Cluster:
+class Cluster(AllOrNothing):
     """A context manager. watched: whether the extender follows the API server; without, nothing is ever nominated.
 
     chosen: the node of each pod that was scheduled, bound or not. offered: the nodes of the last pod's question.
@@ -87,20 +86,6 @@ class Cluster:
         self.watched = False
         self.hidden = self.pending = 0
         self._addresses = 0
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
 
     def _start(self) -> None:
         kubeconfig = self._folder / "kubeconfig"

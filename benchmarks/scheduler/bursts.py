@@ -8,11 +8,9 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from benchmarks.cluster.nodes.fleet import Fleet
 from benchmarks.cluster.nodes.fleet import Terms as FleetTerms
@@ -20,6 +18,7 @@ from benchmarks.cluster.nodes.population import NodeSpec, population
 from benchmarks.cluster.nodes.remote import Remote
 from cluster.binaries import binaries
 from cluster.cluster import Cluster, Terms
+from standins.all_or_nothing import AllOrNothing
 
 NAMESPACE = "burst"
 MEMBERS = 10
@@ -51,26 +50,12 @@ class Burst:
     groups: int
 
 
-class Bench:
+class Bench(AllOrNothing):
     """A context manager: a control plane, an extender and so many simulated nodes."""
 
     def __init__(self, nodes: int) -> None:
         self._specs = population(nodes, Random(1))
-        self._stack = ExitStack()
         self._count = 0
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
 
     def _start(self) -> None:
         self._cluster = cluster = self._stack.enter_context(Cluster(binaries(), Terms({})))

@@ -30,11 +30,12 @@ def kubernetes() -> Binaries:
 
 @contextmanager
 def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A cluster whose logs stay when a test fails meanwhile."""
+    """A cluster whose logs stay when a test fails meanwhile, and whose kubelets and Service did all that they had to."""
     before = request.session.testsfailed
     with Cluster(kubernetes, terms) as cluster:
         yield cluster
         cluster.keep = request.session.testsfailed > before
+        assert cluster.errors == []
 
 
 @pytest.fixture(scope="package")

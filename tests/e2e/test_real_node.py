@@ -46,6 +46,7 @@ def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
         # Their programs run beside the cluster; there is no image of them to be pulled.
         running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
         yield running
+        assert running.errors == []
 
 
 @dataclass(frozen=True, slots=True)
