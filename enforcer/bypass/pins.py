@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from enforcer.machine.cgroup import CgroupTree
@@ -31,7 +31,8 @@ class Pin:
 class Pins:
     """One for each container whose cpuset is our work, or is to be."""
 
-    def __init__(self, tree: CgroupTree, machine: Machine) -> None:
+    def __init__(self, tree: CgroupTree, machine: Callable[[], Machine]) -> None:
+        """machine: as it is now."""
         self._tree, self._machine = tree, machine
         self._pins: dict[str, Pin] = {}
 
@@ -81,7 +82,8 @@ class Pins:
     def _put(self, pin: Pin) -> None:
         if not pin.cgroups_path:
             raise CgroupRefused("the runtime reports neither the container's cgroup nor a process of it")
-        give_cpus, give_mems = pin.cpus == self._machine.all_cpus, pin.mems == self._machine.all_mems
+        machine = self._machine()
+        give_cpus, give_mems = pin.cpus == machine.all_cpus, pin.mems == machine.all_mems
         if give_cpus or give_mems:
             self._tree.open_cpuset(pin.cgroups_path, cpus=give_cpus, mems=give_mems)
         pin.cpus = CpuSet() if give_cpus else pin.cpus

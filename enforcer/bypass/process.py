@@ -21,8 +21,9 @@ from enforcer.bypass.follower import Follower
 from enforcer.bypass.pins import Pins
 from enforcer.hook.decision_records import names
 from enforcer.hook.facts.pods import Claim
+from enforcer.hook.hardware.changes import FAULTS
 from enforcer.hook.ownership.checkpoint import grants_of
-from enforcer.hook.wiring import FAULTS, Wiring
+from enforcer.hook.wiring import Wiring
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
@@ -57,7 +58,7 @@ class Bypass:
         tree = CgroupTree.discover(Path(config.procfs))
         self._migrates = tree.version() == 2
         self._agent.ledger.remark = self._remark
-        self._pins = Pins(tree, self.wiring.machine)
+        self._pins = Pins(tree, lambda: self.wiring.machine)
         self._seen = RuntimeSnapshot()
         self._following = False
         self._missing: set[str] = set()
@@ -176,6 +177,7 @@ class Bypass:
         )
 
     def _read_back(self) -> None:
+        self.wiring.check_hardware()  # the kernel itself narrows cpusets of cgroup v1 when a CPU goes
         for key, (cpus, mems) in list(self._pins.overwritten()):
             self._pins.forget(key)
             container = self._seen.containers.get(key)

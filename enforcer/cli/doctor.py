@@ -15,7 +15,7 @@ from rich.console import Console
 from enforcer.bypass.cri_client import CriClient, RuntimeAway
 from enforcer.bypass.follower import POLL_S
 from enforcer.cli.kubelet import managers
-from enforcer.hook.node import read_by
+from enforcer.hook.hardware.node import read_by
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.machine.load import memory_stall

@@ -12,6 +12,7 @@ from enforcer.hook.facts import pods
 from enforcer.hook.facts.demands import unmanaged_resized
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
+from enforcer.hook.hardware.rehoming import Rehoming
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.moves import MoveExecutor
 from enforcer.hook.takeover import Takeover
@@ -27,15 +28,16 @@ log = Log("hook.agent")
 
 
 class Agent:
-    """What the runtime's plugin, or bypass mode, calls. Its `ledger` is the state; `takeover` and `moves` work on the
-    same one.
+    """What the runtime's plugin, or bypass mode, calls. Its `ledger` is the state; `takeover`, `moves` and
+    `rehoming` work on the same one.
     """
 
     def __init__(self, node: NodeFacts, nominations: Nominations) -> None:
         self.ledger = ledger = Ledger(node, nominations)
         self.takeover = Takeover(ledger)
         self.moves = MoveExecutor(ledger)
-        self.machine, self.records, self.residents = ledger.machine, ledger.records, ledger.residents
+        self.rehoming = Rehoming(ledger)
+        self.records, self.residents = ledger.records, ledger.residents
         self.synchronize, self.release, self.resume = (
             self.takeover.synchronize,
             self.takeover.release,

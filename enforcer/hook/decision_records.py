@@ -81,12 +81,21 @@ class DecisionRecords:
 
     def moved(self, moved: local.LocalContainer, decision: Decision, source: NumaSet, gain: float, *, at: int) -> None:
         """source: where it was. gain: share of the node's traffic that its step brings home."""
-        pod = nri.PodSandbox(uid=moved.pod, namespace=moved.namespace, name=moved.pod_name)
         why = Reason("moved", f"{gain:.1%}", f"of the traffic here comes home, from NUMA node {source}")
-        explained = replace(decision, reasons=(why, *decision.reasons))
         self.counts["moved"] += 1
-        container = nri.Container(id=moved.id, name=moved.name)
-        self._pending.append(lambda: self._log_placed(pod, container, explained, event="move", at=at))
+        self._again(moved, decision, why, event="move", at=at)
+
+    def rehomed(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
+        """A running member whose place has gone. why: what has."""
+        self.counts["rehomed"] += 1
+        self._again(member, decision, why, event="machine", at=at)
+
+    def _again(self, member: local.LocalContainer, decision: Decision, why: Reason, *, event: str, at: int) -> None:
+        """A decision on a running member; the first reason is what led to it."""
+        pod = nri.PodSandbox(uid=member.pod, namespace=member.namespace, name=member.pod_name)
+        container = nri.Container(id=member.id, name=member.name)
+        explained = replace(decision, reasons=(why, *decision.reasons))
+        self._pending.append(lambda: self._log_placed(pod, container, explained, event=event, at=at))
 
     def not_moved(self, why: Reason) -> None:
         self.counts["move declined"] += 1

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from enforcer.hook.decision_records import DecisionRecords, names
+from enforcer.hook.decision_records import DecisionRecords
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.demands import Demands
 from enforcer.hook.facts.devices import PodDevices
@@ -18,7 +18,7 @@ from enforcer.hook.facts.local_containers import LocalContainers
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.sandboxes import Sandboxes
-from enforcer.hook.live import notable
+from enforcer.hook.hardware.live import notable
 from enforcer.hook.newcomers import Newcomers
 from enforcer.hook.ownership.checkpoint import Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
@@ -98,10 +98,17 @@ class Ledger:
         return bool(requests or reservations)
 
     def commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
-        """Decides and applies the decision. A fault of ours leaves the container open, with its demand counted."""
-        kin = NO_KIN
+        """Places a new member, and records it."""
         if pod.uid not in self.occupancy.directory.by_pod:
             self.prepared.first_request(request)
+        kin, decision = self.place(request)
+        self.newcomers.add(self.occupancy.generation, request, kin)
+        self.records.decided(pod, container, decision, kin.expected, event=event, at=self.occupancy.generation)
+        return decision
+
+    def place(self, request: Request) -> tuple[Kin, Decision]:
+        """Decides and applies the decision. A fault of ours leaves the container open, with its demand counted."""
+        kin = NO_KIN
         try:
             began = time.perf_counter()
             basis = self._basis(request)
@@ -111,14 +118,12 @@ class Ledger:
                 decision = replace(decision, reasons=(*decision.reasons, *self.remark(decision)))
             after = decision.applied(self.occupancy, request)
         except Exception as error:
-            log.exception("not decided: the container is left open", **names(pod, container))
+            log.exception("not decided: the container is left open", pod=request.pod, container=request.name)
             self.records.counts["failed"] += 1
             decision = self._undecided(request, error)
             after = decision.applied(self.occupancy, request)
         self.occupancy = after
-        self.newcomers.add(after.generation, request, kin)
-        self.records.decided(pod, container, decision, kin.expected, event=event, at=after.generation)
-        return decision
+        return kin, decision
 
     def prepare(self) -> bool:
         """Decides ahead for one pod whose first container is still to come; whether there may be more to do."""
@@ -198,6 +203,20 @@ class Ledger:
             if allocation.cpus != cpus:
                 self.occupancy = self.occupancy.with_allocation(replace(allocation, cpus=cpus))
             updates.append(pods.update(container, cpus, NumaSet()))
+        return updates
+
+    def updates_since(self, before: Occupancy) -> list[nri.ContainerUpdate]:
+        """Updates for containers of then whose allocation is another now. What became open is named in full: an empty
+        list means "as they are" to the runtime.
+        """
+        machine, updates = self.machine, []
+        for key, now in self.occupancy.allocations.items():
+            was = before.allocations.get(key)
+            if was is None or now == was:
+                continue
+            cpus = machine.all_cpus if was.cpus and not now.cpus else now.cpus
+            mems = machine.all_mems if was.mems and not now.mems else now.mems
+            updates.append(pods.update(key, cpus, mems))
         return updates
 
     # Ends

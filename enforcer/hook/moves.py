@@ -35,6 +35,7 @@ class MoveExecutor:
         self._ledger = ledger
         self._offer = local.Moves()
         self._declined = local.Moves()
+        self._unsent: Occupancy | None = None
 
     def declined(self) -> local.Moves:
         """The steps that did not hold since the last call, for the observer, with the first one's generation."""
@@ -45,6 +46,10 @@ class MoveExecutor:
         """The next answer about a member takes these along; they replace those that still wait."""
         self._offer = offer
 
+    def take_along(self, before: Occupancy) -> None:
+        """The next answer about a member also takes what has changed since this occupancy; an earlier one counts."""
+        self._unsent = self._unsent or before
+
     def along(self, updates: list[nri.ContainerUpdate], but: str = "") -> list[nri.ContainerUpdate]:
         """An answer's updates with what waits, which must not cost the answer: one for each container, and none for
         `but`, which is being created.
@@ -53,7 +58,9 @@ class MoveExecutor:
 
     def _waiting(self) -> list[nri.ContainerUpdate]:
         offer, self._offer = self._offer, local.Moves()
-        return [update for step in offer.steps for update in self.make(step, offer)]
+        unsent, self._unsent = self._unsent, None
+        changed = self._ledger.updates_since(unsent) if unsent is not None else []
+        return [*changed, *(update for step in offer.steps for update in self.make(step, offer))]
 
     def make(self, step: local.Moves.Step, offer: local.Moves) -> list[nri.ContainerUpdate]:
         """The members of one step of the offer to where their kin are; nothing when it does not hold any more. Never
@@ -88,7 +95,7 @@ class MoveExecutor:
         ledger = self._ledger
         ledger.occupancy = outcome.occupancy
         ledger.settle()
-        updates = self._changed_since(before)
+        updates = ledger.updates_since(before)
         residents, at = ledger.residents.now(), ledger.occupancy.generation
         ledger.learned.moved((before.reservations[request.reservation_key] for request, _ in outcome.decisions), at)
         for request, decision in outcome.decisions:
@@ -165,15 +172,3 @@ class MoveExecutor:
         return Reason(
             "move", f"NUMA node {movers[0].target}", f"{share:.1%} of the traffic here would come home by now"
         )
-
-    def _changed_since(self, before: Occupancy) -> list[nri.ContainerUpdate]:
-        """Updates for allocations that changed. Mems that became open are named in full: an
-        empty list means "as they are" to it.
-        """
-        updates = []
-        for key, now in self._ledger.occupancy.allocations.items():
-            was = before.allocations[key]
-            if now != was:
-                opened = was.mems and not now.mems
-                updates.append(pods.update(key, now.cpus, self._ledger.machine.all_mems if opened else now.mems))
-        return updates

@@ -14,8 +14,8 @@ from typing import ParamSpec, TypeVar
 from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
-from enforcer.hook.wiring import FAULTS, Wiring
-from enforcer.nri.calls import UpdateAnswer
+from enforcer.hook.hardware.changes import FAULTS
+from enforcer.hook.wiring import Wiring, log_failure
 from enforcer.nri.errors import UsageError
 from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers, Updates
@@ -120,7 +120,7 @@ class Hook:
     def _started(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         updates = self.agent.post_start_container(pod, container)
         if updates and self.wiring.carry_out is not None:
-            self.wiring.carry_out(updates, _log_failure)
+            self.wiring.carry_out(updates, log_failure)
 
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""
@@ -137,12 +137,6 @@ class Hook:
 def concerns_members(request: bytes) -> bool:
     """Whether an undecoded request may be about a pod that has opted in: protobuf has strings as they are."""
     return GROUP_KEY in request
-
-
-def _log_failure(answer: UpdateAnswer) -> None:
-    if answer.error or answer.failed:
-        failed = " ".join(update.container_id for update in answer.failed)
-        logger.warning("the runtime did not update containers", error=answer.error, failed=failed)
 
 
 def main(arguments: Sequence[str]) -> int:

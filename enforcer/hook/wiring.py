@@ -12,19 +12,19 @@ from pathlib import Path
 
 from enforcer.hook import status_report
 from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
+from enforcer.hook.hardware.changes import HardwareChanges
+from enforcer.hook.hardware.node import node_name
 from enforcer.hook.local_requests import LocalRequests
-from enforcer.hook.node import node_name, read_node
 from enforcer.hook.outbox import Outbox
 from enforcer.hook.ownership.recorder import Recorder
 from enforcer.local.control import Control, LocalConnection
-from enforcer.machine.errors import MachineError
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.errors import UsageError
 from enforcer.nri.handlers import Updates
 from enforcer.nri.stats import Stats
-from enforcer.settings.config import Config, ConfigError
-from placement.model.errors import PlacementError
+from enforcer.settings.config import Config
 from placement.model.topology import Machine
 from placement.optin.parsing import opted_in
 from process import log
@@ -36,6 +36,9 @@ from proto import nri_pb2 as nri
 
 logger = log.Log("hook")
 
+HARDWARE_EVERY_S = 0.5
+"""Whether CPUs or memory have gone or come is looked at this often: 60 microseconds."""
+
 REFRESH_EVERY_S = 5.0
 """What is live on the NUMA nodes is read this often, between events."""
 
@@ -46,9 +49,6 @@ PUBLISH_AFTER_S = 0.02
 
 PREPARE_EVERY_S = 0.5
 """How often prepared decisions are compared with what is known, while there are any; and whenever that changes here."""
-
-FAULTS = (ConfigError, MachineError, PlacementError, OSError)
-"""What keeps us from working on this node; each says why."""
 
 
 class Wiring:
@@ -63,6 +63,7 @@ class Wiring:
         self._loop = loop
         self._session = os.urandom(16).hex()
         self._machine_facts: dict[str, object] = {}
+        self._hardware: HardwareChanges | None = None
         self._agent: Agent | None = None
         self._outbox: Outbox | None = None
         self._recorder: Recorder | None = None
@@ -79,33 +80,39 @@ class Wiring:
     def set_up(self, config: Config) -> None:
         """Reads the machine and opens the control socket. FAULTS when either can't be."""
         log.set_up(config.log_level, config.log_format)
-        node = read_node(config)
-        self._machine = node.machine
-        self._machine_facts = {
-            "isolated_cpus": str(node.machine.all_cpus - node.machine.cpus),
-            "withheld_mems": str(node.machine.all_mems - node.machine.mems),
-            "doubts": list(node.doubts),
-        }
+        self._config, self._hardware = config, HardwareChanges(config)
+        node = self._hardware.read()
+        self._describe(node)
         self._agent = Agent(node, Nominations())
         self._agent.refresh()
         self._outbox = Outbox(self._agent, lambda: self.stats)
         self._recorder = Recorder(Path(config.run_dir), self._agent, partial(self._loop.call_later, 0))
         self._recorder.restore()
-        self._start = local.Start(
-            node=node_name(config),
-            version=VERSION,
-            session=self._session,
-            machine=convert.machine_to(node.machine, node.reserved, node.rules),
-            config=config.to_json(),
-        )
         self._control = Control(Path(config.run_dir) / "hook.sock", self._loop, self._requests.received)
         self._loop.call_later(REFRESH_EVERY_S, self._refresh)
+        self._loop.call_later(HARDWARE_EVERY_S, self._watch_hardware)
         logger.info(
             "machine read",
             node=node_name(config),
             numa_nodes=len(node.machine.numa_nodes),
             cpus=node.machine.cpus,
             mems=node.machine.mems,
+        )
+
+    def _describe(self, node: NodeFacts) -> None:
+        """For observers and for people."""
+        machine = node.machine
+        self._machine_facts = {
+            "isolated_cpus": str(machine.all_cpus - machine.cpus),
+            "withheld_mems": str(machine.all_mems - machine.mems),
+            "doubts": list(node.doubts),
+        }
+        self._start = local.Start(
+            node=node_name(self._config),
+            version=VERSION,
+            session=self._session,
+            machine=convert.machine_to(machine, node.reserved, node.rules),
+            config=self._config.to_json(),
         )
 
     @property
@@ -125,7 +132,8 @@ class Wiring:
 
     @property
     def machine(self) -> Machine:
-        return self._machine
+        """As it is now."""
+        return self.agent.ledger.machine
 
     def registered(self, *, now: bool) -> None:
         """Whether the runtime has us."""
@@ -201,6 +209,33 @@ class Wiring:
             connection.send(message)
         self._send_attachment()
 
+    def check_hardware(self) -> None:
+        """Takes the machine over as it is now, where CPUs or memory have gone or come."""
+        node = self._hardware.changed() if self._hardware is not None else None
+        if node is None:
+            return
+        before = self.agent.occupancy
+        updates = self.agent.rehoming.onto(node)
+        self._describe(node)
+        if self.at_any_time:
+            self.push(updates, log_failure)
+        else:
+            self.agent.moves.take_along(before)
+        self._introduce()
+
+    def _introduce(self) -> None:
+        """Every observer receives the machine and everything on it anew."""
+        if self._control is not None and self._outbox is not None and self._control.observers:
+            self._control.broadcast(local.FromHook(start=self._start))
+            for message in self._outbox.whole(self._outbox.changes()):
+                self._control.broadcast(message)
+            self._control.flush()
+        self.publish_soon()
+
+    def _watch_hardware(self) -> None:
+        self._loop.call_later(HARDWARE_EVERY_S, self._watch_hardware)
+        self.check_hardware()
+
     def status(self) -> dict[str, object]:
         """For people."""
         agent, outbox = self.agent, self._outbox
@@ -256,3 +291,10 @@ class Wiring:
         """The old generation takes half a millisecond with 200 containers, and hardly ever has any."""
         self._refreshed += 1
         gc.collect(2 if self._refreshed % OLD_GARBAGE_EVERY == 0 else 1)
+
+
+def log_failure(answer: UpdateAnswer) -> None:
+    """For updates that none of the runtime's events asked for."""
+    if answer.error or answer.failed:
+        failed = " ".join(update.container_id for update in answer.failed)
+        logger.warning("the runtime did not update containers", error=answer.error, failed=failed)

@@ -98,6 +98,11 @@ class PlanningThread:
             self._waiting = situation
             self._changed.notify()
 
+    def on(self, machine: Machine) -> None:
+        """Plans are made for this machine from now on; the situation that waits is of the one before."""
+        with self._changed:
+            self._machine, self._plan, self._waiting = machine, None, None
+
     def start(self) -> None:
         self._thread.start()
 

@@ -139,6 +139,8 @@ class Observer:
             with self._lock:
                 self.mirror.started(message.start)
             self._begin(Config.from_json(message.start.config), message.start)
+            if self.watching is not None:
+                self.watching.on(convert.machine_from(message.start.machine))
             if self._devices is not None:
                 self._devices.hook_came()
         elif kind == "appeared" and self._devices is not None:

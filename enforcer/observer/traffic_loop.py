@@ -122,6 +122,12 @@ class TrafficLoop:
             self._received = {**kept, **{container.id: container for container in message.containers}}
             self._changed = True
 
+    def on(self, machine: Machine) -> None:
+        """Its CPUs or memory have changed: what was planned and declined on the one before is forgotten."""
+        if machine != self._machine:
+            self._machine, self._declined = machine, Declined(machine)
+            self._planner.on(machine)
+
     def declined(self, message: local.Moves) -> None:
         """Moves that the hook was offered and that did not hold."""
         self._declined.received(message, self._outlets.occupancy())

@@ -25,9 +25,9 @@ break.
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The node as a report left the extender with it, in a hook's session."""
+    """The node as a report left the extender with it. era: the mirror's, in which generations can be compared."""
 
-    session: str
+    era: int
     state: NodeState
 
 
@@ -48,7 +48,7 @@ class ReportBacklog:
         if start is None:
             raise RuntimeError("no hook has started yet")
         hello = pb.Hello(node=start.node, version=version, session=start.session)
-        if self._acked is not None and self._acked.session == start.session:
+        if self._acked is not None and self._acked.era == self._mirror.era:
             hello.acked_generation = self._acked.state.occupancy.generation
             hello.acked_fingerprint = self._acked.state.occupancy.fingerprint
         return pb.FromEnforcer(hello=hello)
@@ -72,8 +72,8 @@ class ReportBacklog:
         mirror, sent = self._mirror, self._sent
         if mirror.start is None or not mirror.known:
             return []
-        now = Sent(mirror.start.session, NodeState(mirror.occupancy, mirror.registered))
-        if sent is None or sent.session != now.session:
+        now = Sent(mirror.era, NodeState(mirror.occupancy, mirror.registered))
+        if sent is None or sent.era != now.era:
             decisions = mirror.decisions(self._decided)
             everything = report(None, now.state, decisions)
             everything.earlier.extend(mirror.earlier(decisions)[-MOST_EARLIER:])

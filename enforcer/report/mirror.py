@@ -19,7 +19,8 @@ MOST_DECISIONS = 2048
 
 
 class Mirror:
-    """The node as the hook last reported it. known: whether its present session has reported everything once.
+    """The node as the hook last reported it. known: whether its present session has reported everything once, on the
+    machine as it is. era: another number after each start of a hook and each change of the machine.
 
     decided, sent: decisions that came so far, and those of them that some extender has been sent.
     """
@@ -29,15 +30,18 @@ class Mirror:
         self.occupancy = self._empty = Occupancy()
         self.registered = False
         self.known = False
+        self.era = 0
         self.decided = 0
         self.sent = 0
         self._decisions: deque[pb.DecisionRecord] = deque(maxlen=MOST_DECISIONS)
         self._latest: dict[str, pb.DecisionRecord] = {}
 
     def started(self, start: local.Start) -> None:
-        """A hook's first message. Another session has another machine, maybe, and reports everything anew."""
-        if self.start is None or self.start.session != start.session:
+        """A hook's first message, and again when its machine has changed: everything is reported anew after it."""
+        before = self.start
+        if before is None or before.session != start.session or before.machine != start.machine:
             self.known = False
+            self.era += 1
         self.start = start
         self._empty = convert.empty_from(start.machine)
 

@@ -56,7 +56,9 @@ class Plan:
             return NumaSet()
         placed, demand = occupancy.directory.placed, request.reservation_demand
         for slots in self.vacant(request.workload, placed):
-            if fits(demand, room_on(machine, occupancy, slots.numa_nodes.lowest)):
+            if slots.numa_nodes <= machine.cpu_nodes and fits(
+                demand, room_on(machine, occupancy, slots.numa_nodes.lowest)
+            ):
                 return slots.numa_nodes
         pulls = self.pulls.get(request.workload)
         if pulls is None and not kin.weights and request.opt_in.group in occupancy.directory.by_group:

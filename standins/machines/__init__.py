@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from standins.machines import amd, arm, emulated, intel, sgi, tiers
 from standins.machines.description import Description
-from standins.machines.write import write_procfs, write_sysfs
+from standins.machines.write import switch_cpus, write_procfs, write_sysfs
 
 MACHINES: Mapping[str, Description] = {
     **intel.MACHINES,
@@ -17,4 +17,4 @@ MACHINES: Mapping[str, Description] = {
     **emulated.MACHINES,
 }
 
-__all__ = ["MACHINES", "Description", "write_procfs", "write_sysfs"]
+__all__ = ["MACHINES", "Description", "switch_cpus", "write_procfs", "write_sysfs"]

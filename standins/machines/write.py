@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from placement.model.cpuset import CpuSet, NumaSet
@@ -20,6 +20,20 @@ NEW_NAMES = ("core_cpus", "package_cpus")
 def write_sysfs(description: Description, folder: Path) -> None:
     """Makes `folder` a sysfs root with this machine's CPUs and NUMA nodes."""
     _write(Path(folder), sysfs_files(description))
+
+
+def switch_cpus(folder: Path, online: CpuSet) -> None:
+    """As the kernel changes a written sysfs root when CPUs go offline or come back: those that are not named are off.
+    The CPUs' topology files stay: siblings that are offline make no difference to a reader that knows who is online.
+    """
+    cpu = folder / "devices/system/cpu"
+    present = CpuSet.parse((cpu / "present").read_text())
+    for node in (folder / "devices/system/node").glob("node[0-9]*"):
+        former = node / "cpulist.present"
+        if not former.exists():
+            former.write_text((node / "cpulist").read_text())
+        _write(folder, [(str((node / "cpulist").relative_to(folder)), f"{CpuSet.parse(former.read_text()) & online}")])
+    _write(folder, [("devices/system/cpu/offline", f"{present - online}"), ("devices/system/cpu/online", f"{online}")])
 
 
 def write_procfs(description: Description, folder: Path) -> None:
@@ -160,7 +174,7 @@ def _both_forms(path: str, cpus: CpuSet) -> Iterator[tuple[str, str]]:
     yield f"{path}_list", f"{cpus}"
 
 
-def _write(folder: Path, files: Iterator[tuple[str, str]]) -> None:
+def _write(folder: Path, files: Iterable[tuple[str, str]]) -> None:
     made = set()
     for name, content in files:
         path = folder / name

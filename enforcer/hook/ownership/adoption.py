@@ -68,6 +68,8 @@ def owner_of(
         return pods.Claim(str(cpus), str(mems))
     if not cpus or not cpus <= machine.all_cpus or (machine.cpus <= cpus and not _whole(machine, given)):
         return None
+    if given is not None and not given.cpus <= machine.all_cpus and cpus == given.cpus & machine.all_cpus:
+        return None  # the kernel took the CPUs that went out of it
     homes = _homes(machine, occupancy, request, now, known)
     if homes is None:
         return pods.Claim(str(cpus), str(mems))

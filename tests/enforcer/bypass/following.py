@@ -37,13 +37,15 @@ def until(done: Callable[[], T], what: str) -> T:
 class Bypassed:
     """The enforcer on a Xeon with two NUMA nodes; `runtime` is to be started by the test."""
 
-    def __init__(self, folder: Path, **runtime: Any) -> None:
+    def __init__(self, folder: Path, machine: Path | None = None, **runtime: Any) -> None:
+        """machine: a sysfs tree of its own, for a test that changes it."""
         self.run_dir = folder / "run"
         self.cgroups = Cgroups(folder, "0-159", "0-1")
         self.runtime = CriRuntime(folder / "cri.sock", self.cgroups, **runtime)
         self._command = [sys.executable, "-m", "enforcer", "run", "--mode", "bypass"]
         self._command += ["--cri-socket", f"unix://{folder}/cri.sock", "--run-dir", str(self.run_dir)]
-        self._command += ["--sysfs", str(sysfs("xeon-8380")), "--procfs", str(self.cgroups.procfs)]
+        self.sysfs = machine or sysfs("xeon-8380")
+        self._command += ["--sysfs", str(self.sysfs), "--procfs", str(self.cgroups.procfs)]
         self._command += ["--node-name", "n1", "--metrics-listen", "", "--observe", "off", "--log-format", "json"]
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from placement.model.cpuset import CpuSet
+from standins.machines import MACHINES, switch_cpus, write_sysfs
 from tests.enforcer.bypass.following import GROUP, HALVES, Bypassed, until
 
 
@@ -26,6 +27,27 @@ def node(folder: Path) -> Iterator[Bypassed]:
     made.start()
     yield made
     made.close()
+
+
+def test_what_the_kernel_narrowed_when_cpus_went_is_widened_when_they_are_back_and_taken_for_nobodys_work(
+    folder: Path,
+) -> None:
+    write_sysfs(MACHINES["xeon-8380"], folder / "sys")
+    node = Bypassed(folder, folder / "sys")
+    node.runtime.start()
+    node.start()
+    try:
+        member = node.member()
+        path = node.runtime.path(member)
+        assert node.pinned(member) == HALVES[0]
+        switch_cpus(node.sysfs, CpuSet.parse("0-79"))
+        node.cgroups.set_cpus(path, "0-39")  # as cgroup v1 does
+        until(lambda: len(node.said("the machine has changed")) == 1, "noticed")
+        switch_cpus(node.sysfs, CpuSet.parse("0-159"))
+        until(lambda: node.cgroups.cpuset(path)[0] == HALVES[0], "widened")
+        assert not node.status()["counts"].get("yielded")
+    finally:
+        node.close()
 
 
 def test_members_are_pinned_together_and_others_are_not_touched(node: Bypassed) -> None:

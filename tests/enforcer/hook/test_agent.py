@@ -43,7 +43,11 @@ class World:
 
     def started(self) -> Agent:
         """An agent that knows nothing yet, as after a restart."""
-        node = NodeFacts(
+        self.agent = Agent(self.facts(), self.nominations)
+        return self.agent
+
+    def facts(self) -> NodeFacts:
+        return NodeFacts(
             self.machine,
             CpuSet(),
             self.cgroups.get,
@@ -51,8 +55,6 @@ class World:
             limited=lambda _cgroups_path, _pod: self.limited,
             pod_cgroup=lambda _cgroups_path, pod: pod in self.pod_cgroups,
         )
-        self.agent = Agent(node, self.nominations)
-        return self.agent
 
     def create(self, pod: nri.PodSandbox, container: nri.Container):
         adjust, updates = self.agent.create_container(pod, container)

@@ -36,11 +36,13 @@ class Node:
         self.agent.ledger.occupancy = replace(self.agent.occupancy, reserved=CpuSet.parse(reserved))
         self.talk = {(f"uid-{one}", f"uid-{other}"): 1e4 for one, other in talk}
         self._outbox, self.mirror = Outbox(self.agent), Mirror()
-        start = local.Start(session="s", machine=convert.machine_to(self.agent.machine, self.agent.occupancy.reserved))
+        start = local.Start(
+            session="s", machine=convert.machine_to(self.agent.ledger.machine, self.agent.occupancy.reserved)
+        )
         self.mirror.started(start)
         for message in self._outbox.whole():
             self._heard(message)
-        self._rested, self._declined = Rested(), Declined(self.agent.machine)
+        self._rested, self._declined = Rested(), Declined(self.agent.ledger.machine)
 
     def run(self, name: str, home: str = "", cpus: float = 1) -> list[nri.ContainerUpdate]:
         """A member of its own group, nominated to a NUMA node; the updates that its answer takes along, carried out."""
@@ -71,7 +73,7 @@ class Node:
     def offer(self, situation: PlanningInput) -> local.Moves:
         """What the planner's thread makes of it, whenever it comes to it."""
         now = self.mirror.occupancy
-        return moves(self.agent.machine, situation.at(now), BUDGET, self._declined.now(now))
+        return moves(self.agent.ledger.machine, situation.at(now), BUDGET, self._declined.now(now))
 
     def make(self, offer: local.Moves) -> None:
         for step in offer.steps:

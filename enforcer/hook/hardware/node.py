@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from enforcer.hook.facts.node_facts import NodeFacts
-from enforcer.hook.live import LiveReader
+from enforcer.hook.hardware.live import LiveReader
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.devices import numa_node_of
 from enforcer.machine.errors import MachineError
 from enforcer.machine.sysfs import MachineReading, read
+from enforcer.machine.tree import Tree
 from enforcer.settings.config import Config, ConfigError
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.rules import Rules
@@ -59,8 +60,10 @@ def read_by(config: Config) -> MachineReading:
     reading = read(Path(config.sysfs), node_name(config), Path(config.procfs), tiers)
     nodes = reading.machine.numa_nodes
     memory_alone = NumaSet.of(node.id for node in nodes if node.memory and not node.all_cpus)
-    if not tiers <= memory_alone:
-        strange, known = tiers - memory_alone, memory_alone or "none"
+    possible = Tree(Path(config.sysfs) / "devices/system/node").parsed("possible", NumaSet.parse) or NumaSet()
+    offline = possible - NumaSet.of(node.id for node in nodes)
+    if not tiers <= memory_alone | offline:
+        strange, known = tiers - memory_alone - offline, memory_alone or "none"
         raise ConfigError(f"memory-tiers: NUMA node {strange} is not of memory alone; of that kind: {known}")
     return reading
 
@@ -80,8 +83,11 @@ def _rules(config: Config) -> Rules:
 def _reserved(config: Config, machine: Machine) -> CpuSet:
     """Isolated CPUs may be named: no member is given them anyway."""
     reserved, online = CpuSet.parse(config.reserved_cpus), machine.all_cpus
-    if not reserved <= online:
+    present = Tree(Path(config.sysfs) / "devices/system/cpu").parsed("present", CpuSet.parse) or online
+    if not reserved <= online | present:
         raise ConfigError(f"reserved-cpus: CPUs {reserved - online} are not online; online: {online}")
+    if offline := reserved - online:
+        logger.warning("reserved CPUs are offline", cpus=offline)
     if machine.cpus <= reserved:
         raise ConfigError(f"reserved-cpus: {reserved} is every CPU of the machine that containers are given")
     return reserved & machine.cpus

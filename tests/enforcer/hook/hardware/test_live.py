@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
-from enforcer.hook.live import NOTABLE_CPU, NOTABLE_MEMORY, LiveReader, notable
+from enforcer.hook.hardware.live import NOTABLE_CPU, NOTABLE_MEMORY, LiveReader, notable
 from enforcer.hook.outbox import Outbox
 from enforcer.machine.load import cpu_times
 from enforcer.machine.sysfs import read_machine

@@ -9,7 +9,7 @@ import pytest
 
 from enforcer.cli import doctor
 from enforcer.cli.status import _why
-from enforcer.hook.node import read_node
+from enforcer.hook.hardware.node import read_node
 from enforcer.settings.config import Config, ConfigError
 from standins.machines import MACHINES, write_sysfs
 from tests.enforcer.test_enforcer import Enforcer, cpus, enforcer, runtime, until

@@ -1,0 +1,123 @@
+"""What becomes of members when CPUs or memory of the node go or come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from enforcer.hook.facts import pods
+from enforcer.hook.facts.node_facts import NodeFacts
+from enforcer.hook.ledger import Ledger
+from placement.decide.decide import Reason
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.live_usage import Live
+from placement.model.topology import Machine
+from placement.state import pools
+from placement.state.occupancy import Allocation, Occupancy, Reservation
+from process.log import Log
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+
+log = Log("hook.hardware")
+
+
+class Rehoming:
+    """Works on the agent's ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._opened: set[str] = set()
+
+    def onto(self, node: NodeFacts) -> list[nri.ContainerUpdate]:
+        """Takes the node as it is now: members whose place is gone, or that had none, are decided anew, all others keep
+        theirs, and every shared pool is what it comes to. Returns updates for the runtime.
+        """
+        ledger, before = self._ledger, self._ledger.occupancy
+        ledger.node, ledger.machine = node, node.machine
+        ledger.learned.planned(local.Plan(generation=before.generation))
+        lost = stranded(node.machine, replace(before, reserved=node.reserved))
+        ledger.occupancy = carried_over(node.machine, node.reserved, before, lost)
+        ledger.refresh_memory()
+        for key in lost:
+            self._decide_anew(before.reservations[key], before)
+        ledger.settle()
+        updates = pods.merged([*self._still_open(), *ledger.updates_since(before)])
+        self._opened = {update.container_id for update in updates if not self._pinned(update.container_id)}
+        log.warning(
+            "the machine has changed",
+            cpus=node.machine.cpus, mems=node.machine.mems, decided_anew=len(lost), updates=len(updates),
+        )  # fmt: skip
+        return updates
+
+    def _still_open(self) -> list[nri.ContainerUpdate]:
+        """Those that lost their place before were given all CPUs of that time by name."""
+        return [
+            pods.update(key, self._ledger.machine.all_cpus, NumaSet()) for key in self._opened if not self._pinned(key)
+        ]
+
+    def _pinned(self, container: str) -> bool:
+        allocation = self._ledger.occupancy.allocations.get(container)
+        return allocation is None or bool(allocation.cpus)
+
+    def _decide_anew(self, reservation: Reservation, before: Occupancy) -> None:
+        ledger, residents = self._ledger, self._ledger.residents.now()
+        why = Reason("machine", f"NUMA node {reservation.numa_nodes}", "has other CPUs or memory than before")
+        for container in sorted(before.directory.by_reservation.get(reservation.key, ())):
+            request = ledger.requests.get(container)
+            if request is None or container not in residents or ledger.released:
+                continue
+            _, decision = ledger.place(request)
+            ledger.records.rehomed(residents[container], decision, why, at=ledger.occupancy.generation)
+
+
+def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:
+    """The members' reservations that this machine can't hold as they are: on a NUMA node that has gone or has no CPU
+    for them any more, or with exclusive CPUs or bound memory of which something has gone. And those that were given no
+    CPUs, since there may be some now.
+    """
+    return tuple(key for key, reservation in occupancy.reservations.items() if _lost(machine, occupancy, reservation))
+
+
+def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> bool:
+    if not reservation.opted_in:
+        return False
+    known = machine.cpu_nodes | machine.all_mems
+    if not reservation.numa_nodes <= known or reservation.numa_nodes.isdisjoint(machine.cpu_nodes):
+        return True
+    held = [
+        occupancy.allocations[container] for container in occupancy.directory.by_reservation.get(reservation.key, ())
+    ]
+    if any(not allocation.exclusive <= machine.cpus or not allocation.mems <= machine.all_mems for allocation in held):
+        return True
+    if any(not (allocation.cpus or allocation.externally_managed) for allocation in held):
+        return True
+    shares = any(allocation.cpus and not allocation.exclusive for allocation in held)
+    return shares and not pools.pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes)
+
+
+def carried_over(machine: Machine, reserved: CpuSet, before: Occupancy, lost: tuple[str, ...]) -> Occupancy:
+    """Everything on this machine, but for the lost reservations and what their containers were given by us."""
+    reservations = {
+        key: reservation if reservation.opted_in else _elsewhere(machine, reservation)
+        for key, reservation in before.reservations.items()
+        if key not in lost
+    }
+    allocations = {key: allocation for key, allocation in before.allocations.items() if not _of(allocation, lost)}
+    after = replace(
+        before,
+        reservations=reservations,
+        allocations=allocations,
+        reserved=reserved,
+        live=Live(),
+        generation=before.generation + 1,
+    )
+    return after.on(machine)
+
+
+def _of(allocation: Allocation, lost: tuple[str, ...]) -> bool:
+    return allocation.reservation in lost and not allocation.externally_managed
+
+
+def _elsewhere(machine: Machine, reservation: Reservation) -> Reservation:
+    """What has not opted in counts where its NUMA nodes are left, else everywhere."""
+    left = reservation.numa_nodes & (machine.cpu_nodes | machine.all_mems)
+    return reservation if left == reservation.numa_nodes else replace(reservation, numa_nodes=left or machine.cpu_nodes)
