@@ -25,7 +25,8 @@ def main() -> None:
         programs = binaries(build=True)
         _say(f"Kubernetes 1.{programs.minor} of {programs.folder}")
         with Cluster(
-            programs, Terms(_machines(options.nodes), extenders=options.extenders, strict=options.strict)
+            programs,
+            Terms(_machines(options.nodes), extenders=options.extenders, scheduler="strict" if options.strict else ""),
         ) as up:
             _deployed(up)
             _shown(up)

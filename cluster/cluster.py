@@ -17,7 +17,7 @@ import yaml
 
 from cluster import credentials
 from cluster.binaries import REPOSITORY, Binaries
-from cluster.control_plane import ControlPlane
+from cluster.control_plane import ControlPlane, SchedulerConfig
 from cluster.extender import Extender
 from cluster.kubelets import Kubelets
 from cluster.node import Node
@@ -39,14 +39,14 @@ PATIENCE_S = 120.0
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What cluster to make. machines: by node, a name of standins.machines. real: nodes on which somebody will start a
-    kubelet. percentage: percentageOfNodesToScore.
+    kubelet. scheduler: its configuration. percentage: percentageOfNodesToScore.
     """
 
     machines: Mapping[str, str]
     real: tuple[str, ...] = ()
     extenders: int = 1
     extender_options: Sequence[str] = ()
-    strict: bool = False
+    scheduler: SchedulerConfig = ""
     percentage: int | None = None
 
 
@@ -116,16 +116,14 @@ class Cluster(AllOrNothing):
         self._stack.callback(plane.kill)
         plane.start()
         self._make_nodes()
-        self.apply(_installed(strict=self.terms.strict))
+        self.apply(_installed(strict=self.terms.scheduler == "strict"))
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         self._start_extenders(given)
         self._service = service = Service([extender.http for extender in self.extenders])
         self._stack.callback(service.stop)
         service.start()
         plane.start_scheduler(
-            service.address if self.extenders else "",
-            strict=self.terms.strict,
-            percentage=self.terms.percentage,
+            service.address if self.extenders else "", self.terms.scheduler, percentage=self.terms.percentage
         )
         self._start_enforcers()
 
@@ -141,19 +139,19 @@ class Cluster(AllOrNothing):
         for name, machine in self.terms.machines.items():
             node = self.nodes[name] = Node(name, self.folder / "sysfs" / machine, self.folder / name)
             self._stack.callback(node.stop)
-            self.register(name)
+            self.register(name, node.capacity)
         self._kubelets = kubelets = Kubelets(self.plane.api, self.nodes)
         self._stack.callback(kubelets.stop)
         kubelets.start()
 
-    def kubelet_credentials(self, node: str, path: Path) -> Path:
-        """Writes the kubeconfig of the kubelet of a real node."""
+    def kubelet_credentials(self, node: str, path: Path, host: str = "127.0.0.1") -> Path:
+        """Writes the kubeconfig of the kubelet of a real node. host: this machine, as that node reaches it."""
         assert self._credentials is not None
-        return self._credentials.kubeconfig(self.plane.server, path, f"system:node:{node}")
+        server = self.plane.server.replace("127.0.0.1", host)
+        return self._credentials.kubeconfig(server, path, f"system:node:{node}")
 
-    def register(self, name: str) -> None:
+    def register(self, name: str, capacity: Mapping[str, str]) -> None:
         """What the node's kubelet does at its first start."""
-        capacity = self.nodes[name].capacity
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         self.plane.api.request("POST", "/api/v1/nodes", None, node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -16,6 +16,9 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 
 SCHEDULER_CONFIGS = REPOSITORY / "scheduler-config"
+
+SchedulerConfig = Literal["", "strict", "profile"]
+"""Which of SCHEDULER_CONFIGS: `kube-scheduler-config.yaml`, or the one with this suffix."""
 
 AUDITED = "system:serviceaccounts:numakin"
 """The group whose requests are written to the audit log."""
@@ -60,11 +63,11 @@ class ControlPlane:
         self.api_server.start()
         self.api_server.until(self._api_server_ready)
 
-    def start_scheduler(self, extender: str, *, strict: bool = False, percentage: int | None = None) -> None:
-        """extender: HOST:PORT, empty for none. strict: the configuration of strict mode. percentage:
-        percentageOfNodesToScore in the place of that configuration's own; 0 is kube-scheduler's default.
+    def start_scheduler(self, extender: str, kind: SchedulerConfig = "", *, percentage: int | None = None) -> None:
+        """extender: HOST:PORT, empty for none. percentage: percentageOfNodesToScore in the place of the configuration's
+        own; 0 is kube-scheduler's default.
         """
-        name = "kube-scheduler-config-strict.yaml" if strict else "kube-scheduler-config.yaml"
+        name = f"kube-scheduler-config-{kind}.yaml" if kind else "kube-scheduler-config.yaml"
         config: dict[str, Any] = yaml.safe_load((SCHEDULER_CONFIGS / name).read_text())
         user = self._credentials.kubeconfig(self.server, self.folder / "scheduler.kubeconfig", SCHEDULER)
         config["clientConnection"] = {"kubeconfig": str(user), "qps": WRITES_PER_S, "burst": 2 * WRITES_PER_S}
@@ -114,6 +117,7 @@ class ControlPlane:
             f"--service-account-signing-key-file={given.account_key}",
             f"--service-account-key-file={given.account_key}", "--service-cluster-ip-range=10.96.0.0/16",
             "--allow-privileged=true", f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}",
+            *self.release.api_server_options,
         )  # fmt: skip
 
     def _controller_manager_options(self) -> tuple[str, ...]:

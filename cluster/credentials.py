@@ -13,6 +13,9 @@ from pathlib import Path
 ADMIN, SCHEDULER, CONTROLLER_MANAGER = "admin", "system:kube-scheduler", "system:kube-controller-manager"
 """Users with a token of their own; kubelets have one each, as system:node:NODE."""
 
+EMULATOR_HOST = "10.0.2.2"
+"""This machine, as a machine that QEMU emulates on it reaches it."""
+
 _GROUPS = {ADMIN: "system:masters"}
 _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 _DAYS = "30"
@@ -61,7 +64,9 @@ def made(folder: Path, kubelets: tuple[str, ...] = ()) -> Credentials:
     )
     _openssl("req", "-x509", *_KEY, "-days", _DAYS, "-keyout", ca_key, "-out", ca, "-subj", "/CN=numakin test CA")
     _openssl("req", *_KEY, "-keyout", key, "-out", request, "-subj", "/CN=kube-apiserver")
-    names.write_text("subjectAltName=IP:127.0.0.1,IP:10.96.0.1,DNS:localhost,DNS:kubernetes.default.svc\n")
+    names.write_text(
+        f"subjectAltName=IP:127.0.0.1,IP:{EMULATOR_HOST},IP:10.96.0.1,DNS:localhost,DNS:kubernetes.default.svc\n"
+    )
     _openssl(
         "x509", "-req", "-in", request, "-out", cert, "-CA", ca, "-CAkey", ca_key, "-set_serial", "1", "-days", _DAYS,
         "-extfile", names,

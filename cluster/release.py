@@ -21,8 +21,13 @@ class Release:
 
     @property
     def preempts_through_extenders(self) -> bool:
-        """1.20's kube-scheduler never hands its extenders to what preempts: the preempt verb is not called."""
-        return self.minor >= 21
+        """Before 1.22 kube-scheduler does not hand its extenders to what preempts: the preempt verb is not called."""
+        return self.minor >= 22
+
+    @property
+    def profiles_have_percentages(self) -> bool:
+        """Whether a kube-scheduler's profile may have a percentageOfNodesToScore of its own."""
+        return self.minor >= 25
 
     @property
     def insecure_port_off(self) -> tuple[str, ...]:
@@ -39,9 +44,27 @@ class Release:
         """Before 1.24 a kubelet needs an option to use a runtime other than docker."""
         return ("--container-runtime=remote",) if self.minor < 24 else ()
 
+    @property
+    def api_server_options(self) -> tuple[str, ...]:
+        """Before 1.23 ephemeral containers are off unless asked for."""
+        return () if self.minor >= 23 else (f"--feature-gates={_EPHEMERAL}=true",)
+
+    @property
+    def resizes_in_place(self) -> bool:
+        """Whether a pod's resources can be changed while it runs, without a feature gate."""
+        return self.minor >= 33
+
     def kubelet_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """The KubeletConfiguration: newer ones refuse cgroup v1 unless configured otherwise."""
+        if self.minor < 23:
+            return {**config, "featureGates": {_EPHEMERAL: True}}
         return {**config, "failCgroupV1": False} if self.minor >= 31 else config
+
+    def ephemeral(self, containers: list[dict[str, Any]]) -> dict[str, Any]:
+        """A merge patch of a pod's subresource `ephemeralcontainers`, which was an object of its own before 1.22."""
+        return (
+            {"spec": {"ephemeralContainers": containers}} if self.minor >= 22 else {"ephemeralContainers": containers}
+        )
 
     def known(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """An object of the manifests in a version that the API server has; what we use of it is the same there."""
@@ -62,4 +85,5 @@ class Release:
         return {**config, "apiVersion": "kubescheduler.config.k8s.io/v1beta1", **served}
 
 
+_EPHEMERAL = "EphemeralContainers"
 _BEFORE_1_21 = {"PodDisruptionBudget": "policy/v1beta1"}

@@ -12,16 +12,6 @@ from collections import defaultdict
 
 from benchmarks.scheduler.bursts import Bench, Burst, Way
 
-WAYS = (
-    Way("none"),
-    Way("noop"),
-    Way("numakin"),
-    Way("numakin", opted_in=True),
-    Way("noop", percentage=100),
-    Way("numakin", percentage=100),
-    Way("numakin", opted_in=True, percentage=100),
-)
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -34,7 +24,7 @@ def main() -> None:
     bursts: dict[Way, list[Burst]] = defaultdict(list)
     with Bench(options.nodes) as bench:
         for _ in range(options.rounds):
-            for way in WAYS:
+            for way in bench.ways:
                 bursts[way].append(bench.burst(way, options.pods))
         splits = bench.metric("numakin_extender_group_splits_total")
     print(

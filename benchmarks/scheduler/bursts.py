@@ -30,15 +30,32 @@ MERGE_PATCH = "application/merge-patch+json"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """extender: none, noop or numakin. percentage: percentageOfNodesToScore, 0 for kube-scheduler's default."""
+    """extender: none, noop or numakin. percentage: percentageOfNodesToScore, 0 for kube-scheduler's default. profile:
+    100 for a profile of its own, by which the opted-in pods are scheduled.
+    """
 
     extender: str
     opted_in: bool = False
     percentage: int = 0
+    profile: bool = False
 
     def __str__(self) -> str:
         pods = "opted-in" if self.opted_in else "un-opted"
-        return f"{self.extender}, {pods} pods, {f'{self.percentage} %' if self.percentage else 'default sampling'}"
+        sampling = f"{self.percentage} %" if self.percentage else "default sampling"
+        return f"{self.extender}, {pods} pods, {'100 % for a profile' if self.profile else sampling}"
+
+
+WAYS = (
+    Way("none"),
+    Way("noop"),
+    Way("numakin"),
+    Way("numakin", opted_in=True),
+    Way("numakin", profile=True),
+    Way("numakin", opted_in=True, profile=True),
+    Way("noop", percentage=100),
+    Way("numakin", percentage=100),
+    Way("numakin", opted_in=True, percentage=100),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +99,21 @@ class Bench(AllOrNothing):
         plane = self._cluster.plane
         plane.scheduler.kill()
         address = {"none": "", "noop": self._noop, "numakin": self._extender.http}[way.extender]
-        plane.start_scheduler(address, percentage=way.percentage)
+        plane.start_scheduler(address, "profile" if way.profile else "", percentage=way.percentage)
         self._scheduled(way, 2 * MEMBERS)
         return self._scheduled(way, pods)
+
+    @property
+    def ways(self) -> list[Way]:
+        """Those that this release of Kubernetes has."""
+        return [way for way in WAYS if not way.profile or self._cluster.plane.release.profiles_have_percentages]
 
     def metric(self, name: str) -> float:
         return self._extender.metric(name)
 
     def _scheduled(self, way: Way, pods: int) -> Burst:
         self._count += 1
-        bodies = [self._pod(number, opted_in=way.opted_in) for number in range(pods)]
+        bodies = [self._pod(number, way) for number in range(pods)]
         os.kill(self._cluster.plane.scheduler.pid, signal.SIGSTOP)
         for body in bodies:
             self._api.request("POST", self._path, None, body)
@@ -118,7 +140,7 @@ class Bench(AllOrNothing):
         listed: list[dict[str, Any]] = self._api.get(self._path, query).json()["items"]
         return listed
 
-    def _pod(self, number: int, *, opted_in: bool) -> dict[str, Any]:
+    def _pod(self, number: int, way: Way) -> dict[str, Any]:
         group = f"g{self._count}-{number // MEMBERS}"
         resources = {"requests": {"cpu": "250m", "memory": "64Mi"}}
         return {
@@ -127,9 +149,12 @@ class Bench(AllOrNothing):
             "metadata": {
                 "name": f"p{self._count}-{number:04}",
                 "labels": {"group": group},
-                "annotations": {"group.numakin.io": group} if opted_in else {},
+                "annotations": {"group.numakin.io": group} if way.opted_in else {},
             },
-            "spec": {"containers": [{"name": "main", "image": "none", "resources": resources}]},
+            "spec": {
+                "schedulerName": "numakin" if way.profile and way.opted_in else "default-scheduler",
+                "containers": [{"name": "main", "image": "none", "resources": resources}],
+            },
         }
 
     def _register(self, spec: NodeSpec) -> None:

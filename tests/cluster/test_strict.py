@@ -18,7 +18,7 @@ MACHINE = "epyc-7763-nps2"
 
 @pytest.fixture(scope="module")
 def strict(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    terms = Terms({"node-0": MACHINE}, strict=True, extender_options=("--refuse",))
+    terms = Terms({"node-0": MACHINE}, scheduler="strict", extender_options=("--refuse",))
     with up(kubernetes, terms, request) as cluster:
         for name, value in (("low", 1), ("high", 1000)):
             priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}

@@ -14,6 +14,8 @@ import pytest
 
 from cluster.binaries import Binaries, NoKubernetes, binaries
 from cluster.cluster import Cluster, Terms
+from extender.kube.api import MERGE_PATCH
+from placement.model.cpuset import CpuSet
 from tests.cluster.workloads import Deployment, Namespace, member
 from tests.e2e.conftest import absent, have_containerd
 from tests.e2e.lab import image, kernel
@@ -25,6 +27,11 @@ from tests.e2e.lab.split_machine import SplitMachine
 pytestmark = pytest.mark.runtime
 
 NODE = "real"
+STATIC = {"cpuManagerPolicy": "static", "cpuManagerReconcilePeriod": "1s", "systemReserved": {"cpu": "500m"}}
+"""The CPUs that are reserved can't be a container's own: at least one, as the kubelet rounds up."""
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
 MIRROR = "kubernetes.io/config.mirror"
 """A static pod's uid at the runtime, on its mirror pod."""
 
@@ -72,6 +79,11 @@ class Node:
         assert kernel.allowed(pid) == kernel.cpuset(pid)
         return str(kernel.allowed(pid).cpus)
 
+    def yielded(self, pod: dict[str, Any]) -> bool:
+        """Whether the enforcer has left a container of the pod to another owner."""
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        return any(record["pod"] == name for record in self.enforcer.log_records("yielded"))
+
 
 @pytest.fixture(scope="module")
 def node(
@@ -117,8 +129,13 @@ def pod_spec(**more: Any) -> dict[str, Any]:
 
 def container(name: str, *command: str) -> dict[str, Any]:
     resources = {"requests": {"cpu": "50m", "memory": "16Mi"}}
+    return program(name, *command) | {"resources": resources}
+
+
+def program(name: str, *command: str) -> dict[str, Any]:
+    """A container without requests."""
     run = ["/bin/busybox", *(command or ("sleep", "2147483647"))]
-    return {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": run, "resources": resources}
+    return {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": run}
 
 
 def runnable(name: str, replicas: int) -> Deployment:
@@ -194,3 +211,74 @@ def test_a_static_pod_is_with_its_group(cluster: Cluster, node: Node, namespace:
         manifest.unlink()
     assert len(cpus) == 1
     assert cpus <= set(machine.halves)
+
+
+def test_an_ephemeral_container_is_with_its_pod(
+    cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine
+):
+    namespace.deploy(runnable("cart", 1))
+    namespace.until_running(1)
+    (pod,) = namespace.pods()
+    path = f"/api/v1/namespaces/{namespace.name}/pods/{pod['metadata']['name']}/ephemeralcontainers"
+    patch = cluster.plane.release.ephemeral([program("debugger")])
+    cluster.plane.api.request("PATCH", path, None, patch, MERGE_PATCH)
+    cluster.until(lambda: node.pid(pod, "debugger") > 0, "the ephemeral container to run")
+    assert node.cpus(pod, "debugger") == node.cpus(pod)
+    assert node.cpus(pod) in machine.halves
+
+
+def test_a_pod_that_is_resized_in_place_stays(
+    cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine
+):
+    if not cluster.plane.release.resizes_in_place:
+        pytest.skip("this kubelet (before 1.33) resizes no pod in place; KUBERNETES_BIN of a newer one does")
+    namespace.deploy(runnable("cart", 1))
+    namespace.until_running(1)
+    (pod,) = namespace.pods()
+    before = node.pid(pod), node.cpus(pod)
+    larger = {"name": "main", "resources": {"requests": {"cpu": "200m"}}}
+    path = f"/api/v1/namespaces/{namespace.name}/pods/{pod['metadata']['name']}/resize"
+    cluster.plane.api.request("PATCH", path, None, {"spec": {"containers": [larger]}}, STRATEGIC)
+
+    def resized() -> bool:
+        (status,) = namespace.pods()[0]["status"]["containerStatuses"]
+        return bool(status.get("resources", {}).get("requests", {}).get("cpu") == "200m")
+
+    cluster.until(resized, "the pod to be resized")
+    cluster.until(lambda: bool(node.enforcer.log_records("container resized")), "the enforcer to see the new size")
+    assert (node.pid(pod), node.cpus(pod)) == before
+    assert node.cpus(pod) in machine.halves
+
+
+@pytest.fixture
+def static_policy(node: Node) -> Iterator[None]:
+    """The kubelet assigns CPUs itself."""
+    for config in (STATIC, {}):
+        node.kubelet.stop()
+        node.kubelet.configure(**config)
+        node.kubelet.start()
+        if config:
+            yield
+
+
+@pytest.mark.usefixtures("static_policy")
+def test_cpusets_are_left_to_a_kubelet_that_assigns_cpus_itself(
+    cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine
+):
+    namespace.deploy(runnable("cart", 2))
+    namespace.until_running(2)
+    sharing = namespace.pods()
+    cluster.until(lambda: all(node.yielded(pod) for pod in sharing), "the enforcer to yield for the kubelet's cpusets")
+    cluster.until(lambda: {node.cpus(pod) for pod in sharing} == {machine.whole}, "the pods to have the shared CPUs")
+    alone = runnable("bank", 1)
+    (main,) = alone["spec"]["template"]["spec"]["containers"]
+    main["resources"] = {kind: {"cpu": "1", "memory": "16Mi"} for kind in ("requests", "limits")}
+    namespace.deploy(alone)
+    namespace.until_running(3)
+    (owner,) = (pod for pod in namespace.pods() if pod["metadata"]["labels"]["app"] == "bank")
+
+    def as_the_kubelet_has_it() -> bool:
+        own, others = CpuSet.parse(node.cpus(owner)), [CpuSet.parse(node.cpus(pod)) for pod in sharing]
+        return all(not own & shared and own | shared == CpuSet.parse(machine.whole) for shared in others)
+
+    cluster.until(as_the_kubelet_has_it, "the pod to have a CPU that the others do not use")

@@ -23,7 +23,7 @@ KEPT = {
 
 
 class RealKubelet:
-    """start() may follow stop(); pods go on meanwhile."""
+    """start() may follow stop(); pods go on meanwhile. configure() is for when it does not run."""
 
     def __init__(self, cluster: Cluster, binaries: Binaries, runtime: RealContainerd, node: str) -> None:
         self.node = node
@@ -31,12 +31,12 @@ class RealKubelet:
         self.static_pods = folder / "static-pods"
         self.static_pods.mkdir()
         self._runtime = runtime
-        release = cluster.plane.release
+        self._release = release = cluster.plane.release
         kubeconfig = cluster.kubelet_credentials(node, folder / "kubelet.kubeconfig")
-        config = folder / "kubelet.json"
-        config.write_text(json.dumps(release.kubelet_config(self._config(runtime.cgroup_parent))))
+        self._config_file = folder / "kubelet.json"
+        self.configure()
         options = (
-            f"--config={config}", f"--kubeconfig={kubeconfig}", f"--hostname-override={node}",
+            f"--config={self._config_file}", f"--kubeconfig={kubeconfig}", f"--hostname-override={node}",
             f"--root-dir={folder / 'kubelet'}", f"--container-runtime-endpoint=unix://{runtime.socket}",
             *release.kubelet_options,
         )  # fmt: skip
@@ -46,6 +46,14 @@ class RealKubelet:
             (hierarchy / folder.name).mkdir(exist_ok=True)
             _usable(hierarchy, hierarchy / folder.name)
         self._keep_sysctls()
+
+    def configure(self, **more: object) -> None:
+        """more: of the KubeletConfiguration's fields. Without what an earlier CPU manager policy left behind, with which
+        a kubelet refuses to start.
+        """
+        config = self._release.kubelet_config({**configuration(self._runtime.cgroup_parent, self.static_pods), **more})
+        self._config_file.write_text(json.dumps(config))
+        (self._runtime.folder / "kubelet" / "cpu_manager_state").unlink(missing_ok=True)
 
     def start(self) -> None:
         self.process.start()
@@ -60,26 +68,29 @@ class RealKubelet:
             if Path("/proc/sys", path).exists():
                 subprocess.run(self._runtime.beside("mount", "--bind", file, f"/proc/sys/{path}"), check=True)
 
-    def _config(self, cgroup_root: str) -> dict[str, object]:
-        return {
-            "apiVersion": "kubelet.config.k8s.io/v1beta1",
-            "kind": "KubeletConfiguration",
-            "address": "127.0.0.1",
-            "port": free_port(),
-            "healthzPort": 0,
-            "cgroupDriver": "cgroupfs",
-            "cgroupRoot": cgroup_root,
-            "staticPodPath": str(self.static_pods),
-            "fileCheckFrequency": "1s",
-            "enforceNodeAllocatable": ["pods"],
-            "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
-            "failSwapOn": False,
-            "makeIPTablesUtilChains": False,
-            "resolvConf": "",
-            "oomScoreAdj": 0,
-            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {}},
-            "authorization": {"mode": "AlwaysAllow"},
-        }
+
+def configuration(cgroup_root: str = "", static_pods: Path | None = None) -> dict[str, object]:
+    """A KubeletConfiguration: nothing is evicted, and the machine's firewall is left alone."""
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": "127.0.0.1",
+        "port": free_port(),
+        "healthzPort": 0,
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": cgroup_root,
+        "staticPodPath": str(static_pods or ""),
+        "fileCheckFrequency": "1s",
+        "enforceNodeAllocatable": ["pods"],
+        "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
+        "failSwapOn": False,
+        "makeIPTablesUtilChains": False,
+        "resolvConf": "",
+        "oomScoreAdj": 0,
+        "runtimeRequestTimeout": "15m",  # an emulated runtime is slow
+        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {}},
+        "authorization": {"mode": "AlwaysAllow"},
+    }
 
 
 def has_address() -> bool:

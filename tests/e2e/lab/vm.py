@@ -57,9 +57,9 @@ def run(topology: str, command: Sequence[str], *, timeout_s: int = 600, options:
 
 
 def _boot(topology: str, command: Sequence[str], timeout_s: int, options: Sequence[str]) -> Result:
-    words = ["--topology", topology, "--bare", "--timeout", str(timeout_s), "--dir", str(REPOSITORY), *options]
+    words = ["--topology", topology, "--bare", "--timeout", str(timeout_s), "--dir", str(REPOSITORY)]
     done = subprocess.run(
-        [NUMAVM / "run", *words, "--env", "PYTHONPYCACHEPREFIX=/tmp/pycache", "--", *command],
+        [NUMAVM / "run", *words, "--env", "PYTHONPYCACHEPREFIX=/tmp/pycache", *options, "--", *command],
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,

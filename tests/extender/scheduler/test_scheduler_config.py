@@ -34,7 +34,18 @@ def test_the_extender_can_never_stop_scheduling(config):
     assert extender["ignorable"] is True
     assert extender["nodeCacheCapable"] is True
     assert extender["httpTimeout"] == "1s"
-    assert config["percentageOfNodesToScore"] == 100
+
+
+def test_members_can_be_compared_on_all_nodes(config):
+    percentages = [config.get("percentageOfNodesToScore")]
+    percentages += [profile.get("percentageOfNodesToScore") for profile in config["profiles"]]
+    assert 100 in percentages
+
+
+def test_whoever_does_not_name_the_profile_is_scheduled_as_before():
+    config = yaml.safe_load((DIRECTORY / "kube-scheduler-config-profile.yaml").read_text())
+    assert "percentageOfNodesToScore" not in config
+    assert config["profiles"][0] == {"schedulerName": "default-scheduler"}
 
 
 def test_only_the_strict_configuration_asks_for_preempt():
