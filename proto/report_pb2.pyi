@@ -45,24 +45,30 @@ class ToEnforcer(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., expect: _Optional[_Union[Expect, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("node", "version", "session", "acked_generation", "acked_fingerprint")
+    __slots__ = ("node", "version", "session", "acked_generation", "acked_fingerprint", "format")
     NODE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     ACKED_GENERATION_FIELD_NUMBER: _ClassVar[int]
     ACKED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
     node: str
     version: str
     session: str
     acked_generation: int
     acked_fingerprint: int
-    def __init__(self, node: _Optional[str] = ..., version: _Optional[str] = ..., session: _Optional[str] = ..., acked_generation: _Optional[int] = ..., acked_fingerprint: _Optional[int] = ...) -> None: ...
+    format: int
+    def __init__(self, node: _Optional[str] = ..., version: _Optional[str] = ..., session: _Optional[str] = ..., acked_generation: _Optional[int] = ..., acked_fingerprint: _Optional[int] = ..., format: _Optional[int] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("resume",)
+    __slots__ = ("resume", "format", "version")
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     resume: bool
-    def __init__(self, resume: _Optional[bool] = ...) -> None: ...
+    format: int
+    version: str
+    def __init__(self, resume: _Optional[bool] = ..., format: _Optional[int] = ..., version: _Optional[str] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ("generation",)

@@ -112,8 +112,17 @@ class Observer:
 
     @property
     def degraded(self) -> str:
-        """Which threads get nowhere; empty when all is well."""
-        return worded(self.threads.stale())
+        """Which threads get nowhere, and extenders of another report format; empty when all is well."""
+        return "; ".join(filter(None, (worded(self.threads.stale()), self._skew)))
+
+    @property
+    def skewed(self) -> int:
+        """How many replicas of the extender speak another report format."""
+        return self._replicas.skewed if self._replicas is not None else 0
+
+    @property
+    def _skew(self) -> str:
+        return f"{self.skewed} extenders speak another report format: finish the upgrade" if self.skewed else ""
 
     @property
     def streaming(self) -> int:

@@ -13,6 +13,7 @@ from enforcer.local.report_differences import NodeState, report
 from enforcer.report.mirror import Mirror
 from proto import bounds
 from proto import report_pb2 as pb
+from proto.report_format import REPORT_FORMAT
 
 MOST_EARLIER = bounds.DECISIONS
 """Of the decisions on containers that are there, those that a whole report has again; the newest."""
@@ -47,7 +48,7 @@ class ReportBacklog:
         start = self._mirror.start
         if start is None:
             raise RuntimeError("no hook has started yet")
-        hello = pb.Hello(node=start.node, version=version, session=start.session)
+        hello = pb.Hello(node=start.node, version=version, session=start.session, format=REPORT_FORMAT)
         if self._acked is not None and self._acked.era == self._mirror.era:
             hello.acked_generation = self._acked.state.occupancy.generation
             hello.acked_fingerprint = self._acked.state.occupancy.fingerprint

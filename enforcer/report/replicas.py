@@ -87,6 +87,11 @@ class Replicas:
         """How many replicas have a stream to us."""
         return sum(stream.connected for stream in self._streams.values())
 
+    @property
+    def skewed(self) -> int:
+        """How many of these speak another report format."""
+        return sum(stream.connected and stream.skewed for stream in self._streams.values())
+
     def changed(self) -> None:
         for stream in self._streams.values():
             stream.changed()

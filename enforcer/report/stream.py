@@ -20,6 +20,7 @@ from proto import report_pb2 as pb
 from proto import report_pb2_grpc
 from proto.certificates import BadCertificate, Renewed
 from proto.keepalive import ENFORCER, Keepalive
+from proto.report_format import REPORT_FORMAT
 
 log = Log("observer.stream")
 
@@ -96,7 +97,7 @@ class ReportStream:
         self._call: grpc.Call | None = None
         self._failure: Exception | None = None
         self._wait_s = FIRST_WAIT_S
-        self.connected = False
+        self.connected = self.skewed = False
         self._thread = threads.thread(
             f"stream {endpoint.address}", self._round, stale_after_s=max(STALE_AFTER_S, 3 * heartbeat_s)
         )
@@ -168,6 +169,7 @@ class ReportStream:
                 kind = message.WhichOneof("message")
                 if kind == "welcome":
                     self.connected = True
+                    self._compare(message.welcome)
                     log.info(
                         "stream to the extender is open", address=self._endpoint.address, resumed=message.welcome.resume
                     )
@@ -183,6 +185,19 @@ class ReportStream:
         finally:
             ended.set()
             self.changed()
+
+    def _compare(self, welcome: pb.Welcome) -> None:
+        """An extender of another format takes reports without comparing fingerprints, if it names its format at all."""
+        self.skewed = welcome.format != REPORT_FORMAT
+        if self.skewed:
+            log.warning(
+                "the extender speaks another report format: bring both programs to one version",
+                address=self._endpoint.address,
+                extender_version=welcome.version or "unknown",
+                extender_format=welcome.format,
+                enforcer_version=self._version,
+                enforcer_format=REPORT_FORMAT,
+            )
 
     def _guarded(self, outgoing: Iterator[pb.FromEnforcer]) -> Iterator[pb.FromEnforcer]:
         """On grpc's own thread, which would end the stream without a reason."""

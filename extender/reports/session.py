@@ -6,6 +6,9 @@
     in step --------Report that fits------------------> in step (Ack)
     in step --------Report that does not fit----------> out of step (Welcome resume: false)
 
+An enforcer of another report format is served too (`proto.report_format`): without comparing fingerprints, and passing
+over the kinds of messages that this version does not know. `NodeView.report_format` says so to people.
+
 While out of step, differences that are already under way are passed over.
 """
 
@@ -15,14 +18,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from extender.cluster import Cluster
 from extender.reports import incoming
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_view import DecisionRow, NodeView, ReportRefused
 from placement.traffic.graph import Flow
+from process.version import VERSION
 from proto import bounds
 from proto import report_pb2 as pb
+from proto.report_format import REPORT_FORMAT
+
+_log = structlog.get_logger("reports")
 
 
 class SessionCallbacks:
@@ -75,6 +84,7 @@ class ReportSession:
         self._rate = Rate(bounds.MESSAGE_BURST, clock())
         self._view: NodeView | None = None
         self._session = self._version = ""
+        self._format = REPORT_FORMAT
         self._in_step = False
         self._steps: dict[str, Callable[[Any], list[pb.ToEnforcer]]] = {
             "machine": self._machine,
@@ -98,7 +108,7 @@ class ReportSession:
         if not self.node:
             raise BadMessage(f"the first message must be Hello, not {kind}")
         if kind is None:
-            raise BadMessage("the message is empty or of a kind that this version does not know")
+            return self._passed_over()
         return self._steps[kind](getattr(message, kind))
 
     def _hello(self, message: pb.Hello) -> list[pb.ToEnforcer]:
@@ -108,6 +118,16 @@ class ReportSession:
         if self._proven is not None and message.node != self._proven:
             raise NotYours(f"the token speaks for node {self._proven}, not for {message.node}")
         self.node, self._session, self._version = message.node, message.session, message.version
+        self._format = message.format
+        if self._format != REPORT_FORMAT:
+            _log.warning(
+                "an enforcer speaks another report format: its fingerprints are not compared; upgrade both",
+                node=self.node,
+                enforcer_version=self._version or "unknown",
+                enforcer_format=self._format,
+                extender_version=VERSION,
+                extender_format=REPORT_FORMAT,
+            )
         held = self._cluster.view(self.node)
         self._in_step = (
             held is not None
@@ -120,9 +140,16 @@ class ReportSession:
         self._taps.counted("resumed" if self._in_step else "anew")
         return [_welcome(resume=self._in_step)]
 
+    def _passed_over(self) -> list[pb.ToEnforcer]:
+        """A message that is empty, or of a kind that this version does not know: a newer enforcer may send such."""
+        if self._format <= REPORT_FORMAT:
+            raise BadMessage("the message is empty or of a kind that this version does not know")
+        self._taps.counted("unknown_kind")
+        return []
+
     def _machine(self, message: pb.Machine) -> list[pb.ToEnforcer]:
         machine, empty = incoming.machine(message)
-        self._view = NodeView(self.node, self._session, self._version, machine, empty)
+        self._view = NodeView(self.node, self._session, self._version, machine, empty, report_format=self._format)
         self._in_step = False
         return []
 
@@ -169,4 +196,4 @@ class ReportSession:
 
 
 def _welcome(*, resume: bool) -> pb.ToEnforcer:
-    return pb.ToEnforcer(welcome=pb.Welcome(resume=resume))
+    return pb.ToEnforcer(welcome=pb.Welcome(resume=resume, format=REPORT_FORMAT, version=VERSION))

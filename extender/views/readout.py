@@ -64,6 +64,12 @@ def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
         {"true": len(alive), "false": len(picture.nodes) - len(alive)},
     )
     yield (
+        "numakin_extender_skewed_enforcers",
+        "Enforcers of another report format than this extender's: their fingerprints are not compared.",
+        "",
+        {"": sum(node_state.view.skewed for node_state in alive)},
+    )
+    yield (
         "numakin_extender_assumed_pods",
         "Pods that hold room until their enforcer reports them, by whether they are bound.",
         "bound",
@@ -113,6 +119,8 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
         "registered": view.registered,
         "age_seconds": round(node_state.age, 3),
         "version": view.version,
+        "report_format": view.report_format,
+        "skewed": view.skewed,
         "session": view.session,
         "generation": view.generation,
         "fingerprint": f"{view.fingerprint:016x}",

@@ -82,11 +82,24 @@ def _extender(session: Session) -> Iterator[Finding]:
     unknown = sorted(node["metadata"]["name"] for node in nodes if node["metadata"]["name"] not in known)
     if unknown:
         yield Finding("cluster", "extender", NOTE, f"no enforcer has reported from {_some(unknown)}: they score 0")
+    yield from _skew(known)
     for name, node in sorted(known.items()):
         if not node["live"]:
             yield Finding(
                 name, "report", BAD, f"its enforcer last reported {node['age_seconds']:.0f} s ago: it scores 0"
             )
+
+
+def _skew(known: dict[str, Any]) -> Iterator[Finding]:
+    """Enforcers of another report format than the extender that answered."""
+    skewed = sorted(name for name, node in known.items() if node.get("skewed"))
+    if skewed:
+        versions = sorted({str(known[name]["version"] or "unknown") for name in skewed})
+        text = (
+            f"the enforcers of {_some(skewed)} (version {_some(versions)}) speak another report format than the "
+            "extender: their reports are taken without a checksum; finish the upgrade: docs/operations.md, Versions"
+        )
+        yield Finding("cluster", "versions", NOTE, text)
 
 
 def _scheduler(session: Session) -> Iterator[Finding]:

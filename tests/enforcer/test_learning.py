@@ -180,7 +180,8 @@ def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(e
     )
 
     class Health:
-        mirror, counters, ready, streaming, threads = Mirror(), Counters(), (True, ""), 0, supervised.threads()
+        mirror, counters, ready, streaming, skewed = Mirror(), Counters(), (True, ""), 0, 0
+        threads = supervised.threads()
         attachment, census = Attachment(), None
         watching = traffic
 

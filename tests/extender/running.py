@@ -19,9 +19,11 @@ from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.topology import Machine, NumaNode
 from placement.state.occupancy import Allocation, Reservation, fingerprint
+from process.version import VERSION
 from proto import convert
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
+from proto.report_format import REPORT_FORMAT
 from standins.extender import ExtenderProcess
 
 DEADLINE = 60.0
@@ -59,14 +61,18 @@ def whole_report(
     generation: int, reservations: Iterable[Reservation] = (), allocations: Iterable[Allocation] = (), **more: Any
 ) -> pb.Report:
     reservations, allocations = list(reservations), list(allocations)
+    fields = {"fingerprint": fingerprint(reservations, allocations), "registered": True} | more
     return pb.Report(
         generation=generation,
-        fingerprint=fingerprint(reservations, allocations),
         reservations=map(convert.reservation_to, reservations),
         allocations=map(convert.allocation_to, allocations),
-        registered=True,
-        **more,
+        **fields,
     )
+
+
+def welcome(*, resume: bool) -> pb.ToEnforcer:
+    """The extender's first answer."""
+    return pb.ToEnforcer(welcome=pb.Welcome(resume=resume, format=REPORT_FORMAT, version=VERSION))
 
 
 def until(what: str, done: Callable[[], Any], within_s: float = DEADLINE) -> Any:
@@ -97,17 +103,20 @@ class Enforcer:
         self._answers = rpc.ReportsStub(self._channel).Stream(
             iter(self._out.get, None), timeout=DEADLINE, metadata=metadata
         )
-        self.send(hello=pb.Hello(node=node, session=session, version="test", **hello))
+        self.send(hello=pb.Hello(node=node, session=session, **{"version": "test", "format": REPORT_FORMAT} | hello))
 
     def send(self, **message: Any) -> None:
-        self._out.put(pb.FromEnforcer(**message))
+        self.pass_on(pb.FromEnforcer(**message))
+
+    def pass_on(self, message: pb.FromEnforcer) -> None:
+        self._out.put(message)
 
     def next(self) -> pb.ToEnforcer:
         return self._before_ack.popleft() if self._before_ack else next(self._answers)
 
     def report(self, machine: Machine, *reservations: Reservation, generation: int = 1, **more: Any) -> None:
         """Machine and a whole report, up to its acknowledgement. A nomination may come before that: it stays the next."""
-        assert self.next() == pb.ToEnforcer(welcome=pb.Welcome(resume=False))
+        assert self.next() == welcome(resume=False)
         self.send(machine=convert.machine_to(machine))
         self.send(report=whole_report(generation, reservations, **more))
         while (message := next(self._answers)) != pb.ToEnforcer(ack=pb.Ack(generation=generation)):

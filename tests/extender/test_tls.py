@@ -20,7 +20,7 @@ from proto import report_pb2_grpc as rpc
 from proto.certificates import expiry
 from standins.extender import ExtenderGone
 from tests.certificates import Authority, Mount, Pair, needed
-from tests.extender.running import DEADLINE, Extender, machine, recorded, until, whole_report
+from tests.extender.running import DEADLINE, Extender, machine, recorded, until, welcome, whole_report
 from tests.metrics import value
 
 pytestmark = needed
@@ -131,7 +131,7 @@ def test_enforcers_are_served_over_tls_with_their_certificate_alone(secured, pro
     with channel(secured, proving=proving) as opened:
         answers = rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=DEADLINE)
         if proving:
-            assert next(answers).welcome == pb.Welcome(resume=False)
+            assert next(answers) == welcome(resume=False)
         else:
             with pytest.raises(grpc.RpcError) as caught:
                 next(answers)

@@ -73,6 +73,7 @@ def _runtime(health: Health) -> Iterator[Metric]:
         health.census.untold if health.census is not None else 0,
     )
     yield single("enforcer_streaming", "Replicas of the extender that receive our reports.", health.streaming)
+    yield single("enforcer_skewed_extenders", "Of these, those that speak another report format.", health.skewed)
 
 
 def _containers(occupancy: Occupancy) -> Iterator[Metric]:

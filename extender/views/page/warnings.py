@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealth
+from process.version import VERSION
+from proto.report_format import REPORT_FORMAT
 
 STALLED = 0.1
 """Share of time from which waiting for memory is worth a warning."""
@@ -38,6 +40,13 @@ def _of_enforcer(state: NodeState) -> Iterator[Warned]:
         yield Warned(
             f"the enforcer has sent nothing for {state.age:.0f} s",
             "numakin-enforcer status, on the node, says which of its threads gets nowhere",
+        )
+    if state.view.skewed:
+        yield Warned(
+            f"the enforcer ({state.view.version or 'version unknown'}) has report format {state.view.report_format}, "
+            f"this extender ({VERSION}) format {REPORT_FORMAT}: reports are taken without their checksum",
+            "bring both to one version: kubectl -n numakin rollout status daemonset/numakin-enforcer, and "
+            "deployment/numakin-extender; docs/operations.md, Versions",
         )
     if not state.view.registered:
         yield Warned(

@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from typing import Any
 
 import grpc
 import pytest
@@ -21,18 +22,23 @@ from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc
+from proto.report_format import REPORT_FORMAT
 from tests.supervised import threads
 
 PATIENCE_S = 60.0
+
+OTHER_FIELD = b"\xa2\x06\x03new"
+"""Field 100, of no message here."""
 
 
 class Extender(report_pb2_grpc.ReportsServicer):
     """The least that speaks the extender's side; remembers what it heard."""
 
-    def __init__(self, *, resume: bool = False) -> None:
+    def __init__(self, *, resume: bool = False, **welcome: Any) -> None:
         self.heard: list[pb.FromEnforcer] = []
         self.news = threading.Condition()
         self.resume = resume
+        self.welcome = {"format": REPORT_FORMAT, "version": "1"} | welcome
         self.to_send: list[pb.ToEnforcer] = []
         self.cut = threading.Event()
 
@@ -42,7 +48,8 @@ class Extender(report_pb2_grpc.ReportsServicer):
                 self.heard.append(message)
                 self.news.notify_all()
             if message.HasField("hello"):
-                yield pb.ToEnforcer(welcome=pb.Welcome(resume=self.resume and message.hello.acked_generation > 0))
+                resume = self.resume and message.hello.acked_generation > 0
+                yield pb.ToEnforcer(welcome=pb.Welcome(resume=resume, **self.welcome))
                 yield from self.to_send
             if message.HasField("report"):
                 yield pb.ToEnforcer(ack=pb.Ack(generation=message.report.generation))
@@ -125,6 +132,32 @@ def test_hello_then_the_machine_then_everything(running: Callable[..., Running])
     running(extender)
     assert extender.wait_for(lambda kinds: len(kinds) >= 3)[:3] == ["hello", "machine", "report"]
     assert extender.heard[2].report.base_generation == 0
+
+
+@pytest.mark.parametrize("other", [{"format": 0, "version": ""}, {"format": REPORT_FORMAT + 1, "version": "9.9.9"}])
+def test_an_extender_of_another_format_is_named_and_served(
+    running: Callable[..., Running], other: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    extender = Extender(**other)
+    unknown = pb.ToEnforcer.FromString(OTHER_FIELD)
+    expect = pb.ToEnforcer(expect=pb.Expect(pod="uid-1"))
+    extender.to_send = [unknown, pb.ToEnforcer.FromString(expect.SerializeToString() + OTHER_FIELD)]
+    one = running(extender)
+    extender.wait_for(lambda kinds: kinds.count("heartbeat") >= 2)
+    assert extender.heard[0].hello.format == REPORT_FORMAT
+    assert one.got.wait(PATIENCE_S)
+    assert [expected.pod for expected in one.expected] == ["uid-1"]
+    assert one.stream.skewed
+    (record,) = (line for line in caplog.records if "another report format" in line.getMessage())
+    assert record.levelname == "WARNING"
+    assert record.__dict__["fields"]["extender_version"] == (other["version"] or "unknown")
+
+
+def test_one_of_the_same_format_is_not(running: Callable[..., Running]) -> None:
+    extender = Extender()
+    one = running(extender)
+    extender.wait_for(lambda kinds: "report" in kinds)
+    assert not one.stream.skewed
 
 
 def test_a_change_is_told_at_once_and_an_unchanged_node_only_shows_that_it_lives(

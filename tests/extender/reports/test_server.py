@@ -10,9 +10,8 @@ from extender.cluster import Cluster
 from extender.reports.server import STALE_AFTER_S, Server
 from extender.reports.session import SessionCallbacks
 from process.threads import Failure, Threads, worded
-from proto import report_pb2 as pb
 from tests.clock import Clock
-from tests.extender.running import Enforcer, until
+from tests.extender.running import Enforcer, until, welcome
 
 PATIENCE_S = 30.0
 
@@ -39,7 +38,7 @@ def running() -> Iterator[Running]:
 
 def welcomed(address: str) -> None:
     enforcer = Enforcer(address, "n1")
-    assert enforcer.next() == pb.ToEnforcer(welcome=pb.Welcome(resume=False))
+    assert enforcer.next() == welcome(resume=False)
     enforcer.close()
 
 

@@ -7,16 +7,17 @@ from extender.reports.session import ReportSession, SessionCallbacks
 from extender.state.pods import NodeChanges, NodeRow
 from proto import convert
 from proto import report_pb2 as pb
-from tests.extender.running import machine, reservation, whole_report
+from proto.report_format import REPORT_FORMAT
+from tests.extender.running import machine, reservation, welcome, whole_report
 
 GONE, HERE = NodeChanges(gone=("n1",)), NodeChanges(rows=(NodeRow("n1"),))
 HEARTBEAT = pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=3))
-ANEW = pb.ToEnforcer(welcome=pb.Welcome(resume=False))
+ANEW = welcome(resume=False)
 
 
 def in_step(cluster: Cluster) -> ReportSession:
     session = ReportSession(cluster, SessionCallbacks(), clock=lambda: 0.0)
-    session.receive(pb.FromEnforcer(hello=pb.Hello(node="n1", session="s", version="test")))
+    session.receive(pb.FromEnforcer(hello=pb.Hello(node="n1", session="s", version="test", format=REPORT_FORMAT)))
     session.receive(pb.FromEnforcer(machine=convert.machine_to(machine())))
     session.receive(pb.FromEnforcer(report=whole_report(3, [reservation("a", "0")])))
     assert session.in_step

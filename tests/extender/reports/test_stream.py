@@ -9,10 +9,10 @@ from placement.model.cpuset import CpuSet
 from placement.state.occupancy import Allocation, fingerprint
 from proto import bounds, convert
 from proto import report_pb2 as pb
-from tests.extender.running import Extender, machine, reservation, until, whole_report
+from tests.extender.running import Extender, machine, reservation, until, welcome, whole_report
 
-RESUME = pb.ToEnforcer(welcome=pb.Welcome(resume=True))
-ANEW = pb.ToEnforcer(welcome=pb.Welcome(resume=False))
+RESUME = welcome(resume=True)
+ANEW = welcome(resume=False)
 
 
 def ack(generation: int) -> pb.ToEnforcer:
