@@ -15,7 +15,7 @@ from random import Random
 
 from rich.console import Console
 
-from demo import baselines, show
+from demo import baselines, show, traffic
 from demo.baselines import BASELINES
 from demo.cluster import Cluster, NotReadyError
 from demo.locality import Place, locality
@@ -49,7 +49,8 @@ def main() -> int:
 def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> int:
     show.machines(console, cluster, MACHINES)
     pods = arrivals(options.seed, options.replicas)
-    places = _rolled_out(console, cluster, pods, options.seed)
+    uids: dict[Pod, str] = {}
+    places = _rolled_out(console, cluster, pods, uids, options.seed)
     machines = {name: node.machine for name, node in cluster.nodes.items()}
     ways = {"numakin": places} | {
         baseline.name: baselines.placed(machines, pods, baseline, options.seed) for baseline in BASELINES
@@ -61,12 +62,15 @@ def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> 
     if options.json:
         print(json.dumps({way: locality(found, SHOPS).numa for way, found in ways.items()}))
     if options.keep:
+        _replayed(cluster, places, uids)
         _kept(console, cluster, pods[0])
     return 0
 
 
-def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod], seed: int) -> dict[Pod, Place]:
-    """One after the other is scheduled, while those before are still being bound and started."""
+def _rolled_out(
+    console: Console, cluster: Cluster, pods: list[Pod], uids: dict[Pod, str], seed: int
+) -> dict[Pod, Place]:
+    """One after the other is scheduled, while those before are still being bound and started. uids: is filled."""
     client, lots = ExtenderClient(cluster.extender), Random(seed)  # noqa: S311 - lots, no secret
     machines = {name: node.machine for name, node in cluster.nodes.items()}
     scheduler = Scheduler(baselines.rooms(machines), client, random=lots)
@@ -75,8 +79,8 @@ def _rolled_out(console: Console, cluster: Cluster, pods: list[Pod], seed: int) 
         for pod in pods:
             body = cluster.created(pod)
             choice = scheduler.schedule(body, pod.workload, Room(pod.service.cpu_milli, pod.service.memory))
-            uid = body["metadata"]["uid"]
-            started.append((pod, choice, binder.bind(partial(_bound_and_run, cluster, pod, uid, choice.node))))
+            uids[pod] = body["metadata"]["uid"]
+            started.append((pod, choice, binder.bind(partial(_bound_and_run, cluster, pod, uids[pod], choice.node))))
     client.close()
     places = {}
     for number, (pod, choice, container) in enumerate(started, start=1):
@@ -90,17 +94,45 @@ def _bound_and_run(cluster: Cluster, pod: Pod, uid: str, node: str) -> Container
     return cluster.run(pod, uid, node)
 
 
+def _replayed(cluster: Cluster, places: dict[Pod, Place], uids: dict[Pod, str]) -> None:
+    """From now on every enforcer sees the shops' calls; placing them was done without."""
+    for name, node in cluster.nodes.items():
+        file = node.folder / "traffic.jsonl"
+        traffic.record(places, uids, name, file)
+        cluster.restart(name, file)
+
+
 def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     """Until someone has seen enough."""
     enough = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: enough.set())
-    example = f"http://{cluster.extender}/api/v1/explain?namespace={pod.shop}&pod={pod.name}"
-    console.print("\nleft running; Ctrl-C ends it", f"open       http://{cluster.extender}/", sep="\n")
-    console.print(f"why there  curl '{example}'", soft_wrap=True)
-    for name, node in cluster.nodes.items():
-        console.print(f"{name:10} numakin-enforcer status --run-dir {node.run_dir}", soft_wrap=True)
+    url = f"http://{cluster.extender}"
+    plugin = f"{_program('kubectl-numakin')} %s --extender {url}"
+    shown = {
+        "web page": f"{url}/",
+        "map": plugin % "map",
+        "why there": plugin % f"explain pod {pod.name} -n {pod.shop}",
+        "traffic": plugin % "top -A",
+        "as JSON": f"curl '{url}/api/v1/explain?namespace={pod.shop}&pod={pod.name}'",
+        **{
+            f"node {name}": f"{_program('numakin-enforcer')} status --run-dir {node.run_dir}"
+            for name, node in cluster.nodes.items()
+        },
+    }
+    console.print(
+        "\nleft running; Ctrl-C ends it. The enforcers were started anew, and see the shops' calls for an hour,",
+        "replayed; they show in a quarter of a minute.",
+    )
+    for what, line in shown.items():
+        console.print(f"{what:13} {line}", soft_wrap=True, highlight=False)
     enough.wait()
+
+
+def _program(name: str) -> str:
+    """A program of the environment that the demo runs in, as one would type it here."""
+    path = Path(sys.executable).with_name(name)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _positive(text: str) -> int:

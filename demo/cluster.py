@@ -64,6 +64,7 @@ class Cluster(AllOrNothing):
     machines: Mapping[str, str]
     nodes: dict[str, Node] = field(default_factory=dict)
     extender: str = ""
+    reports: str = ""
     _api: ApiServer | None = None
 
     @property
@@ -98,6 +99,13 @@ class Cluster(AllOrNothing):
             sandbox, pod.service.name, cpu_request=pod.service.cpu_milli / 1000, memory_limit=pod.service.memory
         )
 
+    def restart(self, name: str, recording: Path) -> None:
+        """A node's enforcer anew, with traffic to replay: it takes over what runs."""
+        before = self.nodes[name].process
+        if before is not None:
+            _ended(before)
+        self._start_enforcer(name, "--replay", str(recording))
+
     def where(self, node: str, container: Container) -> NumaSet:
         """The NUMA nodes on which the container may run, by its runtime's record."""
         machine = self.nodes[node].machine
@@ -110,9 +118,10 @@ class Cluster(AllOrNothing):
         self._api.kubeconfig(kubeconfig)
         for name in self.machines:
             self._api.create_node(name)
-        grpc = self._start_extender(kubeconfig)
+        self.reports = self._start_extender(kubeconfig)
         for name, kind in self.machines.items():
-            self._start_node(name, kind, grpc)
+            self._add_node(name, kind)
+            self._start_enforcer(name, "--observe", "off")
         for node in self.nodes.values():
             node.runtime.wait_for_plugin(PATIENCE_S)
         _until(self._all_live, "the extender does not hear every enforcer")
@@ -124,23 +133,25 @@ class Cluster(AllOrNothing):
         self.extender = extender.http
         return extender.grpc
 
-    def _start_node(self, name: str, kind: str, extender: str) -> None:
+    def _add_node(self, name: str, kind: str) -> None:
         folder = self.folder / name
         folder.mkdir()
         write_sysfs(MACHINES[kind], folder / "sys")
         runtime = self._stack.enter_context(Runtime(folder / "nri.sock"))
-        node = Node(name, read_machine(folder / "sys", name=name), runtime, folder)
+        self.nodes[name] = Node(name, read_machine(folder / "sys", name=name), runtime, folder)
+
+    def _start_enforcer(self, name: str, *traffic: str) -> None:
+        node = self.nodes[name]
         node.process = self._process(
             name,
             "enforcer",
             "run",
-            *("--node-name", name, "--nri-socket", str(folder / "nri.sock"), "--run-dir", str(node.run_dir)),
-            *("--sysfs", str(folder / "sys"), "--extender", extender, "--metrics-listen", "", "--observe", "off"),
+            *("--node-name", name, "--nri-socket", str(node.folder / "nri.sock"), "--run-dir", str(node.run_dir)),
+            *("--sysfs", str(node.folder / "sys"), "--extender", self.reports, "--metrics-listen", "", *traffic),
         )
-        self.nodes[name] = node
 
     def _process(self, name: str, module: str, *arguments: str) -> subprocess.Popen[bytes]:
-        log = self._stack.enter_context((self.folder / f"{name}.log").open("wb"))
+        log = self._stack.enter_context((self.folder / f"{name}.log").open("ab"))
         environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
         process = subprocess.Popen([sys.executable, "-m", module, *arguments], stderr=log, stdout=log, env=environment)
         self._stack.callback(_ended, process)

@@ -18,7 +18,7 @@ from extender.scheduler.calls import SchedulerCall
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
 from extender.views import plan, readout, traffic_view
-from extender.views.explain import explain
+from extender.views.explain import explain, unknown
 
 _log = structlog.get_logger("scheduler")
 
@@ -66,7 +66,7 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
             return _error(400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME")
         explained = explain(cluster, namespace, pod)
         if explained is None:
-            return _error(404, f"pod {namespace}/{pod} was neither scored nor reported lately")
+            return _error(404, unknown(cluster, namespace, pod))
         return _json(explained)
 
     @app.get("/api/v1/nodes")

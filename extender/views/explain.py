@@ -12,6 +12,9 @@ from extender.state.node_view import Assumption, DecisionRow
 NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"
 
+MOST_ALIKE = 5
+"""Pods that are named in place of one that is not known."""
+
 
 def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None = None) -> dict[str, Any] | None:
     """Node by node what was weighed for the pod, then what happened; None when nothing is known of it.
@@ -30,6 +33,21 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
         "expected": _expected(assumed, story.at) if assumed else None,
         "happened": [_happened(row) for row in decisions],
     }
+
+
+def unknown(cluster: Cluster, namespace: str, name: str) -> str:
+    """Why nothing is known of a pod: with the names of the same namespace's pods that could be meant."""
+    names = (pod.partition("/") for pod in cluster.picture().names.values())
+    own = sorted(pod for space, _, pod in names if space == namespace)
+    stem = name.partition("-")[0]
+    alike = [pod for pod in own if name in pod] or [pod for pod in own if pod.partition("-")[0] == stem]
+    if alike:
+        hint = f"known are {', '.join(alike[:MOST_ALIKE])}" + (" and others" if len(alike) > MOST_ALIKE else "")
+    elif own:
+        hint = "other pods of its namespace are known: has it the annotation group.numakin.io, on the pod itself?"
+    else:
+        hint = f"no pod of namespace {namespace} is known"
+    return f"pod {namespace}/{name} was neither scored nor reported lately; {hint}"
 
 
 def _named(decisions: tuple[DecisionRow, ...]) -> str:

@@ -11,10 +11,12 @@ from flask import Flask, Response, request
 from extender.cluster import Cluster
 from extender.state.enforcer_health import EnforcerHealths
 from extender.state.locality_history import LocalityHistory
+from extender.views.explain import unknown
 from extender.views.page.group import group
 from extender.views.page.machine import node
 from extender.views.page.overview import Overview
 from extender.views.page.pod import pod
+from extender.views.page.pods import pods
 from extender.views.page.rooms import MOST_ROOMS, rooms
 from extender.views.page.scene import Scenes
 from extender.web.changes import events
@@ -32,7 +34,7 @@ class Web:
         self.scenes = Scenes(cluster)
         self.history = LocalityHistory()
         self.healths = EnforcerHealths()
-        self.overview = Overview(self.scenes, cluster.live)
+        self.overview = Overview(self.scenes, cluster.live, self.healths)
 
     def add_to(self, app: Flask) -> None:
         add_page(app)
@@ -41,6 +43,7 @@ class Web:
             "changes": self._changes,
             "rooms": self._rooms,
             "pod": self._pod,
+            "pods": self._pods,
             "group": self._group,
             "node": self._node,
         }
@@ -65,7 +68,10 @@ class Web:
     def _pod(self) -> Response:
         namespace, name = request.args.get("namespace", "default"), request.args.get("pod", "")
         answer = pod(self.cluster, self.scenes.current(), namespace, name)
-        return _known(answer, f"pod {namespace}/{name} was neither scored nor reported lately")
+        return _json(answer) if answer is not None else _json({"error": unknown(self.cluster, namespace, name)}, 404)
+
+    def _pods(self) -> Response:
+        return _json(pods(self.scenes.current(), request.args.get("text", "")))
 
     def _group(self) -> Response:
         name = request.args.get("group", "")

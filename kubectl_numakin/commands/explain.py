@@ -21,32 +21,57 @@ EXAMPLES = """\
 examples:
   kubectl numakin explain pod cart-0 -n shop
   kubectl numakin explain pod/cart-0 -o json
+  kubectl numakin explain shop/cart-0
 """
+
+KINDS = ("pod", "pods", "po")
+
+OTHER_KINDS = (
+    "deploy",
+    "deployment",
+    "deployments",
+    "sts",
+    "statefulset",
+    "ds",
+    "daemonset",
+    "rs",
+    "replicaset",
+    "job",
+)
 
 SHOWN_NODES = 10
 """Nodes in the table unless -o wide: the best."""
 
 
 def add_options(own: argparse.ArgumentParser) -> None:
-    own.add_argument("what", nargs="+", metavar="pod NAME", help="the pod, also as pod/NAME or NAME")
+    own.add_argument("what", nargs="+", metavar="pod NAME", help="the pod, also as pod/NAME, NAME or NAMESPACE/NAME")
     own.add_argument("-o", "--output", choices=FORMATS, default="table", help="(default: table; wide: every node)")
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
-    name = pod_name(given.what)
-    answer = get(session.extender, "/api/v1/explain", namespace=session.namespace, pod=name)
+    namespace, name = named_pod(given.what)
+    if namespace and given.namespace not in ("", namespace):
+        raise UsageError(f"two namespaces are named, {namespace} and {given.namespace}")
+    answer = get(session.extender, "/api/v1/explain", namespace=namespace or session.namespace, pod=name)
     show(answer, given.output, lambda: _rendered(answer, wide=given.output == "wide"))
     return 0
 
 
-def pod_name(arguments: list[str]) -> str:
-    """Of `pod NAME`, `pod/NAME` or `NAME`; UsageError for anything else."""
-    kind, _, name = arguments[0].rpartition("/") if len(arguments) == 1 else (arguments[0], "", arguments[1])
-    if len(arguments) > 2 or kind not in ("", "pod", "pods", "po"):
-        raise UsageError(f"one pod can be explained, as pod NAME or pod/NAME, not {' '.join(arguments)!r}")
-    if not name:
+def named_pod(arguments: list[str]) -> tuple[str, str]:
+    """Namespace, empty where none is named, and name of `pod NAME`, `pod/NAME`, `NAME`, or with NAMESPACE/NAME as NAME;
+    UsageError for anything else.
+    """
+    kind, _, name = arguments[0].partition("/") if len(arguments) == 1 else (arguments[0], "", arguments[1])
+    if len(arguments) == 1 and kind not in KINDS:
+        kind, name = "", arguments[0]
+    namespace, _, pod = name.rpartition("/")
+    if len(arguments) > 2 or kind not in ("", *KINDS) or "/" in namespace:
+        raise UsageError(f"one pod can be explained, as pod NAME or NAMESPACE/NAME, not {' '.join(arguments)!r}")
+    if namespace in OTHER_KINDS:
+        raise UsageError(f"one pod can be explained, and {name} is none: name one of its pods")
+    if not pod:
         raise UsageError("the pod's name is missing: kubectl numakin explain pod NAME")
-    return name
+    return namespace, pod
 
 
 def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:

@@ -41,6 +41,9 @@ def run(given: argparse.Namespace, session: Session) -> int:
     out = console()
     if given.once or given.output in ("json", "yaml") or not out.is_terminal:
         graph = _asked(session, namespace)
+        if not graph["edges"] and given.output not in ("json", "yaml"):
+            print(_nothing(namespace, graph["edges_known"]))
+            return 0
         show(graph, given.output, lambda: [_table(graph, SHOWN if given.output == "table" else len(graph["edges"]))])
         return 0
     with Live(console=out, screen=True, auto_refresh=False) as live:
@@ -60,10 +63,17 @@ def _asked(session: Session, namespace: str) -> dict[str, Any]:
     return {**graph, "edges": edges, "workloads": workloads}
 
 
+def _nothing(namespace: str, known: int) -> str:
+    if known:
+        return f"no traffic of namespace {namespace} is known; -A: of all"
+    return "no traffic between opted-in pods is known yet; kubectl numakin doctor says which nodes do not observe any"
+
+
 def _table(graph: dict[str, Any], rows: int) -> Table:
     made = table("from", "to", "by", "bytes/s", "messages/s", "group", right=("bytes/s", "messages/s"))
     groups = {row["workload"]: row["group"] for row in graph["workloads"]}
-    for edge in graph["edges"][: max(1, rows)]:
+    shown = graph["edges"][: max(1, rows)]
+    for edge in shown:
         ends = groups.get(edge["source"]), groups.get(edge["target"])
         shared = ends[0] if ends[0] and ends[0] == ends[1] else "-"
         made.add_row(
@@ -74,7 +84,7 @@ def _table(graph: dict[str, Any], rows: int) -> Table:
             f"{edge['messages_per_second']:,.0f}",
             shared,
         )
-    made.title = f"{len(graph['edges'])} pairs shown of {graph['edges_known']} known"
+    made.title = f"{len(shown)} pairs shown of {graph['edges_known']} known"
     made.title_justify = "left"
     relays = graph["relays"]
     if relays:

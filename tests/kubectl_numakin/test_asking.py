@@ -34,7 +34,18 @@ def test_a_pod_is_named_as_for_kubectl(at, words):
 def test_a_pod_that_nobody_knows_is_bad_news_and_no_failure(at):
     told = ask("explain", "pod", "nobody", at)
     assert told.code == 1
-    assert told.err == "kubectl numakin: pod default/nobody was neither scored nor reported lately\n"
+    assert told.err.startswith("kubectl numakin: pod default/nobody was neither scored nor reported lately; ")
+
+
+@pytest.mark.parametrize(
+    "words", [("cart", "-n", "shop"), ("cart-8", "-n", "shop"), ("pod", "shop/cart-8")], ids=" ".join
+)
+def test_pods_that_could_be_meant_are_named(at, words):
+    told = ask("explain", *words, at)
+    assert told.code == 1
+    assert "pod shop/cart" in told.err
+    assert "known are cart-0" in told.err
+    assert told.err.count("\n") == 1
 
 
 def test_the_map_shows_each_numa_node_and_who_is_there(at):
@@ -72,7 +83,7 @@ def test_wide_names_every_member(at):
 def test_top_names_who_talks_to_whom(at):
     told = ask("top", "-A", "--once", at)
     assert told.code == 0, told.err
-    assert "0 pairs shown of 0 known" in told.out
+    assert "no traffic between opted-in pods is known yet" in told.out
 
 
 @pytest.mark.parametrize("command", [("map",), ("groups", "-A"), ("top", "-A"), ("explain", "cart-9", "-n", "shop")])

@@ -11,7 +11,7 @@ from demo.cluster import OPT_IN
 from enforcer.observer.windows import Window
 from kubectl_numakin.recording import read
 from placement.traffic.graph import Flow
-from tests.extender.running import until
+from tests.extender.running import Enforcer, machine, until
 from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, installed
 
 
@@ -64,6 +64,17 @@ def test_a_kube_scheduler_without_a_configuration_is_found(there):
         assert "kube-scheduler-a: it runs without --config" in there.ask("doctor").out
     finally:
         there.api.delete("v1", "pods", "kube-scheduler-a", "kube-system", grace_s=0)
+
+
+def test_enforcers_of_another_version_are_named(there):
+    enforcer = Enforcer(there.cluster.reports, "older", format=0, version="0.0.9")
+    enforcer.report(machine())
+    try:
+        grade, text = findings(there.ask("doctor", "-o", "json"))["cluster", "versions"][0]
+        assert grade == "note"
+        assert text.startswith("the enforcers of older (version 0.0.9) speak another report format")
+    finally:
+        enforcer.close()
 
 
 def test_a_node_without_an_enforcer_is_named(there):

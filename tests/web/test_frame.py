@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.web.site import Site
 
-PLACES = ("#view=map", "#view=groups", "#view=nodes")
+PLACES = ("#view=map", "#view=pods", "#view=groups", "#view=nodes")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -48,6 +48,58 @@ def test_a_group_is_found_by_its_name(site: Site, page: Page) -> None:
     page.keyboard.type("hotel")
     page.keyboard.press("Enter")
     expect(page.get_by_role("complementary").get_by_role("heading", level=2)).to_contain_text("hotel-reservation")
+
+
+def test_a_pod_is_found_by_parts_of_its_name(site: Site, page: Page) -> None:
+    wanted = site.get("pods?text=")["pods"][-1]["pod"]
+    page.goto(site.url)
+    expect(page.locator(".room").first).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type(wanted.replace("/", " ").upper())
+    expect(page.get_by_role("option", name=f"pod {wanted}", exact=True)).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary").get_by_role("heading", level=2)).to_have_text(wanted)
+    expect(page).to_have_title(f"{wanted} · numakin")
+
+
+def test_what_is_in_no_name_is_said_to_be_nowhere(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    page.get_by_role("combobox", name="Find").fill("no-such-thing")
+    expect(page.get_by_text("no group and no node has this in its name")).to_be_visible()
+
+
+def test_help_says_what_marks_mean_and_escape_closes_it_alone(site: Site, page: Page) -> None:
+    page.goto(site.url + "#view=nodes&node=node-00000")
+    expect(page.locator(".panel section").first).to_be_visible()
+    page.keyboard.press("?")
+    help_shown = page.get_by_role("dialog", name="What is shown")
+    expect(help_shown).to_contain_text("a pod with exclusive CPUs")
+    results = Axe().run(page)
+    assert not results.response["violations"], results.generate_report()
+    page.keyboard.press("Escape")
+    expect(help_shown).to_be_hidden()
+    expect(page.locator(".panel")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [360, 820])
+def test_on_a_narrow_screen_a_pod_and_its_story_are_both_in_sight(site: Site, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(site.url + _hash(site, "pod"))
+    expect(page.locator(".panel section").first).to_be_in_viewport()
+    expect(page.locator(".pod.selected")).to_be_in_viewport()
+    lowest = "() => document.querySelector('.pod.selected').getBoundingClientRect().bottom"
+    panel = "() => document.querySelector('.panel').getBoundingClientRect().top"
+    page.wait_for_function(f"() => ({lowest})() <= ({panel})()")
+    assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_an_extender_that_does_not_answer_is_named_in_place_of_an_empty_cluster(site: Site, page: Page) -> None:
+    page.route("**/api/v1/**", lambda route: route.fulfill(status=503, json={"error": "not now"}))
+    page.goto(site.url)
+    expect(page.get_by_role("alert")).to_contain_text("The extender does not answer")
+    expect(page.locator(".tile")).to_have_count(0)
+    page.unroute("**/api/v1/**")
+    expect(page.locator(".room").first).to_be_visible()
 
 
 def test_the_theme_can_be_chosen_and_is_remembered(site: Site, page: Page) -> None:

@@ -1,30 +1,38 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useAnswer } from "./api";
 import type { Overview } from "./live";
 import { select, type Kind } from "./route";
+import type { PodsList } from "./types";
 
-const MOST = 8;
+/** Of each kind. */
+const MOST = 5;
 
 interface Choice {
   kind: Kind;
   name: string;
 }
 
-function choices(text: string, overview: Overview): Choice[] {
-  const wanted = text.trim().toLowerCase();
-  if (!wanted) return [];
-  const matches = (name: string) => name.toLowerCase().includes(wanted);
-  const groups = overview.groups.filter((row) => matches(row.group)).map((row): Choice => ({ kind: "group", name: row.group }));
-  const nodes = overview.nodes.filter((row) => matches(row.name)).map((row): Choice => ({ kind: "node", name: row.name }));
-  const pod: Choice[] = wanted.includes("/") ? [{ kind: "pod", name: text.trim() }] : [];
-  return [...groups.slice(0, MOST / 2), ...nodes.slice(0, MOST / 2), ...pod].slice(0, MOST);
+function choices(text: string, overview: Overview, pods: PodsList | null): Choice[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return [];
+  const first = (kind: Kind, names: string[]) =>
+    names.filter((name) => words.every((word) => name.toLowerCase().includes(word))).slice(0, MOST).map((name): Choice => ({ kind, name }));
+  return [
+    ...first("group", overview.groups.map((row) => row.group)),
+    ...first("node", overview.nodes.map((row) => row.name)),
+    ...(pods?.pods ?? []).slice(0, MOST).map((row): Choice => ({ kind: "pod", name: row.pod })),
+  ];
 }
 
-/** Finds a group or a node by a part of its name, a pod by NAMESPACE/NAME. The key / leads here. */
+/** Finds a pod, a group or a node by parts of its name. The key / leads here. */
 export function Finder({ overview }: { overview: Overview }) {
   const field = useRef<HTMLInputElement>(null);
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const found = choices(text, overview);
+  const wanted = text.trim();
+  const answer = useAnswer<PodsList>(wanted ? `pods?text=${encodeURIComponent(wanted)}` : null, overview.version);
+  const found = choices(wanted, overview, answer.value);
+  const asked = wanted !== "" && answer.value === null && !answer.error;
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
@@ -47,7 +55,7 @@ export function Finder({ overview }: { overview: Overview }) {
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       setAt(Math.max(0, Math.min(found.length - 1, at + (event.key === "ArrowDown" ? 1 : -1))));
-    } else if (event.key === "Enter") choose(found[at]);
+    } else if (event.key === "Enter") choose(found[at] ?? named(wanted));
   };
   return (
     <search class="finder">
@@ -59,8 +67,8 @@ export function Finder({ overview }: { overview: Overview }) {
         aria-expanded={found.length > 0}
         aria-controls="finder-choices"
         aria-activedescendant={found.length ? `finder-${at}` : undefined}
-        aria-label="Find a group, a node, or a pod by NAMESPACE/NAME"
-        placeholder="Find group, node, NAMESPACE/POD   /"
+        aria-label="Find a pod, a group or a node"
+        placeholder="Find pod, group, node   /"
         value={text}
         onInput={(event) => { setText(event.currentTarget.value); setAt(0); }}
         onKeyDown={pressed}
@@ -78,6 +86,14 @@ export function Finder({ overview }: { overview: Overview }) {
           </li>
         ))}
       </ul>
+      {wanted && !found.length && (
+        <p class="nothing" role="status">{asked ? "Searching…" : answer.error || "No pod that opted in, no group and no node has this in its name."}</p>
+      )}
     </search>
   );
+}
+
+/** A pod that the list does not have, one that was scored and is nowhere for instance, can be named in full. */
+function named(text: string): Choice | undefined {
+  return /^[^\s/]+\/[^\s/]+$/.test(text) ? { kind: "pod", name: text } : undefined;
 }

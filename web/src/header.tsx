@@ -1,15 +1,16 @@
 import { Finder } from "./finder";
+import { Help } from "./help";
 import type { Link, Overview } from "./live";
 import { ForgetToken } from "./parts/token";
 import { address, VIEWS, type Route, type View } from "./route";
 import { ThemeSwitch } from "./theme";
 
-const NAMES: Record<View, string> = { map: "Map", groups: "Groups", nodes: "Nodes" };
+const NAMES: Record<View, string> = { map: "Map", pods: "Pods", groups: "Groups", nodes: "Nodes" };
 
 const LINKS: Record<Link, [string, string]> = {
-  connecting: ["connecting", "The extender is being asked"],
+  connecting: ["connecting", "Waiting for the extender's first answer"],
   live: ["live", "Changes come as they happen"],
-  lost: ["no answer", "The extender does not answer: what is shown is the last that it said"],
+  lost: ["no answer", "The extender does not answer: what is shown is its last answer"],
 };
 
 export function Header({ overview, route }: { overview: Overview; route: Route }) {
@@ -19,7 +20,7 @@ export function Header({ overview, route }: { overview: Overview; route: Route }
       <Brand />
       <nav aria-label="Views">
         {VIEWS.map((view) => (
-          <a key={view} href={address({ ...route, view })} aria-current={route.view === view ? "page" : undefined}>
+          <a key={view} href={address({ ...route, view, sort: "" })} aria-current={route.view === view ? "page" : undefined}>
             {NAMES[view]}
           </a>
         ))}
@@ -30,6 +31,7 @@ export function Header({ overview, route }: { overview: Overview; route: Route }
         {word}
       </p>
       <ForgetToken />
+      <Help />
       <ThemeSwitch />
     </header>
   );

@@ -18,10 +18,12 @@ export interface Overview {
   traffic: Triple;
   share: Triple | null;
   members: number;
+  /** Nodes whose enforcer sees no traffic. */
+  unobserved: number;
   link: Link;
 }
 
-const NOTHING: Overview = { version: 0, nodes: [], groups: [], groupsKnown: 0, traffic: [0, 0, 0], share: null, members: 0, link: "connecting" };
+const NOTHING: Overview = { version: 0, nodes: [], groups: [], groupsKnown: 0, traffic: [0, 0, 0], share: null, members: 0, unobserved: 0, link: "connecting" };
 
 function after(before: Overview, changes: Changes): Overview {
   const rows = new Map(changes.whole ? [] : before.nodes.map((row) => [row.name, row]));
@@ -36,6 +38,7 @@ function after(before: Overview, changes: Changes): Overview {
     traffic: changes.traffic ?? before.traffic,
     share: changes.share === undefined ? before.share : changes.share,
     members: changes.members ?? before.members,
+    unobserved: changes.unobserved ?? before.unobserved,
     link: before.link,
   };
 }

@@ -36,6 +36,12 @@ export interface Changes {
   traffic?: Triple;
   share?: Triple | null;
   members?: number;
+  unobserved?: number;
+}
+
+export interface PodsList {
+  pods: { uid: string; pod: string; group: string | null; workload: string; node: string; numa_nodes: number[]; bytes: number; share: Triple | null }[];
+  pods_known: number;
 }
 
 export interface NumaRow {

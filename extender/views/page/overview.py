@@ -11,11 +11,15 @@ from threading import Lock
 from typing import Any
 
 from extender.scoring.node_table import NodeState
+from extender.state.enforcer_health import EnforcerHealths
 from extender.views.page.scene import Reach, Scene, Scenes, by_reach
 from extender.views.page.shares import inside, shares
 
 MOST_GROUPS = 500
 """Group rows, those with most members; `groups_known` says how many there are."""
+
+NO_COLLECTOR = ("none", "off")
+"""What an enforcer reports as its collector where no traffic is seen: none works, or none is to be used."""
 
 Row = dict[str, Any]
 Live = Callable[[NodeState], bool]
@@ -28,8 +32,8 @@ MOST_GONE = 1_000
 class Overview:
     """Thread-safe. live: whether pods that start on a node now would be placed."""
 
-    def __init__(self, scenes: Scenes, live: Live) -> None:
-        self._scenes, self._live = scenes, live
+    def __init__(self, scenes: Scenes, live: Live, healths: EnforcerHealths) -> None:
+        self._scenes, self._live, self._healths = scenes, live, healths
         self._lock = Lock()
         self._scene: Scene | None = None
         self._version = self._oldest = 0
@@ -73,9 +77,14 @@ class Overview:
             del self._gone[name]
         while len(self._gone) > MOST_GONE:
             self._oldest = self._gone.pop(next(iter(self._gone)))
-        sums = _sums(scene)
+        sums = _sums(scene) | {"unobserved": sum(1 for name in names if self._unobserved(name))}
         if changed or len(self._rows) != before or sums != self._sums:
             self._version, self._sums = following, sums
+
+    def _unobserved(self, node: str) -> bool:
+        """Whether its enforcer has reported that it sees no traffic."""
+        health = self._healths.of(node)
+        return health is not None and health.collector in NO_COLLECTOR
 
 
 def _node_row(state: NodeState, scene: Scene, *, live: bool) -> Row:

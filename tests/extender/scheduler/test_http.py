@@ -93,7 +93,13 @@ BAD = [
     ),
     ("GET", "/filter", None, 405, "The method is not allowed for the requested URL."),
     ("GET", "/api/v1/explain", None, 400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME"),
-    ("GET", "/api/v1/explain?pod=x", None, 404, "pod default/x was neither scored nor reported lately"),
+    (
+        "GET",
+        "/api/v1/explain?pod=x",
+        None,
+        404,
+        "pod default/x was neither scored nor reported lately; no pod of namespace default is known",
+    ),
 ]
 
 

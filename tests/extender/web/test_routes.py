@@ -39,6 +39,23 @@ def test_what_is_not_known_is_said_by_name(extender: Extender) -> None:
     assert [name in answer["error"] for (_, answer), name in zip(answers, ("default/p", "a/b", "n"), strict=True)]
 
 
+def test_pods_are_found_by_words_of_their_name_group_and_node(extender: Extender) -> None:
+    extender.enforcer("n1").report(machine(), reservation("a", "0"), reservation("b", "1", group="default/other"))
+    extender.enforcer("n2").report(machine(), reservation("c", "0"))
+    until("all are seen", lambda: extender.get("/api/v1/pods")["pods_known"] == 3)
+    for text, wanted in (("", "abc"), ("default/SHOP", "ac"), ("shop n2", "c"), ("other n2", ""), ("n1", "ab")):
+        answer = extender.get(f"/api/v1/pods?text={text.replace(' ', '+')}")
+        assert ([row["uid"] for row in answer["pods"]], answer["pods_known"]) == (list(wanted), len(wanted)), text
+
+
+def test_nodes_that_see_no_traffic_are_counted(extender: Extender) -> None:
+    for name, collector in (("n1", "none"), ("n2", "cgroup_skb"), ("n3", "off")):
+        enforcer = extender.enforcer(name)
+        enforcer.report(machine())
+        enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=pb.Health(collector=collector)))
+    until("both are counted", lambda: extender.get("/api/v1/overview")["unobserved"] == 2)
+
+
 def test_a_node_that_is_not_registered_is_warned_of_with_what_to_do(extender: Extender) -> None:
     extender.enforcer("n1").report(machine())
     assert until("it is seen", lambda: extender.ask("GET", "/api/v1/node?node=n1")[0] == 200)

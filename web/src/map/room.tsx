@@ -9,10 +9,8 @@ import { select } from "../route";
 import type { NodeRow, NumaRow, PodRow, Room } from "../types";
 import { numaKey } from "./sums";
 
-/** Of a NUMA node: with more, pods are drawn without their names. */
-const MOST_NAMED = 12;
-
 interface Shown {
+  named: boolean;
   selected: string | null;
   near: Set<string> | null;
   lit: string | null;
@@ -90,9 +88,8 @@ function Numa({ node, numa, pods, local, ...shown }: { node: string; numa: NumaR
   );
 }
 
-const Pods = memo(function Pods({ pods, ...shown }: { pods: PodRow[] } & Shown) {
+const Pods = memo(function Pods({ pods, named, ...shown }: { pods: PodRow[] } & Shown) {
   const sorted = [...pods].sort((one, other) => (one.group ?? "").localeCompare(other.group ?? "") || one.workload.localeCompare(other.workload));
-  const named = pods.length <= MOST_NAMED;
   return (
     <div class={named ? "pods" : "pods dots"}>
       {sorted.map((pod) => (
@@ -102,7 +99,7 @@ const Pods = memo(function Pods({ pods, ...shown }: { pods: PodRow[] } & Shown) 
   );
 });
 
-function Pod({ pod, named, selected, near, lit, hover }: { pod: PodRow; named: boolean } & Shown) {
+function Pod({ pod, named, selected, near, lit, hover }: { pod: PodRow } & Shown) {
   const dim = near ? !near.has(pod.uid) : lit !== null && pod.group !== lit;
   const marks = [dim && "dim", pod.uid === selected && "selected", pod.expected && "expected", pod.exclusive > 0 && "exclusive"];
   const words = [

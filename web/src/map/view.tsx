@@ -14,9 +14,12 @@ import { inside, LINES_SHOWN, type LinesShown } from "./sums";
 import { RoomCard } from "./room";
 import { interesting, MOST_ROOMS } from "./interest";
 
+/** Pods on the map: with more they are drawn without their names. */
+const MOST_NAMED = 120;
+
 export function MapView({ overview, route }: { overview: Overview; route: Route }) {
   const area = useRef<HTMLDivElement>(null);
-  const [shown, setShown] = useState<LinesShown>("summed");
+  const shown: LinesShown = route.lines in LINES_SHOWN ? (route.lines as LinesShown) : "summed";
   const [hovered, setHovered] = useState<string | null>(null);
   const group = useAnswer<GroupStory>(route.filter ? `group?group=${encodeURIComponent(route.filter)}` : null, overview.version);
   const homes = route.filter ? [...new Set(group.value?.members?.map((member) => member.node))] : null;
@@ -34,6 +37,7 @@ export function MapView({ overview, route }: { overview: Overview; route: Route 
   useEffect(() => {
     if (selected) area.current?.querySelector(`[data-box="${CSS.escape(selected)}"]`)?.scrollIntoView({ block: "nearest" });
   }, [selected]);
+  const named = (rooms?.nodes.reduce((sum, room) => sum + room.pods.length, 0) ?? 0) <= MOST_NAMED;
   const elsewhere = rooms?.lines.filter((line) => line.elsewhere).length ?? 0;
   return (
     <>
@@ -42,7 +46,7 @@ export function MapView({ overview, route }: { overview: Overview; route: Route 
         <Filter overview={overview} filter={route.filter} />
         <span class="choice">
           <label for="lines">Lines</label>
-          <select id="lines" value={shown} onChange={(event) => setShown(event.currentTarget.value as LinesShown)}>
+          <select id="lines" value={shown} onChange={(event) => go({ lines: event.currentTarget.value === "summed" ? "" : event.currentTarget.value })}>
             {Object.entries(LINES_SHOWN).map(([value, words]) => <option key={value} value={value}>{words}</option>)}
           </select>
         </span>
@@ -60,12 +64,13 @@ export function MapView({ overview, route }: { overview: Overview; route: Route 
             near={near}
             lit={lit}
             local={local}
+            named={named}
             hover={setHovered}
           />
         ))}
         {rooms && <Lines lines={rooms.lines} shown={shown} focus={focus} lit={lit} rooms={rooms.nodes} area={area} />}
       </div>
-      {!names.length && <Empty overview={overview} filter={route.filter} />}
+      {!names.length && <Empty filter={route.filter} />}
       {elsewhere > 0 && <p class="note">{plural(elsewhere, "line")} to pods on nodes that are not shown here.</p>}
       {rooms && rooms.lines_known > rooms.lines.length && <p class="note">The {rooms.lines.length} heaviest of {plural(rooms.lines_known, "line")} are shown.</p>}
     </>
@@ -78,8 +83,7 @@ function neighbours(rooms: Rooms | null, focus: string | null): Set<string> | nu
   return new Set([focus, ...rooms.lines.filter((line) => line.pods.includes(focus)).flatMap((line) => line.pods)]);
 }
 
-function Empty({ overview, filter }: { overview: Overview; filter: string }) {
-  if (overview.link === "connecting") return <p class="empty">Asking the extender…</p>;
+function Empty({ filter }: { filter: string }) {
   if (filter) return <p class="empty">No pod of this group is on any node. <button type="button" class="open" onClick={() => go({ filter: "" })}>Show all</button></p>;
   return <p class="empty">No enforcer has reported a node yet. <code>kubectl -n numakin get pods</code> shows whether they run.</p>;
 }

@@ -3,8 +3,9 @@ import type { Overview } from "../live";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
 import { Swatch } from "../parts/swatch";
+import type { Route } from "../route";
 import type { GroupRow } from "../types";
-import { Head, useSorted, type Column } from "./sorting";
+import { Head, sorted, type Column } from "./sorting";
 
 const COLUMNS: Column<GroupRow>[] = [
   { name: "group", by: (row) => row.group },
@@ -15,8 +16,8 @@ const COLUMNS: Column<GroupRow>[] = [
   { name: "how far its traffic goes", by: (row) => row.share?.[2] ?? -1 },
 ];
 
-export function GroupsTable({ overview }: { overview: Overview }) {
-  const [rows, order, sort] = useSorted(overview.groups, COLUMNS, { column: 1, down: true });
+export function GroupsTable({ overview, route }: { overview: Overview; route: Route }) {
+  const [rows, order, sort] = sorted(overview.groups, COLUMNS, { column: 1, down: true }, route.sort);
   return (
     <>
       <div class="toolbar"><h2>Groups</h2></div>

@@ -4,8 +4,9 @@ import type { Overview } from "../live";
 import { Meter } from "../parts/meter";
 import { Open } from "../parts/links";
 import { State } from "../parts/state";
+import type { Route } from "../route";
 import type { NodeRow } from "../types";
-import { Head, useSorted, type Column } from "./sorting";
+import { Head, sorted, type Column } from "./sorting";
 
 const PAGE = 200;
 
@@ -19,8 +20,8 @@ const COLUMNS: Column<NodeRow>[] = [
   { name: "memory requested", by: (row) => row.memory[1] / Math.max(1, row.memory[0]), number: true },
 ];
 
-export function NodesTable({ overview }: { overview: Overview }) {
-  const [rows, order, sort] = useSorted(overview.nodes, COLUMNS, { column: 0, down: false });
+export function NodesTable({ overview, route }: { overview: Overview; route: Route }) {
+  const [rows, order, sort] = sorted(overview.nodes, COLUMNS, { column: 0, down: false }, route.sort);
   const [pages, setPages] = useState(1);
   const shown = rows.slice(0, pages * PAGE);
   return (
@@ -44,6 +45,7 @@ export function NodesTable({ overview }: { overview: Overview }) {
           </tbody>
         </table>
       </div>
+      {!rows.length && <p class="empty">No enforcer has reported a node yet. <code>kubectl -n numakin get pods</code> shows whether they run.</p>}
       {rows.length > shown.length && <button type="button" class="open" onClick={() => setPages(pages + 1)}>{PAGE} more of {rows.length - shown.length}</button>}
     </>
   );

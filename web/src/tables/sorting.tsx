@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { go } from "../route";
 
 export interface Column<Row> {
   name: string;
@@ -11,11 +11,21 @@ export interface Order {
   down: boolean;
 }
 
-export function useSorted<Row>(rows: Row[], columns: Column<Row>[], start: Order): [Row[], Order, (column: number) => void] {
-  const [order, setOrder] = useState(start);
+/** By what the address says (`Route.sort`), or as at the start. */
+export function sorted<Row>(rows: Row[], columns: Column<Row>[], start: Order, sort: string): [Row[], Order, (column: number) => void] {
+  const order = parsed(sort, columns.length) ?? start;
   const by = columns[order.column]?.by;
-  const sorted = by ? [...rows].sort((one, other) => compared(by(one), by(other)) * (order.down ? -1 : 1)) : rows;
-  return [sorted, order, (column) => setOrder((before) => ({ column, down: before.column === column ? !before.down : Boolean(columns[column]?.number) }))];
+  const inOrder = by ? [...rows].sort((one, other) => compared(by(one), by(other)) * (order.down ? -1 : 1)) : rows;
+  return [inOrder, order, (column) => go({ sort: written({ column, down: order.column === column ? !order.down : Boolean(columns[column]?.number) }) })];
+}
+
+function written(order: Order): string {
+  return `${order.column}${order.down ? ",down" : ""}`;
+}
+
+function parsed(sort: string, columns: number): Order | null {
+  const [, column, down] = /^(\d{1,2})(,down)?$/.exec(sort) ?? [];
+  return column !== undefined && Number(column) < columns ? { column: Number(column), down: down !== undefined } : null;
 }
 
 function compared(one: number | string, other: number | string): number {
