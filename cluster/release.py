@@ -15,11 +15,6 @@ class Release:
     minor: int
 
     @property
-    def tokens_name_nodes(self) -> bool:
-        """Whether a TokenReview shows on which node the token's pod runs: what `--enforcer-account` needs."""
-        return self.minor >= 30
-
-    @property
     def preempts_through_extenders(self) -> bool:
         """Before 1.22 kube-scheduler does not hand its extenders to what preempts: the preempt verb is not called."""
         return self.minor >= 22

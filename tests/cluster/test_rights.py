@@ -19,11 +19,11 @@ WITH_TLS = {
     *(Right("", "secrets", verb) for verb in ("create", "get", "update")),
     *(Right("", "configmaps", verb) for verb in ("create", "patch")),
     Right("authorization.k8s.io", "subjectaccessreviews", "create"),
+    Right("authentication.k8s.io", "tokenreviews", "create"),
 }
-"""Rights of an installation with its own CA and with readers that are known; here the extender runs without either."""
-
-FROM_1_30 = {Right("authentication.k8s.io", "tokenreviews", "create")}
-"""Enforcers' tokens are reviewed where a TokenReview tells the node."""
+"""Rights of an installation with its own CA, and with readers and enforcers that are known; here the extender runs
+without them.
+"""
 
 
 def test_nothing_is_granted_to_the_extender_that_it_does_not_use_and_nothing_refused(
@@ -34,9 +34,7 @@ def test_nothing_is_granted_to_the_extender_that_it_does_not_use_and_nothing_ref
     (first, *_) = namespace.pods()
     ten_nodes.nodes[first["spec"]["nodeName"]].restart_containers(first["metadata"]["uid"])
     roles = roles_of("numakin-extender", files())
-    expected = (
-        granted(roles) - NOT_SEEN - WITH_TLS - (set() if ten_nodes.plane.release.tokens_name_nodes else FROM_1_30)
-    )
+    expected = granted(roles) - NOT_SEEN - WITH_TLS
     log = ten_nodes.plane.audit_log
     ten_nodes.until(
         lambda: expected <= used(requests(log, EXTENDER)),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster.binaries import Binaries, NoKubernetes, binaries
+from cluster.cluster import Cluster, Terms
 from tests.e2e.lab import containerd, place, vm
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
@@ -93,3 +95,22 @@ def numavm() -> Callable[..., vm.Result]:
     except subprocess.CalledProcessError:
         absent("the emulated NUMA machine could not be built; see the messages above")
     return vm.run
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> Binaries:
+    """Of a real control plane."""
+    try:
+        return binaries()
+    except NoKubernetes as none:
+        absent(f"a real control plane: {none}")
+        raise
+
+
+def for_real_node(kubernetes: Binaries, node: str) -> Iterator[Cluster]:
+    """A control plane with numakin installed, and no node yet but what the caller starts."""
+    with Cluster(kubernetes, Terms({}, real=(node,))) as running:
+        # Their programs run beside the cluster; there is no image of them to be pulled.
+        running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
+        yield running
+        assert running.errors == []

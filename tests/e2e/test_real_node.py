@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from cluster.binaries import Binaries, NoKubernetes, binaries
-from cluster.cluster import Cluster, Terms
+from cluster.binaries import Binaries
+from cluster.cluster import Cluster
 from extender.kube.api import MERGE_PATCH
 from placement.model.cpuset import CpuSet
 from tests.cluster.workloads import Deployment, Namespace, member
-from tests.e2e.conftest import absent, have_containerd
+from tests.e2e.conftest import absent, for_real_node, have_containerd
 from tests.e2e.lab import image, kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
@@ -39,21 +39,8 @@ _numbers = count()
 
 
 @pytest.fixture(scope="module")
-def kubernetes() -> Binaries:
-    try:
-        return binaries()
-    except NoKubernetes as none:
-        absent(f"a real control plane: {none}")
-        raise
-
-
-@pytest.fixture(scope="module")
 def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
-    with Cluster(kubernetes, Terms({}, real=(NODE,))) as running:
-        # Their programs run beside the cluster; there is no image of them to be pulled.
-        running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
-        yield running
-        assert running.errors == []
+    yield from for_real_node(kubernetes, NODE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,118 @@
+"""Runs inside the emulated NUMA machine: a real node of a cluster whose control plane runs on the machine outside.
+
+    python3 -m tests.e2e.guest.real_node NODE EXTENDER PODS
+
+A real kubelet, the machine's containerd, the enforcer. EXTENDER: HOST:PORT of its gRPC. What the kubelet needs is in
+the folder that the machine outside shares as `node`. Ends once so many pods of the group run and have touched their
+memory; prints a JSON object a line for each container.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cluster.credentials import EMULATOR_HOST
+from tests.e2e.lab import kernel
+from tests.e2e.lab.cri import Kubelet
+from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.waiting import until
+
+INSIDE = "10.0.2.15"
+"""This machine, in the network that QEMU makes; EMULATOR_HOST is the loopback of the one outside."""
+
+SHARED = "node"
+KUBELET, KUBECONFIG, CONFIG = "kubelet", "kubeconfig", "kubelet.json"
+RUNTIME = Path("/run/containerd/containerd.sock")
+
+TOUCHED = 16 << 20
+# dd fills its buffer and then waits for ever: sleep does not read.
+COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
+
+PATIENCE_S = 600.0
+
+
+def main() -> None:
+    node, extender, pods = sys.argv[1:]
+    folder = Path(tempfile.mkdtemp())
+    try:
+        with ExitStack() as stack:
+            _network()
+            _mount(folder / SHARED)
+            subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
+            options = ("--extender", extender, "--observe", "off", "--node-name", node)
+            enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
+            stack.callback(enforcer.stop)
+            enforcer.start(PATIENCE_S)
+            stack.enter_context(_kubelet(folder, node))
+            for row in until(lambda: _all(int(pods)), f"{pods} pods to run", PATIENCE_S, pause_s=1.0):
+                print(json.dumps(row), flush=True)
+    except BaseException:
+        for log in sorted(folder.glob("*.log")):
+            print(f"--- {log.name}\n{log.read_text(errors='replace')[-8000:]}")
+        raise
+
+
+def _all(count: int) -> list[dict[str, Any]]:
+    """What is known of the pods' containers; empty while one is missing or has not touched its memory."""
+    runtime = Kubelet(RUNTIME, "")
+    try:
+        rows = [row for container in runtime.containers() if (row := _row(container.labels, runtime.pid(container.id)))]
+    finally:
+        runtime.close()
+    return rows if len(rows) == count else []
+
+
+def _row(labels: Any, pid: int) -> dict[str, Any] | None:
+    if not pid or kernel.anonymous_memory(pid).total() < TOUCHED:
+        return None
+    return {
+        "pod": labels["io.kubernetes.pod.name"],
+        "cgroup": asdict(kernel.cpuset(pid)),
+        "allowed": asdict(kernel.allowed(pid)),
+        "memory": kernel.anonymous_memory(pid),
+    }
+
+
+def _network() -> None:
+    for command in (
+        ("modprobe", "virtio_net"),
+        ("ip", "address", "add", f"{INSIDE}/24", "dev", "eth0"),
+        ("ip", "link", "set", "eth0", "up"),
+        ("ip", "route", "add", "default", "via", EMULATOR_HOST),
+    ):
+        subprocess.run(command, check=True)
+
+
+def _mount(folder: Path) -> None:
+    folder.mkdir()
+    options = "trans=virtio,version=9p2000.L,msize=512000,cache=loose"
+    subprocess.run(["mount", "-t", "9p", "-o", options, SHARED, folder], check=True)
+
+
+@contextmanager
+def _kubelet(folder: Path, node: str) -> Iterator[None]:
+    shared = folder / SHARED
+    options = (
+        f"--config={shared / CONFIG}", f"--kubeconfig={shared / KUBECONFIG}", f"--hostname-override={node}",
+        f"--root-dir={folder / 'root'}", f"--container-runtime-endpoint=unix://{RUNTIME}", f"--node-ip={INSIDE}",
+        *json.loads((shared / "options.json").read_text()),
+    )  # fmt: skip
+    with (folder / "kubelet.log").open("wb") as log:
+        process = subprocess.Popen([shared / KUBELET, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main()
