@@ -39,11 +39,14 @@ def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEF
         cores=[str(core) for core in machine.cores],
         caches=[str(cache) for cache in machine.caches],
         sockets=[str(socket) for socket in machine.sockets],
+        clusters=[str(cluster) for cluster in machine.clusters],
         reserved_cpus=str(reserved),
         rules=pb.Rules(
             prefer_closest_numa_nodes=rules.prefer_closest_numa_nodes,
             max_allowable_numa_nodes=rules.max_allowable_numa_nodes,
             everyone=rules.everyone,
+            within_caches=rules.within_caches,
+            distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
         ),
     )
 
@@ -70,6 +73,8 @@ def rules_from(message: pb.Machine) -> Rules:
         else DEFAULT_RULES.prefer_closest_numa_nodes,
         max_allowable_numa_nodes=rules.max_allowable_numa_nodes,
         everyone=rules.everyone,
+        within_caches=rules.within_caches,
+        distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
     )
 
 
@@ -82,6 +87,7 @@ def machine_from(message: pb.Machine) -> Machine:
         caches=tuple(CpuSet.parse(cache) for cache in message.caches),
         sockets=tuple(CpuSet.parse(socket) for socket in message.sockets),
         name=message.name,
+        clusters=tuple(CpuSet.parse(cluster) for cluster in message.clusters),
     )
 
 
@@ -132,6 +138,7 @@ def reservation_to(reservation: Reservation) -> pb.Reservation:
         alone=reservation.alone,
         size=reservation.size,
         workload=reservation.workload,
+        cache_domain=str(reservation.cache_domain),
     )
 
 
@@ -148,6 +155,7 @@ def reservation_from(message: pb.Reservation) -> Reservation:
         alone=message.alone,
         size=message.size,
         workload=message.workload,
+        cache_domain=CpuSet.parse(message.cache_domain),
     )
 
 
@@ -186,6 +194,7 @@ def live_from(message: pb.Report) -> Live:
         },
         used_cpu=dict(message.used_cpu),
         stalled=dict(message.stalled),
+        hot_caches=dict(message.hot_caches),
     )
 
 

@@ -77,7 +77,7 @@ class Ack(_message.Message):
     def __init__(self, generation: _Optional[int] = ...) -> None: ...
 
 class Machine(_message.Message):
-    __slots__ = ("name", "numa_nodes", "cores", "caches", "sockets", "reserved_cpus", "rules")
+    __slots__ = ("name", "numa_nodes", "cores", "caches", "sockets", "reserved_cpus", "rules", "clusters")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     CORES_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +85,7 @@ class Machine(_message.Message):
     SOCKETS_FIELD_NUMBER: _ClassVar[int]
     RESERVED_CPUS_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
     name: str
     numa_nodes: _containers.RepeatedCompositeFieldContainer[NumaNode]
     cores: _containers.RepeatedScalarFieldContainer[str]
@@ -92,17 +93,22 @@ class Machine(_message.Message):
     sockets: _containers.RepeatedScalarFieldContainer[str]
     reserved_cpus: str
     rules: Rules
-    def __init__(self, name: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[_Union[NumaNode, _Mapping]]] = ..., cores: _Optional[_Iterable[str]] = ..., caches: _Optional[_Iterable[str]] = ..., sockets: _Optional[_Iterable[str]] = ..., reserved_cpus: _Optional[str] = ..., rules: _Optional[_Union[Rules, _Mapping]] = ...) -> None: ...
+    clusters: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[_Union[NumaNode, _Mapping]]] = ..., cores: _Optional[_Iterable[str]] = ..., caches: _Optional[_Iterable[str]] = ..., sockets: _Optional[_Iterable[str]] = ..., reserved_cpus: _Optional[str] = ..., rules: _Optional[_Union[Rules, _Mapping]] = ..., clusters: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Rules(_message.Message):
-    __slots__ = ("prefer_closest_numa_nodes", "max_allowable_numa_nodes", "everyone")
+    __slots__ = ("prefer_closest_numa_nodes", "max_allowable_numa_nodes", "everyone", "within_caches", "distribute_cpus_across_numa")
     PREFER_CLOSEST_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_ALLOWABLE_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     EVERYONE_FIELD_NUMBER: _ClassVar[int]
+    WITHIN_CACHES_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTE_CPUS_ACROSS_NUMA_FIELD_NUMBER: _ClassVar[int]
     prefer_closest_numa_nodes: bool
     max_allowable_numa_nodes: int
     everyone: bool
-    def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ...) -> None: ...
+    within_caches: bool
+    distribute_cpus_across_numa: bool
+    def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ..., within_caches: _Optional[bool] = ..., distribute_cpus_across_numa: _Optional[bool] = ...) -> None: ...
 
 class NumaNode(_message.Message):
     __slots__ = ("id", "cpus", "memory", "distances", "hugepages", "isolated_cpus", "withheld")
@@ -151,7 +157,7 @@ class Demand(_message.Message):
     def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Reservation(_message.Message):
-    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size", "workload")
+    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size", "workload", "cache_domain")
     KEY_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +168,7 @@ class Reservation(_message.Message):
     ALONE_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    CACHE_DOMAIN_FIELD_NUMBER: _ClassVar[int]
     key: str
     pod: str
     group: str
@@ -172,7 +179,8 @@ class Reservation(_message.Message):
     alone: bool
     size: int
     workload: str
-    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ..., workload: _Optional[str] = ...) -> None: ...
+    cache_domain: str
+    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ..., workload: _Optional[str] = ..., cache_domain: _Optional[str] = ...) -> None: ...
 
 class Part(_message.Message):
     __slots__ = ("numa_node", "cpu_milli", "memory")
@@ -205,7 +213,7 @@ class Allocation(_message.Message):
     def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "earlier")
+    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "hot_caches", "earlier")
     class FreeMemoryEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -227,6 +235,13 @@ class Report(_message.Message):
         key: int
         value: float
         def __init__(self, key: _Optional[int] = ..., value: _Optional[float] = ...) -> None: ...
+    class HotCachesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: bool
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[bool] = ...) -> None: ...
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -240,6 +255,7 @@ class Report(_message.Message):
     USED_CPU_FIELD_NUMBER: _ClassVar[int]
     STALLED_FIELD_NUMBER: _ClassVar[int]
     FREE_HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
+    HOT_CACHES_FIELD_NUMBER: _ClassVar[int]
     EARLIER_FIELD_NUMBER: _ClassVar[int]
     generation: int
     base_generation: int
@@ -254,8 +270,9 @@ class Report(_message.Message):
     used_cpu: _containers.ScalarMap[int, int]
     stalled: _containers.ScalarMap[int, float]
     free_hugepages: _containers.RepeatedCompositeFieldContainer[FreePages]
+    hot_caches: _containers.ScalarMap[int, bool]
     earlier: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
-    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., hot_caches: _Optional[_Mapping[int, bool]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
 
 class FreePages(_message.Message):
     __slots__ = ("numa_node", "size", "free")

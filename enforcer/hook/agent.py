@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from enforcer.hook.cache_domains import CacheDomains
 from enforcer.hook.decision_records import names
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.demands import unmanaged_resized
@@ -28,8 +29,8 @@ log = Log("hook.agent")
 
 
 class Agent:
-    """What the runtime's plugin, or bypass mode, calls. Its `ledger` is the state; `takeover`, `moves` and
-    `rehoming` work on the same one.
+    """What the runtime's plugin, or bypass mode, calls. Its `ledger` is the state; `takeover`, `moves`,
+    `rehoming` and `cache_domains` work on the same one.
     """
 
     def __init__(self, node: NodeFacts, nominations: Nominations) -> None:
@@ -37,6 +38,7 @@ class Agent:
         self.takeover = Takeover(ledger)
         self.moves = MoveExecutor(ledger)
         self.rehoming = Rehoming(ledger)
+        self.cache_domains = CacheDomains(ledger)
         self.records, self.residents = ledger.records, ledger.residents
         self.synchronize, self.release, self.resume = (
             self.takeover.synchronize,
@@ -113,7 +115,7 @@ class Agent:
         of_pod = [request for request in ledger.requests.values() if request.pod == pod.uid]
         ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, of_pod)
         ledger.records.counts["memory opened"] += len(updates)
-        return updates
+        return pods.merged([*updates, *ledger.settle()])  # the demand may be more than its cache holds, or fit again
 
     def start_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """The container's process is known from here on."""
@@ -215,6 +217,8 @@ class Agent:
         return (
             ledger.refresh_memory,
             lambda: ledger.take_live(ledger.node.load()),
+            self.cache_domains.turn,
+            self.cache_domains.keep,
             ledger.sandboxes.note_some_cgroups,
             ledger.tidy,
         )

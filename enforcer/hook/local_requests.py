@@ -127,3 +127,10 @@ class LocalRequests:
 
 def _answer(connection: LocalConnection, answer: dict[str, object]) -> None:
     connection.send(local.FromHook(status=local.Status(json=json.dumps(answer))))
+
+
+def log_failure(answer: UpdateAnswer) -> None:
+    """For updates that none of the runtime's events asked for."""
+    if answer.error or answer.failed:
+        failed = " ".join(update.container_id for update in answer.failed)
+        logger.warning("the runtime did not update containers", error=answer.error, failed=failed)

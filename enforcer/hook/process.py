@@ -15,7 +15,8 @@ from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.changes import FAULTS
-from enforcer.hook.wiring import Wiring, log_failure
+from enforcer.hook.local_requests import log_failure
+from enforcer.hook.wiring import Wiring
 from enforcer.nri.errors import UsageError
 from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers, Updates

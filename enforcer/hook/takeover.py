@@ -139,7 +139,7 @@ class Takeover:
             return request
         allocation = owner.allocation
         # Unchecked: a neighbour's exclusive CPUs may have come without the update that takes them from this one.
-        reservation = request.reservation(owner.homes)
+        reservation = request.reservation(owner.homes, cache_domain=owner.cache_domain)
         ledger.occupancy = ledger.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}, checked=False
         )

@@ -16,7 +16,7 @@ from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.changes import HardwareChanges
 from enforcer.hook.hardware.node import node_name
-from enforcer.hook.local_requests import LocalRequests
+from enforcer.hook.local_requests import LocalRequests, log_failure
 from enforcer.hook.outbox import Outbox
 from enforcer.hook.ownership.recorder import Recorder
 from enforcer.local.control import Control, LocalConnection
@@ -278,9 +278,15 @@ class Wiring:
 
     def _refresh(self) -> None:
         """Steps, between which events may come."""
-        for step in (*self.agent.refreshes, self._keep, self._collect_garbage, self.publish_soon):
+        for step in (*self.agent.refreshes, self._settle, self._keep, self._collect_garbage, self.publish_soon):
             self._loop.call_later(0, step)
         self._loop.call_later(REFRESH_EVERY_S, self._refresh)
+
+    def _settle(self) -> None:
+        """For members that cache domains took in or let out; where it can't be now, the next answer has it."""
+        ledger = self.agent.ledger
+        if self.at_any_time and ledger.occupancy.directory.within and (updates := ledger.settle()):
+            self.push(updates, log_failure)
 
     def _keep(self) -> None:
         if self._control is not None:
@@ -291,10 +297,3 @@ class Wiring:
         """The old generation takes half a millisecond with 200 containers, and hardly ever has any."""
         self._refreshed += 1
         gc.collect(2 if self._refreshed % OLD_GARBAGE_EVERY == 0 else 1)
-
-
-def log_failure(answer: UpdateAnswer) -> None:
-    """For updates that none of the runtime's events asked for."""
-    if answer.error or answer.failed:
-        failed = " ".join(update.container_id for update in answer.failed)
-        logger.warning("the runtime did not update containers", error=answer.error, failed=failed)

@@ -1,4 +1,4 @@
-"""The cgroups of containers, version 1 or 2 as mounted: their cpusets, and their pods' memory limits."""
+"""The cgroups of containers, version 1 or 2 as mounted: their cpusets and CPU time, and their pods' memory limits."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ EFFECTIVE_V2 = {CPUS: "cpuset.cpus.effective", MEMS: "cpuset.mems.effective"}
 
 MEMORY_LIMIT_V1 = "memory.limit_in_bytes"
 MEMORY_LIMIT_V2 = "memory.max"
+CPU_TIME_CONTROLLER = "cpuacct"
+"""Of version 1; version 2 counts in every cgroup."""
+
 NO_LIMIT_V1 = 1 << 62
 """Version 1 has the largest multiple of a page below 2^63 where there is none."""
 
@@ -125,6 +128,17 @@ class CgroupTree:
             return None if text is None else text.strip() != "max"
         limit = Tree(place.parent).parsed(MEMORY_LIMIT_V1, formats.number)
         return None if limit is None else 0 <= limit < NO_LIMIT_V1
+
+    def cpu_seconds(self, cgroups_path: str) -> float | None:
+        """The CPU time that the cgroup's tasks have taken; None where it is not counted, or there is no such cgroup."""
+        place = self._place(cgroups_path, CPU_TIME_CONTROLLER)
+        if place is None:
+            return None
+        if self.version(CPU_TIME_CONTROLLER) == 1:
+            nanoseconds = Tree(place).parsed("cpuacct.usage", formats.number)
+            return None if nanoseconds is None else nanoseconds / 1e9
+        microseconds = Tree(place).parsed("cpu.stat", formats.cpu_usage)
+        return None if microseconds is None else microseconds / 1e6
 
     def has_pod(self, cgroups_path: str, pod: str) -> bool:
         """Whether the pod's own cgroup, the one above this container's, is there. pod: its uid."""

@@ -105,7 +105,16 @@ def cpu_times(text: str) -> Mapping[int, CpuTime]:
     return times
 
 
+_USAGE = re.compile(r"^usage_usec (\d{1,20})$", re.MULTILINE)
 _STALL = re.compile(r"some avg10=(\d+\.\d+) avg60=\d+\.\d+ avg300=\d+\.\d+ total=\d+")
+
+
+def cpu_usage(text: str) -> int:
+    """A cgroup's `cpu.stat`: the microseconds of CPU time that its tasks have taken."""
+    match = _USAGE.search(text)
+    if match is None:
+        raise ValueError("holds no usage_usec")
+    return int(match[1])
 
 
 def stall_share(text: str) -> float:

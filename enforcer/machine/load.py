@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from enforcer.machine import formats
@@ -18,14 +18,16 @@ def cpu_times(proc_root: Path = PROCFS) -> Mapping[int, CpuTime]:
 
 
 def used_cpus(machine: Machine, before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> dict[int, float]:
-    """CPUs in use on each NUMA node between two readings: 2.5 is two and a half CPUs' worth.
+    """CPUs in use on each NUMA node between two readings: 2.5 is two and a half CPUs' worth."""
+    return {node.id: used_of(node.cpus, before, after) for node in machine.numa_nodes}
+
+
+def used_of(cpus: Iterable[int], before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> float:
+    """How many of these CPUs were in use between two readings.
 
     A CPU that is not in both readings, or whose clock ran backwards (it went offline between), counts as idle.
     """
-    return {
-        node.id: sum(_share(before[cpu], after[cpu]) for cpu in node.cpus if cpu in before and cpu in after)
-        for node in machine.numa_nodes
-    }
+    return sum(_share(before[cpu], after[cpu]) for cpu in cpus if cpu in before and cpu in after)
 
 
 def _share(before: CpuTime, after: CpuTime) -> float:

@@ -1,4 +1,4 @@
-"""The machine as sysfs shows it: NUMA nodes, SMT siblings, last-level caches, sockets.
+"""The machine as sysfs shows it: NUMA nodes, SMT siblings, last-level caches, clusters, sockets.
 
 Which CPUs are online, and each NUMA node's CPUs and memory, must be had. Any other file that is missing or makes no
 sense costs only its own fact, and is named.
@@ -26,6 +26,8 @@ PROCFS = Path("/proc")
 # Newer name first: kernels before 5.3 know only the second of each.
 SIBLING_FILES = ("core_cpus_list", "thread_siblings_list")
 PACKAGE_FILES = ("package_cpus_list", "core_siblings_list")
+CLUSTER_FILES = ("cluster_cpus_list",)
+"""Since 5.16: on Arm by the firmware's PPTT, on x86 the cores that share a level 2 cache."""
 
 CACHES_OF_DATA = frozenset({"Unified", "Data"})
 
@@ -59,17 +61,22 @@ def read(
         nodes = numa_nodes(node, online, isolated, tiers, doubts)
     else:
         nodes = (_the_only_node(online, isolated, Tree(proc_root)),)
+
+    def by_topology(files: Iterable[str]) -> tuple[CpuSet, ...]:
+        return _groups(online, lambda number: _listed(cpu.at(f"cpu{number}/topology"), files, number), doubts)
+
+    cores = by_topology(SIBLING_FILES)
     try:
         machine = Machine(
             numa_nodes=nodes,
-            cores=_groups(
-                online, lambda number: _listed(cpu.at(f"cpu{number}/topology"), SIBLING_FILES, number), doubts
-            ),
+            cores=cores,
             caches=_groups(
                 online, lambda number: last_level_cache(cpu.at(f"cpu{number}/cache"), number, doubts), doubts
             ),
             sockets=_sockets(cpu, online, doubts),
             name=name,
+            # Nearly every x86 machine has clusters of a single core, which say nothing.
+            clusters=tuple(cluster for cluster in by_topology(CLUSTER_FILES) if cluster not in cores),
         )
     except PlacementError as error:
         raise NotThere(f"{sysfs_root}: not a machine: {error}") from error

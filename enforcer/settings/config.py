@@ -56,8 +56,10 @@ class Config:
     reserved_cpus: str = ""
     memory_tiers: str = ""
     shared_pool: str = "members"
+    span: str = "numa"
     prefer_closest_numa_nodes: str = "on"
     max_allowable_numa_nodes: float = 0
+    distribute_cpus_across_numa: str = "off"
     podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     podresources_listen: str = "off"
     kubelet_root: str = ""
@@ -207,7 +209,9 @@ _CHECKS = (
     ("podresources_socket", _off_or_path, _OFF_OR_PATH),
     ("podresources_listen", _off_or_path, _OFF_OR_PATH),
     ("shared_pool", lambda text: text in ("members", "all"), "members, all"),
+    ("span", lambda text: text in ("numa", "cache"), "numa, cache"),
     ("prefer_closest_numa_nodes", lambda text: text in ("on", "off"), "on, off"),
+    ("distribute_cpus_across_numa", lambda text: text in ("on", "off"), "on, off"),
     (
         "max_allowable_numa_nodes",
         lambda number: _whole(number, 0, math.inf),

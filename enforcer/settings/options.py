@@ -31,8 +31,11 @@ HELP = {
     "memory_tiers": "NUMA nodes of memory alone that members may spill to although the kernel keeps only movable pages "
     "there: CXL; not a GPU's",
     "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is",
+    "span": "numa: members share their NUMA node's CPUs; cache: those of one last-level cache of it, while that has "
+    "room; for pods without span.numakin.io",
     "prefer_closest_numa_nodes": "among sets of equally many NUMA nodes, prefer the closest",
     "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
+    "distribute_cpus_across_numa": "exclusive CPUs that need several NUMA nodes come from each in equal parts",
     "podresources_socket": "where the kubelet reports which devices containers have; off: it is not asked",
     "podresources_listen": "a socket on which numakin itself answers as the kubelet's podresources API does, with the "
     "CPUs and memory that it gave; off: none",
@@ -62,8 +65,10 @@ METAVARS = {
     "sysfs": "FOLDER",
     "procfs": "FOLDER",
     "shared_pool": "members|all",
+    "span": "numa|cache",
     "prefer_closest_numa_nodes": "on|off",
     "max_allowable_numa_nodes": "N",
+    "distribute_cpus_across_numa": "on|off",
     "podresources_socket": "PATH|off",
     "podresources_listen": "PATH|off",
     "metrics_listen": "HOST:PORT",

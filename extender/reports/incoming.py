@@ -62,7 +62,7 @@ def _machine(body: bytes) -> tuple[Machine, Occupancy]:
         _text("NumaNode.isolated_cpus", node.isolated_cpus, bounds.ID_LIST_LENGTH)
         _count("NumaNode.distances", node.distances, bounds.NUMA_NODES)
         _count("NumaNode.hugepages", node.hugepages, bounds.HUGEPAGE_SIZES)
-    for kind in ("cores", "caches", "sockets"):
+    for kind in ("cores", "caches", "clusters", "sockets"):
         groups = getattr(message, kind)
         _count(f"Machine.{kind}", groups, bounds.CPU_GROUPS)
         for cpus in groups:
@@ -150,6 +150,7 @@ _COUNTS = {
     "free_memory": bounds.NUMA_NODES,
     "used_cpu": bounds.NUMA_NODES,
     "stalled": bounds.NUMA_NODES,
+    "hot_caches": bounds.CPU_GROUPS,
     "free_hugepages": bounds.NUMA_NODES * bounds.HUGEPAGE_SIZES,
     "decisions": bounds.DECISIONS,
     "earlier": bounds.DECISIONS,
@@ -164,6 +165,9 @@ def _live(message: pb.Report, of: Machine) -> Live:
         for numa_node in numa_nodes:
             if numa_node not in known:
                 raise BadMessage(f"Report.{kind} names NUMA node {numa_node}, which the machine does not have")
+    for cpu in live.hot_caches:
+        if cpu not in of.cpus:
+            raise BadMessage(f"Report.hot_caches names CPU {cpu}, which the machine does not have")
     for numa_node, share in live.stalled.items():
         if not 0 <= share <= 1:
             raise BadMessage(f"Report.stalled of NUMA node {numa_node} is {share}; it is a share, 0 to 1")
@@ -174,12 +178,15 @@ def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
     for name, rule in _RESERVATION_NAMES.items():
         _name(f"Reservation.{name}", getattr(message, name), rule)
     _printable("Reservation.pool", message.pool)
-    _text("Reservation.numa_nodes", message.numa_nodes, bounds.ID_LIST_LENGTH)
+    for name in ("numa_nodes", "cache_domain"):
+        _text(f"Reservation.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
     _count("Reservation.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
     _count("Reservation.parts", message.parts, bounds.NUMA_NODES)
     reservation = convert.reservation_from(message)
     _on_machine(f"reservation {reservation.key}", reservation.numa_nodes, of)
     _on_machine(f"reservation {reservation.key}", (part.numa_node for part in reservation.parts), of)
+    if not reservation.cache_domain <= of.cpus:
+        raise BadMessage(f"Report: reservation {reservation.key} is within CPUs that the machine does not have")
     return reservation
 
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from placement.decide import exclusive, memory
+from placement.decide import memory
 from placement.decide.choice import Choice, choose, pinned
+from placement.decide.cpus import exclusive
+from placement.decide.cpus.cache_domain import Kept, keep, kin_mask
+from placement.decide.cpus.exclusive import CacheWeight
 from placement.decide.decision import Decision, MemoryPolicy, Reason
-from placement.decide.exclusive import CacheWeight
 from placement.decide.kin_share import peers_of
 from placement.decide.request import Kin, Request
 from placement.decide.room import Candidate, Room
@@ -44,7 +46,8 @@ def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         home = choice.candidate.numa_nodes
         cpus = _exclusive_cpus(room, home, kin) if request.wants_exclusive else _pool(room, home)
         if cpus:
-            return _granted(room, choice, choice.candidate, cpus)
+            kept = keep(room, home, cpus, kin, live=pinned(room))
+            return _granted(room, choice, choice.candidate, kept)
     reservation = occupancy.reservations.get(request.reservation_key) if pinned(room) else None
     return left_open(
         machine, request, (*choice.reasons, _shortage(room)), admitted=choice.admitted, reservation=reservation
@@ -63,14 +66,14 @@ def _whole_reservation(occupancy: Occupancy, request: Request) -> Request:
     return replace(request, pod_demand=larger(request.pod_demand, reservation.demand))
 
 
-def _granted(room: Room, choice: Choice, candidate: Candidate, cpus: CpuSet) -> Decision:
+def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> Decision:
     machine, request = room.machine, room.request
     placed = memory.place(machine, room.occupancy, request, room.load, candidate.numa_nodes)
     decision = Decision(
         numa_nodes=candidate.numa_nodes,
-        cpus=cpus,
+        cpus=kept.cpus,
         mems=placed.mems,
-        exclusive=cpus if request.wants_exclusive else CpuSet(),
+        exclusive=kept.cpus if request.wants_exclusive else CpuSet(),
         score=candidate.score if choice.admitted else 0.0,
         fits=True,
         reasons=(),
@@ -79,9 +82,10 @@ def _granted(room: Room, choice: Choice, candidate: Candidate, cpus: CpuSet) -> 
         memory_policy=placed.policy,
         parts=room.parts(candidate),
         reservation_demand=request.reservation_demand,
+        cache_domain=kept.domain,
     )
     updates = _updates(room, decision)
-    reasons = [*choice.reasons, *_own_reasons(decision, updates)]
+    reasons = [*choice.reasons, *kept.reasons, *_own_reasons(decision, updates)]
     reasons.append(Reason("room left", f"{candidate.empty:.0%}", "of the CPUs there stay free"))
     reasons.append(placed.reason)
     if request.demand.estimated:
@@ -111,6 +115,7 @@ def left_open(
         admitted=admitted,
         parts=reservation.parts if reservation is not None else (),
         reservation_demand=request.reservation_demand,
+        cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
     )
 
 
@@ -142,7 +147,8 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
             return mine.exclusive
     free = {numa_node: room.headroom.free[numa_node] for numa_node in numa_nodes}
     spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu)
-    return exclusive.pick(machine, spare, wanted, _cache_weight(room, kin), whole_cores=whole_cores)
+    evenly = room.occupancy.rules.distribute_cpus_across_numa
+    return exclusive.pick(machine, spare, wanted, _cache_weight(room, kin), whole_cores=whole_cores, evenly=evenly)
 
 
 def _just_cores(machine: Machine, cpus: CpuSet, wanted: int) -> bool:
@@ -153,12 +159,12 @@ def _just_cores(machine: Machine, cpus: CpuSet, wanted: int) -> bool:
 
 
 def _cache_weight(room: Room, kin: Kin) -> CacheWeight:
-    """The kin weight that has its exclusive CPUs within a cache."""
+    """The kin weight that has its exclusive CPUs within a cache, or is kept within it."""
     occupancy = room.occupancy
     owned = [
-        (own_mask, weight)
+        (mask, weight)
         for reservation, weight in peers_of(occupancy, room.request, kin)
-        if (own_mask := occupancy.own_of(reservation.key))
+        if (mask := kin_mask(occupancy, reservation))
     ]
 
     def weight_of(cache: int) -> float:
@@ -172,7 +178,8 @@ def _updates(room: Room, decision: Decision) -> tuple[tuple[str, CpuSet], ...]:
     occupancy, request = room.occupancy, room.request
     mine = occupancy.allocations.get(request.container)
     before = mine.exclusive if mine is not None else CpuSet()
-    if decision.exclusive == before and not occupancy.directory.special:
+    directory = occupancy.directory
+    if decision.exclusive == before and not directory.special and not directory.within:
         return ()
     after = occupancy.changed(
         reservations={request.reservation_key: decision.reservation(request)},

@@ -42,7 +42,8 @@ class Decision:
     preferred: as the topology manager's bit: every resource could be had on as few NUMA nodes as it needs.
     admitted: what the pod's policy says of that; only the extender's filter may act on it, the enforcer never rejects.
     parts: how the reservation's demand lies on several NUMA nodes. memory_policy: None where `mems` or first touch does
-    it. reservation_demand: the reservation's whole demand, when it is not what the request says.
+    it. reservation_demand: the reservation's whole demand, when it is not what the request says. cache_domain: the
+    CPUs that share a cache, within which the reservation's containers are kept; empty: they are not.
     """
 
     numa_nodes: NumaSet
@@ -58,10 +59,11 @@ class Decision:
     memory_policy: MemoryPolicy | None = None
     parts: tuple[Part, ...] = ()
     reservation_demand: Demand | None = None
+    cache_domain: CpuSet = CpuSet()
 
     def reservation(self, request: Request) -> Reservation:
         """The room that the pod (in container scope: the container) has from now on."""
-        return request.reservation(self.numa_nodes, self.parts, self.reservation_demand)
+        return request.reservation(self.numa_nodes, self.parts, self.reservation_demand, self.cache_domain)
 
     def allocation(self, request: Request) -> Allocation:
         """What the container has from now on."""

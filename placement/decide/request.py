@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from placement.model.cpuset import NumaSet
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.optin.options import Cpus, OptIn, Pool, Scope
 from placement.state.allocations import Part, Reservation
@@ -37,7 +37,11 @@ class Request:
         return self.pod_demand if self.opt_in.scope is Scope.POD else self.demand
 
     def reservation(
-        self, numa_nodes: NumaSet, parts: tuple[Part, ...] = (), demand: Demand | None = None
+        self,
+        numa_nodes: NumaSet,
+        parts: tuple[Part, ...] = (),
+        demand: Demand | None = None,
+        cache_domain: CpuSet = CpuSet(),
     ) -> Reservation:
         """The room that its pod (in container scope: the container) has there. demand: the reservation's, if it is
         another.
@@ -53,6 +57,7 @@ class Request:
             alone=self.opt_in.alone,
             size=self.opt_in.size,
             workload=self.workload,
+            cache_domain=cache_domain,
         )
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from placement.decide import exclusive, memory
+from placement.decide import memory
+from placement.decide.cpus import exclusive
 from placement.decide.headroom import GroupOutlook, Headroom, StillNeeded
 from placement.decide.kin_share import peers_of, pulls, strangers
 from placement.decide.request import Kin, Request

@@ -16,13 +16,14 @@ class Live:
 
     free_memory: bytes, with what the kernel can reclaim and without its watermarks. free_hugepages: bytes by (NUMA
     node, page size). used_cpu: millicores in use. stalled: share of time (0 to 1) that something waited for
-    memory.
+    memory. hot_caches: by the lowest CPU of a cache domain, whether it is so busy that nobody is kept within it.
     """
 
     free_memory: Mapping[int, int] = field(default_factory=dict)
     free_hugepages: Mapping[tuple[int, int], int] = field(default_factory=dict)
     used_cpu: Mapping[int, int] = field(default_factory=dict)
     stalled: Mapping[int, float] = field(default_factory=dict)
+    hot_caches: Mapping[int, bool] = field(default_factory=dict)
 
     def after(self, news: Live) -> Live:
         """With the news taken over. What they don't hold stays as it was, so that whoever receives the same news holds
@@ -33,6 +34,7 @@ class Live:
             {**self.free_hugepages, **news.free_hugepages},
             {**self.used_cpu, **news.used_cpu},
             {**self.stalled, **news.stalled},
+            {**self.hot_caches, **news.hot_caches},
         )
 
     def since(self, before: Live) -> Live:
@@ -42,6 +44,7 @@ class Live:
             _new(before.free_hugepages, self.free_hugepages),
             _new(before.used_cpu, self.used_cpu),
             _new(before.stalled, self.stalled),
+            _new(before.hot_caches, self.hot_caches),
         )
 
 

@@ -17,11 +17,16 @@ class Rules:
     kubelet's default is off, for compatibility with what it did before; here it is on.
     max_allowable_numa_nodes: refuse a machine with more; 0: no limit (the kubelet's limit of 8 guards its search).
     everyone: containers that have not opted in are moved off exclusive CPUs too (`--shared-pool=all`).
+    distribute_cpus_across_numa: exclusive CPUs that need several NUMA nodes are taken in equal parts, as the kubelet's
+    option has it; else each NUMA node is filled before the next.
+    within_caches: members whose pods do not say it are kept within a last-level cache (`--span=cache`).
     """
 
     prefer_closest_numa_nodes: bool = True
     max_allowable_numa_nodes: int = 0
     everyone: bool = False
+    within_caches: bool = False
+    distribute_cpus_across_numa: bool = False
 
     def check(self, machine: Machine, reserved: CpuSet = CpuSet()) -> None:
         """BadTopology, naming the setting, when this machine can't be run by these rules."""

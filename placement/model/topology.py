@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
+from placement.model import cache_domains
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.errors import BadTopology
 
@@ -66,8 +67,9 @@ class Machine:
     """The hardware of one node.
 
     numa_nodes: ascending by id; ids may have gaps (POWER numbers 0, 8, ...).
-    cores: the online SMT siblings of each physical core. caches: the online CPUs that share each last-level cache. Both
-    with the isolated ones.
+    cores: the online SMT siblings of each physical core. caches: the online CPUs that share each last-level cache.
+    clusters: those of each group of cores within a die that the kernel knows to be nearer to each other. All with the
+    isolated ones.
     """
 
     numa_nodes: tuple[NumaNode, ...]
@@ -75,6 +77,7 @@ class Machine:
     caches: tuple[CpuSet, ...] = ()
     sockets: tuple[CpuSet, ...] = ()
     name: str = ""
+    clusters: tuple[CpuSet, ...] = ()
 
     def __post_init__(self) -> None:
         ids = [node.id for node in self.numa_nodes]
@@ -102,7 +105,7 @@ class Machine:
             seen |= node.all_cpus
         if not any(node.cpus for node in self.numa_nodes):
             raise BadTopology("a machine has at least one online CPU that is not isolated")
-        for kind in ("cores", "caches", "sockets"):
+        for kind in ("cores", "caches", "sockets", "clusters"):
             grouped = CpuSet()
             for group in getattr(self, kind):
                 if not group <= seen:
@@ -199,10 +202,18 @@ class Machine:
         """For each NUMA node the masks of its CPUs by last-level cache; those whose cache is unknown come as one."""
         by_node = {}
         for node in self.numa_nodes:
-            masks = [cache.mask & node.cpus.mask for cache in self.caches if not cache.isdisjoint(node.cpus)]
+            masks = cache_domains.parts(node.cpus, self.caches)
             rest = node.cpus.mask & ~sum(masks)
             by_node[node.id] = tuple(sorted([*masks, rest] if rest else masks, key=_lowest_bit))
         return by_node
+
+    @cached_property
+    def cache_domains(self) -> dict[int, tuple[int, ...]]:
+        """For each NUMA node the masks of its CPUs by last-level cache, or by cluster where they all share one; empty
+        where it has no two such parts.
+        """
+        of = cache_domains.domains
+        return {node.id: of(node.cpus, self.caches) or of(node.cpus, self.clusters) for node in self.numa_nodes}
 
     @cached_property
     def lower_tier(self) -> dict[int, NumaSet]:

@@ -33,6 +33,13 @@ class Cpus(StrEnum):
     EXCLUSIVE_CORES = "exclusive-cores"
 
 
+class Span(StrEnum):
+    """How far shared CPUs reach: over the NUMA node, or over one of its last-level caches while that has room."""
+
+    NUMA = "numa"
+    CACHE = "cache"
+
+
 class Memory(StrEnum):
     """How `cpuset.mems` is set: bound while that is safe, always, or never."""
 
@@ -66,7 +73,8 @@ class OptIn:
     """What one container asked for.
 
     group: NAMESPACE/name, or empty when the group is to be learned from traffic. size: members expected, 0: unknown.
-    alone: no other opted-in pod on its NUMA nodes, those in the reclaimed pool aside.
+    alone: no other opted-in pod on its NUMA nodes, those in the reclaimed pool aside. span: None where the operator's
+    rules say.
     """
 
     group: str
@@ -78,6 +86,7 @@ class OptIn:
     size: int = 0
     pool: Pool = Pool.SHARED
     alone: bool = False
+    span: Span | None = None
 
     @property
     def auto(self) -> bool:

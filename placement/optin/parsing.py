@@ -31,6 +31,7 @@ from placement.optin.options import (
     Pool,
     Problems,
     Scope,
+    Span,
 )
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Pool",
     "Problems",
     "Scope",
+    "Span",
     "bad_values",
     "opted_in",
     "parse",
@@ -205,4 +207,5 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     f"memory.{DOMAIN}": _one_of(Memory),
     f"move.{DOMAIN}": _one_of(Move),
     f"size.{DOMAIN}": _size,
+    f"span.{DOMAIN}": _one_of(Span),
 }

@@ -28,7 +28,8 @@ class Reservation:
     group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
     parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
     with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not known.
-    workload: NAMESPACE/KIND/NAME of the controller that owns the pod, empty: not known.
+    workload: NAMESPACE/KIND/NAME of the controller that owns the pod, empty: not known. cache_domain: the CPUs that
+    share a cache, within which its containers are kept while they have room; empty: anywhere on its NUMA nodes.
     """
 
     key: str
@@ -41,6 +42,7 @@ class Reservation:
     alone: bool = False
     size: int = 0
     workload: str = ""
+    cache_domain: CpuSet = CpuSet()
 
     @property
     def opted_in(self) -> bool:

@@ -18,9 +18,10 @@ MODULUS = 1 << 64
 def of_reservation(reservation: Reservation) -> int:
     """What a reservation adds to the sum."""
     demand = reservation.demand
+    within = f" within {reservation.cache_domain.mask:x}" if reservation.cache_domain else ""
     return _hashed(
         f"s {reservation.key} {reservation.group} {reservation.numa_nodes.mask:x} {demand.cpu_milli} {demand.memory}"
-        f" {reservation.pool} {reservation.alone:d} {reservation.size} {[*map(tuple, reservation.parts)]}"
+        f" {reservation.pool} {reservation.alone:d} {reservation.size} {[*map(tuple, reservation.parts)]}{within}"
     )
 
 

@@ -130,7 +130,8 @@ class Directory:
 
     special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group gave
     its size. placed: how many reservations of each workload are on each NUMA node, those on several under WIDE;
-    grouped: how many of each group, by NUMA node, without those on several.
+    grouped: how many of each group, by NUMA node, without those on several. within: millicores requested by those that
+    are kept within each cache domain, by its mask.
     """
 
     by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -141,6 +142,7 @@ class Directory:
     exclusive: int = 0
     placed: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     grouped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    within: Mapping[int, int] = field(default_factory=dict)
 
     def changed(
         self,
@@ -151,7 +153,7 @@ class Directory:
         """After these changes, each (before, after). staying: all allocations that there are afterwards."""
         by_pod, by_group, by_reservation = dict(self.by_pod), dict(self.by_group), dict(self.by_reservation)
         special, sized, exclusive = self.special, self.sized, self.exclusive
-        placed, grouped = dict(self.placed), dict(self.grouped)
+        placed, grouped, within = dict(self.placed), dict(self.grouped), self.within
         for before, after in reservations:
             if before is not None:
                 _remove(by_pod, before.pod, before.key)
@@ -159,12 +161,14 @@ class Directory:
                 special = tuple(key for key in special if key != before.key)
                 sized = tuple(key for key in sized if key != before.key)
                 _place(placed, grouped, before, -1)
+                within = _kept(within, before, -1)
             if after is not None:
                 _add(by_pod, after.pod, after.key)
                 _add(by_group, after.group, after.key)
                 special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
                 sized += (after.key,) if after.size and after.group else ()
                 _place(placed, grouped, after, 1)
+                within = _kept(within, after, 1)
         left = False
         for old, new in allocations:
             if old is not None:
@@ -175,7 +179,7 @@ class Directory:
                 exclusive |= new.exclusive.mask
         if left:  # summed anew: a CPU that one container gives up may be another's by the same change, or was two's
             exclusive = reduce(or_, (allocation.exclusive.mask for allocation in staying), 0)
-        return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed, grouped)
+        return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed, grouped, within)
 
 
 def _place(
@@ -186,6 +190,14 @@ def _place(
         _count(placed, reservation.workload, place, more)
     if reservation.group and place != WIDE:
         _count(grouped, place, reservation.group, more)
+
+
+def _kept(within: Mapping[int, int], reservation: Reservation, sign: int) -> Mapping[int, int]:
+    """With one reservation more, or less; domains where nobody is left are kept at 0 or above."""
+    domain = reservation.cache_domain.mask
+    if not domain:
+        return within
+    return {**within, domain: within.get(domain, 0) + sign * reservation.demand.cpu_milli}
 
 
 def _count(counts: dict[_Row, Mapping[_Column, int]], row: _Row, column: _Column, more: int) -> None:

@@ -8,7 +8,9 @@
     the rest    containers that have not opted in are not touched, or, by the rule `everyone`, kept off exclusive CPUs
 
 A pool is never stored: it follows from the occupancy, so it shrinks and grows by itself, and `due` lists whose CPUs
-have to be set anew after any change.
+have to be set anew after any change. Members that are kept within a cache domain have the part of the pool that lies
+there, while their requests fit into it and it is not hot; else they have all of it, so that a narrower cpuset never
+takes away what was requested.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.optin.options import Pool
 from placement.state.load_index import EMPTY
-from placement.state.occupancy import Occupancy
+from placement.state.occupancy import Occupancy, Reservation
 
 
 def shared(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> CpuSet:
@@ -52,13 +54,27 @@ def pool_of(machine: Machine, occupancy: Occupancy, pool: Pool, numa_nodes: Numa
     return _POOLS[pool](machine, occupancy, numa_nodes & machine.cpu_nodes)
 
 
+def kept_within(occupancy: Occupancy, pool: CpuSet, domain: CpuSet, requested: int) -> CpuSet:
+    """The CPUs of the pool for those that are kept within the domain, if any. requested: millicores, by all of them."""
+    inside = pool & domain
+    if not inside or requested > 1000 * len(inside) or is_hot(occupancy, domain.mask):
+        return pool
+    return inside
+
+
+def is_hot(occupancy: Occupancy, domain: int) -> bool:
+    """Whether the cache domain with this mask is too busy for anybody to be kept within it."""
+    hot = occupancy.live.hot_caches
+    return bool(hot) and hot.get((domain & -domain).bit_length() - 1, False)
+
+
 def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...]:
     """Whose CPUs are not those of their pool any more, with what they should be: after a container came or went.
 
     Never an empty set: a container whose pool has vanished keeps what it has.
     """
     changed = []
-    pools: dict[tuple[Pool, int], CpuSet] = {}
+    pools: dict[tuple[Pool, int, int], CpuSet] = {}
     rest = machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
     for allocation in occupancy.allocations.values():
         if allocation.exclusive.mask or allocation.externally_managed:
@@ -67,15 +83,20 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
         if reservation is None or not reservation.opted_in:
             target = rest
         elif allocation.cpus.mask:
-            key = reservation.pool, reservation.numa_nodes.mask
+            key = reservation.pool, reservation.numa_nodes.mask, reservation.cache_domain.mask
             if key not in pools:
-                pools[key] = pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes)
+                pools[key] = _members_cpus(machine, occupancy, reservation)
             target = pools[key]
         else:
             continue
         if target.mask and target.mask != (allocation.cpus.mask or machine.cpus.mask):
             changed.append((allocation.container, target))
     return tuple(changed)
+
+
+def _members_cpus(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> CpuSet:
+    pool, domain = pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes), reservation.cache_domain
+    return kept_within(occupancy, pool, domain, occupancy.directory.within[domain.mask]) if domain else pool
 
 
 def sharers(occupancy: Occupancy, but: str = "") -> int:

@@ -12,10 +12,27 @@ NEAR, FAR = 12, 32
 """EPYC's SLIT, the same in every public numactl -H since Rome: within a socket, and between two."""
 
 CORES_PER_CCX = 8
-"""Zen 3 and 4: eight cores share 32 MB of L3."""
+"""Zen 3 to 5: eight cores share 32 MB of L3."""
+
+CORES_PER_CCX_BEFORE = 4
+"""Zen 1 and 2: four cores share 8 and 16 MB."""
+
+CORES_PER_DENSE_CCX = 16
+"""Zen 5c: sixteen cores share 32 MB."""
 
 
-def _epyc(title: str, source: str, derived: str, *, name: str, cores: int, nps: int, memory_mib: int) -> Description:
+def _epyc(
+    title: str,
+    source: str,
+    derived: str,
+    *,
+    name: str,
+    cores: int,
+    nps: int,
+    memory_mib: int,
+    cores_per_ccx: int = CORES_PER_CCX,
+    near: int = NEAR,
+) -> Description:
     return Description(
         title=f"{title}, NPS{nps}",
         source=source,
@@ -24,9 +41,9 @@ def _epyc(title: str, source: str, derived: str, *, name: str, cores: int, nps: 
             name,
             numbered([cores // nps] * 2 * nps, 2, siblings_last),
             memory_mib=[memory_mib // nps] * 2 * nps,
-            slit=slit_of_sockets(2, nps, NEAR, FAR),
+            slit=slit_of_sockets(2, nps, near, FAR),
             nodes_per_socket=nps,
-            cores_per_cache=CORES_PER_CCX,
+            cores_per_cache=cores_per_ccx,
         ),
     )
 
@@ -56,6 +73,49 @@ def _epyc_9654(nps: int) -> Description:
     )
 
 
+def _epyc_7601() -> Description:
+    """The first generation has no choice of NPS by itself: a NUMA node for each of the four dies."""
+    return _epyc(
+        "2 x AMD EPYC 7601 (Naples), 32 cores each, SMT 2",
+        "AMD's product page: 64 MB L3; the four dies of two complexes of four cores each that AMD shows as NUMA nodes "
+        "by default; numactl -H of such machines: SLIT 10/16/32",
+        "memory rounded",
+        name="epyc-7601",
+        cores=32,
+        nps=4,
+        memory_mib=128_900,
+        cores_per_ccx=CORES_PER_CCX_BEFORE,
+        near=16,
+    )
+
+
+def _epyc_7742(nps: int) -> Description:
+    return _epyc(
+        "2 x AMD EPYC 7742 (Rome), 64 cores each, SMT 2",
+        "numactl -H of a DGX A100 (NPS4: NUMA node 0 is 0-15,128-143, SLIT 10/12/32); AMD's product page: 256 MB L3, "
+        "16 MB for four cores",
+        "memory rounded" if nps == 4 else f"the cut into NPS{nps}, from the NPS4 dump and AMD's guide; memory rounded",
+        name=f"epyc-7742-nps{nps}",
+        cores=64,
+        nps=nps,
+        memory_mib=515_900,
+        cores_per_ccx=CORES_PER_CCX_BEFORE,
+    )
+
+
+def _turin(model: str, cores: int, cores_per_ccx: int, l3_mb: int) -> Description:
+    return _epyc(
+        f"2 x AMD EPYC {model} (Turin), {cores} cores each, SMT 2",
+        f"AMD's product page: {cores} cores, {l3_mb} MB L3, 32 MB for {cores_per_ccx} cores",
+        "how CPUs are numbered and the SLIT, as on Genoa; memory 24 x 64 GiB",
+        name=f"epyc-{model}-nps1",
+        cores=cores,
+        nps=1,
+        memory_mib=773_800,
+        cores_per_ccx=cores_per_ccx,
+    )
+
+
 def _threadripper_2990wx() -> Description:
     name = "threadripper-2990wx"
     # Dies 0 and 2 have the memory channels; the kernel gives the middle ids to the others, but numbers CPUs die by die.
@@ -76,6 +136,14 @@ def _threadripper_2990wx() -> Description:
     )
 
 
-_ALL = [*(_epyc_7763(nps) for nps in (1, 2, 4)), *(_epyc_9654(nps) for nps in (1, 2, 4)), _threadripper_2990wx()]
+_ALL = [
+    _epyc_7601(),
+    *(_epyc_7742(nps) for nps in (1, 4)),
+    *(_epyc_7763(nps) for nps in (1, 2, 4)),
+    *(_epyc_9654(nps) for nps in (1, 2, 4)),
+    _turin("9755", 128, CORES_PER_CCX, 512),
+    _turin("9965", 192, CORES_PER_DENSE_CCX, 384),
+    _threadripper_2990wx(),
+]
 
 MACHINES: Mapping[str, Description] = {description.machine.name: description for description in _ALL}

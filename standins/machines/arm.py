@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from standins.machines.description import Description
 from standins.machines.shape import assembled, numbered, siblings_adjacent, slit, slit_of_sockets
 
+CORES_PER_CLUSTER = 4
+"""Kunpeng 920: 6 or 8 clusters a die, each with its part of the L3's tags."""
+
 
 def _kunpeng_slit(sockets: int) -> list[list[int]]:
     """The 2-socket dump's rule for more: 12 to the other die; 20 to another socket, and 2 more for each inner hop."""
@@ -21,7 +24,8 @@ def _kunpeng_920_2s(name: str) -> Description:
     return Description(
         title="2 x HiSilicon Kunpeng 920-4826, 48 cores each",
         source="numactl -H of such machines on the linux-kernel list (2020-21) and in public benchmarks: "
-        "4 NUMA nodes of 24 cores, SLIT 10 12 20 22 / 12 10 22 24 / ...; one L3 a die",
+        "4 NUMA nodes of 24 cores, SLIT 10 12 20 22 / 12 10 22 24 / ...; one L3 a die; clusters of 4 cores "
+        "(the kernel's commit that made clusters a level of its scheduler)",
         machine=assembled(
             name,
             numbered([24] * 4, 1, siblings_adjacent),
@@ -29,6 +33,7 @@ def _kunpeng_920_2s(name: str) -> Description:
             slit=slit("10 12 20 22\n12 10 22 24\n20 22 10 12\n22 24 12 10"),
             nodes_per_socket=2,
             cores_per_cache=24,
+            cores_per_cluster=CORES_PER_CLUSTER,
         ),
     )
 
@@ -37,7 +42,8 @@ def _kunpeng_920_4s(name: str) -> Description:
     return Description(
         title="4 x HiSilicon Kunpeng 920-6426, 64 cores each",
         source="HiSilicon's product page: 64 cores, up to 4 sockets, each linked to the three others",
-        derived="the SLIT: the 2-socket machine's rule for every pair of sockets, all linked; memory 8 x 128 GiB",
+        derived="the SLIT: the 2-socket machine's rule for every pair of sockets, all linked; clusters as there; "
+        "memory 8 x 128 GiB",
         machine=assembled(
             name,
             numbered([32] * 8, 1, siblings_adjacent),
@@ -45,6 +51,7 @@ def _kunpeng_920_4s(name: str) -> Description:
             slit=_kunpeng_slit(4),
             nodes_per_socket=2,
             cores_per_cache=32,
+            cores_per_cluster=CORES_PER_CLUSTER,
         ),
     )
 

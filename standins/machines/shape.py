@@ -55,13 +55,14 @@ def assembled(
     memory_only_mib: Mapping[int, int] | None = None,
     nodes_per_socket: int = 1,
     cores_per_cache: int = 0,
+    cores_per_cluster: int = 0,
     hugepages: Mapping[int, int] | None = None,
     withheld: Collection[int] = (),
 ) -> Machine:
     """The machine of these cores by NUMA node, with further NUMA nodes of memory alone (or of nothing) after them.
 
-    cores_per_cache: consecutive cores under one last-level cache; 0 where Linux shows none. slit: a row for each
-    NUMA node, ascending.
+    cores_per_cache: consecutive cores under one last-level cache; 0 where Linux shows none. cores_per_cluster:
+    likewise. slit: a row for each NUMA node, ascending.
     hugepages: page size to bytes, on every NUMA node with CPUs and memory. withheld: NUMA nodes that hold movable pages
     alone.
     """
@@ -87,6 +88,7 @@ def assembled(
         caches=ascending(in_groups(flat, cores_per_cache)) if cores_per_cache else (),
         sockets=ascending(in_groups([union(group) for group in cores], nodes_per_socket)),
         name=name,
+        clusters=ascending(in_groups(flat, cores_per_cluster)) if cores_per_cluster else (),
     )
 
 

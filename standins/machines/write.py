@@ -61,6 +61,9 @@ def sysfs_files(description: Description) -> Iterator[tuple[str, str]]:
         if number:
             yield f"{cpu}/cpu{number}/online", f"{int(number in machine.all_cpus)}"
     yield from _topology(description)
+    for cluster in machine.clusters:
+        for number in cluster:
+            yield from _both_forms(f"{cpu}/cpu{number}/topology/cluster_cpus", cluster)
     yield from _caches(description)
     if description.numa:
         yield from _numa_nodes(machine)

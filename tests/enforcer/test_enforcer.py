@@ -147,6 +147,21 @@ def test_members_are_pinned_together_and_others_are_not_touched(enforcer: Enforc
     assert runtime.containers[plain.id].annotations == {}
 
 
+def test_members_share_a_last_level_cache_where_the_operator_or_they_ask_for_it(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    enforcer.sysfs = sysfs("epyc-7763-nps1")
+    enforcer.start("--span", "cache")
+    runtime.wait_for_plugin(PATIENCE_S)
+    wide = GROUP | {"span.numakin.io": "numa"}
+    members = [runtime.run_container(runtime.run_pod(f"m{n}", annotations=GROUP), "app", cpu_request=2) for n in "ab"]
+    other = runtime.run_container(runtime.run_pod("other", annotations=wide), "app", cpu_request=2)
+    assert [str(cpus(runtime, member)) for member in members] == ["0-7,128-135"] * 2
+    assert cpus(runtime, other) == numa_cpus(enforcer)[0]
+    reasons = {one["pod"]: one["reasons"] for one in enforcer.status()["containers"]}
+    assert "cache CPUs 0-7,128-135: 100% of its kin in its home's caches are there" in reasons["default/mb"]
+
+
 def test_it_says_what_is_pinned_where_and_why(enforcer: Enforcer, runtime: Runtime) -> None:
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)

@@ -14,6 +14,7 @@ from placement.optin.options import Pool
 from placement.state.occupancy import Allocation, Part, Reservation
 from proto import convert
 from proto import report_pb2 as pb
+from standins.machines import MACHINES
 from tests import machines
 
 cpus = st.builds(CpuSet.of, st.sets(st.integers(0, 300), max_size=8))
@@ -40,6 +41,7 @@ reservations = st.builds(
     alone=st.booleans(),
     size=st.integers(0, 10_000),
     workload=names,
+    cache_domain=cpus,
 )
 allocations = st.builds(
     Allocation,
@@ -52,7 +54,7 @@ allocations = st.builds(
     exclusive=cpus,
     externally_managed=st.booleans(),
 )
-rules = st.builds(Rules, st.booleans(), st.integers(0, 1024), st.booleans())
+rules = st.builds(Rules, st.booleans(), st.integers(0, 1024), st.booleans(), st.booleans(), st.booleans())
 
 
 @given(reservations)
@@ -68,6 +70,13 @@ def test_a_allocation_comes_back(allocation):
 @pytest.mark.parametrize("machine", machines.ALL, ids=lambda one: one.name)
 def test_a_machine_comes_back(machine):
     assert convert.machine_from(_sent(convert.machine_to(machine))) == machine
+
+
+@pytest.mark.parametrize("name", ["kunpeng-920-2s", "epyc-9965-nps1"])
+def test_so_do_its_clusters_and_cache_domains(name):
+    machine = MACHINES[name].machine
+    sent = convert.machine_from(_sent(convert.machine_to(machine)))
+    assert (sent, sent.cache_domains) == (machine, machine.cache_domains)
 
 
 @given(rules)

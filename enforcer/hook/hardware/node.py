@@ -48,6 +48,8 @@ def read_node(config: Config) -> NodeFacts:
         pod_cgroup=_pod_looker(procfs),
         free_memory=live.free_memory,
         load=live.load,
+        busy_caches=lambda: live.busy_caches,
+        cpu_seconds=_cpu_clock(procfs),
         device_node=partial(numa_node_of, sysfs, proc_root=procfs),
         rules=rules,
         doubts=reading.doubts,
@@ -77,6 +79,8 @@ def _rules(config: Config) -> Rules:
         prefer_closest_numa_nodes=config.prefer_closest_numa_nodes == "on",
         max_allowable_numa_nodes=int(config.max_allowable_numa_nodes),
         everyone=config.shared_pool == "all",
+        distribute_cpus_across_numa=config.distribute_cpus_across_numa == "on",
+        within_caches=config.span == "cache",
     )
 
 
@@ -115,6 +119,19 @@ def _limit_reader(procfs: Path) -> Callable[[str, str], bool | None]:
             return tree.pod_limits_memory(cgroups_path, pod)
         except (OSError, MachineError) as error:
             logger.warning("a pod's memory limit can't be read", cgroup=cgroups_path, error=error)
+            return None
+
+    return read
+
+
+def _cpu_clock(procfs: Path) -> Callable[[str], float | None]:
+    tree = CgroupTree.discover(procfs)
+
+    def read(cgroups_path: str) -> float | None:
+        try:
+            return tree.cpu_seconds(cgroups_path)
+        except (OSError, MachineError) as error:
+            logger.warning("a container's CPU time can't be read", cgroup=cgroups_path, error=error)
             return None
 
     return read

@@ -97,7 +97,7 @@ def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> b
 def carried_over(machine: Machine, reserved: CpuSet, before: Occupancy, lost: tuple[str, ...]) -> Occupancy:
     """Everything on this machine, but for the lost reservations and what their containers were given by us."""
     reservations = {
-        key: reservation if reservation.opted_in else _elsewhere(machine, reservation)
+        key: _within_caches(machine, reservation) if reservation.opted_in else _elsewhere(machine, reservation)
         for key, reservation in before.reservations.items()
         if key not in lost
     }
@@ -115,6 +115,14 @@ def carried_over(machine: Machine, reserved: CpuSet, before: Occupancy, lost: tu
 
 def _of(allocation: Allocation, lost: tuple[str, ...]) -> bool:
     return allocation.reservation in lost and not allocation.externally_managed
+
+
+def _within_caches(machine: Machine, reservation: Reservation) -> Reservation:
+    """Kept within no cache domain that is another now: `CacheDomains` finds one anew."""
+    domain = reservation.cache_domain
+    if not domain or domain.mask in machine.cache_domains[reservation.numa_nodes.lowest]:
+        return reservation
+    return replace(reservation, cache_domain=CpuSet())
 
 
 def _elsewhere(machine: Machine, reservation: Reservation) -> Reservation:

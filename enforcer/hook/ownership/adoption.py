@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ownership.checkpoint import Grant, Past
+from placement.decide.cpus.cache_domain import keeps_to_cache
 from placement.decide.decide import Request
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
@@ -26,9 +27,10 @@ Now = tuple[CpuSet, NumaSet]
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """As we left it: its home and what it holds."""
+    """As we left it: its home, the cache domain that it is kept within, and what it holds."""
 
     homes: NumaSet
+    cache_domain: CpuSet
     allocation: Allocation
 
 
@@ -80,7 +82,9 @@ def owner_of(
     unbound = everywhere or (given is not None and bool(given.cpus) and not given.mems)
     bound = NumaSet() if unbound else mems
     return Pinned(
-        homes, Allocation(request.container, request.name, request.pod, request.reservation_key, cpus, bound, exclusive)
+        homes,
+        _cache_domain(machine, occupancy, request, homes, cpus),
+        Allocation(request.container, request.name, request.pod, request.reservation_key, cpus, bound, exclusive),
     )
 
 
@@ -98,8 +102,10 @@ def _homes(machine: Machine, occupancy: Occupancy, request: Request, now: Now, k
     cpus, mems = now
     given = known.grants.get(request.container)
     around = machine.nodes_of(cpus)
+    domain = _cache_domain(machine, occupancy, request, around, cpus)
     if given is None:
-        return around if cpus == pools.shared(machine, occupancy, around) else None
+        pool = pools.shared(machine, occupancy, around)
+        return around if cpus in (pool, pool & domain) else None
     homes = given.homes if given.homes and given.homes <= (machine.cpu_nodes | machine.mems) else around
     allowed = (given.mems or mems, machine.mems, machine.all_mems)  # a binding may have been given up since
     if cpus == given.cpus and mems in allowed:
@@ -110,6 +116,18 @@ def _homes(machine: Machine, occupancy: Occupancy, request: Request, now: Now, k
     pool = machine.cpus_of(homes & machine.cpu_nodes) - occupancy.reserved
     exclusive = occupancy.exclusive | known.exclusive
     # A pool at some time since: without CPUs that are exclusive, or were. The reclaimed one may have any of the rest.
-    is_pool = cpus <= pool and (request.pool is Pool.RECLAIMED or pool - cpus <= exclusive)
+    left_out = (pool & domain or pool) - cpus
+    is_pool = cpus <= pool and (request.pool is Pool.RECLAIMED or left_out <= exclusive)
     ours = is_pool and mems in (*allowed, homes)
     return homes if ours and not given.exclusive else None
+
+
+def _cache_domain(machine: Machine, occupancy: Occupancy, request: Request, homes: NumaSet, cpus: CpuSet) -> CpuSet:
+    """The one that it is kept within; empty where it is not, or was not at the moment: the domain was full or hot."""
+    reservation = occupancy.reservations.get(request.reservation_key)
+    if reservation is not None and reservation.numa_nodes == homes and reservation.cache_domain:
+        return reservation.cache_domain
+    if len(homes) != 1 or not keeps_to_cache(request, occupancy.rules):
+        return CpuSet()
+    domains = map(CpuSet, machine.cache_domains.get(homes.lowest, ()))
+    return next((domain for domain in domains if cpus <= domain), CpuSet())

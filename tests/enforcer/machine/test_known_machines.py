@@ -45,6 +45,11 @@ def test_every_description_says_where_its_facts_are_public(described):
         ("xeon-e5-2680v4-in-turn", 2, 28, 28, 2, 2),
         ("superdome-flex-8s-snc2", 16, 448, 224, 8, 8),
         ("laptop-no-numa", 1, 16, 12, 1, 1),
+        ("epyc-7601", 8, 128, 64, 16, 2),
+        ("epyc-7742-nps1", 2, 256, 128, 32, 2),
+        ("epyc-7742-nps4", 8, 256, 128, 32, 2),
+        ("epyc-9755-nps1", 2, 512, 256, 32, 2),
+        ("epyc-9965-nps1", 2, 768, 384, 24, 2),
         ("epyc-7763-nps1", 2, 256, 128, 16, 2),
         ("epyc-7763-nps2", 4, 256, 128, 16, 2),
         ("epyc-7763-nps4", 8, 256, 128, 16, 2),
@@ -73,6 +78,34 @@ def test_a_machine_has_the_counts_of_its_product_page(name, numa_nodes, cpus, co
     machine = MACHINES[name].machine
     counted = (machine.numa_nodes, machine.cpus, machine.cores, machine.caches, machine.sockets)
     assert tuple(map(len, counted)) == (numa_nodes, cpus, cores, caches, sockets)
+
+
+@pytest.mark.parametrize(
+    ("name", "domains", "first"),
+    [
+        ("epyc-7601", 2, "0-3,64-67"),
+        ("epyc-7742-nps1", 16, "0-3,128-131"),
+        ("epyc-7742-nps4", 4, "0-3,128-131"),
+        ("epyc-7763-nps1", 8, "0-7,128-135"),
+        ("epyc-7763-nps4", 2, "0-7,128-135"),
+        ("epyc-9654-nps1", 12, "0-7,192-199"),
+        ("epyc-9755-nps1", 16, "0-7,256-263"),
+        ("epyc-9965-nps1", 12, "0-15,384-399"),
+        ("kunpeng-920-2s", 6, "0-3"),
+        ("kunpeng-920-4s", 8, "0-3"),
+        ("knl-7250-snc4-flat", 9, "0-1,68-69,136-137,204-205"),
+        ("power9-ac922", 8, "0-7"),
+        ("xeon-8480-snc4", 0, ""),
+        ("xeon-8380", 0, ""),
+        ("gb200", 0, ""),
+        ("ampere-altra-quadrant", 0, ""),
+        ("laptop-no-numa", 0, ""),
+    ],
+)
+def test_a_numa_node_has_as_many_cache_domains_as_it_has_caches_or_else_clusters(name, domains, first):
+    machine = MACHINES[name].machine
+    here = machine.cache_domains[machine.cpu_nodes.lowest]
+    assert (len(here), str(CpuSet(here[0])) if here else "") == (domains, first)
 
 
 @pytest.mark.parametrize(

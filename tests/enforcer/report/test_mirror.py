@@ -106,7 +106,7 @@ def test_live_figures_and_the_runtimes_word_are_told_though_the_placements_are_t
     mirror = started(before)
     backlog = welcomed(mirror)
     backlog.changes()
-    after = before.with_live(Live({0: 7, 1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5}))
+    after = before.with_live(Live({0: 7, 1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5}, {8: True}))
     mirror.reported(
         report_differences.report(
             report_differences.NodeState(before, registered=True),
@@ -116,7 +116,7 @@ def test_live_figures_and_the_runtimes_word_are_told_though_the_placements_are_t
     )
     (report,) = reports(backlog)
     assert (report.registered, report.generation) == (False, 1)
-    assert convert.live_from(report) == Live({1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5})
+    assert convert.live_from(report) == Live({1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5}, {8: True})
     assert mirror.occupancy.live == after.live
     assert not backlog.changes()
 

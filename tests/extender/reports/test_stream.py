@@ -151,6 +151,12 @@ def far_away() -> pb.Report:
     return whole_report(1, [reservation("a", "7")])
 
 
+def within_strange_cpus() -> pb.Report:
+    report = whole_report(1, [reservation("a", "0")])
+    report.reservations[0].cache_domain = "400-403"
+    return report
+
+
 def bad_cpus() -> pb.Report:
     report = whole_report(1, [], [Allocation("c", "main", "a", "a", CpuSet.parse("1"))])
     report.allocations[0].cpus = "1-x"
@@ -205,6 +211,11 @@ REFUSED_REPORTS = {
     "free hugepages": (
         whole_report(1, free_hugepages=[pb.FreePages(numa_node=9, size=1 << 30)]),
         "Report.free_hugepages names NUMA node 9, which the machine does not have",
+    ),
+    "cache domain": (within_strange_cpus(), "Report: reservation a is within CPUs that the machine does not have"),
+    "hot caches": (
+        whole_report(1, hot_caches={400: True}),
+        "Report.hot_caches names CPU 400, which the machine does not have",
     ),
     "pressure": (whole_report(1, stalled={0: 1.5}), "Report.stalled of NUMA node 0 is 1.5; it is a share, 0 to 1"),
 }

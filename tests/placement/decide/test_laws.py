@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from placement.decide.decide import Kin, Request, decide
 from placement.decide.survey import survey
 from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.live_usage import Live
 from placement.model.rules import Rules
 from placement.model.topology import Machine, NumaNode
-from placement.optin.parsing import Cpus, Memory, Pool
+from placement.optin.parsing import Cpus, Memory, Pool, Span
 from placement.state import pools
 from placement.state.occupancy import Occupancy
 from tests import machines
@@ -23,12 +24,14 @@ from tests.placement.asking import asks, settle
 
 @st.composite
 def some_machine(draw) -> Machine:
-    """Up to six NUMA nodes, some without CPUs, some without memory, with gaps in ids, offline CPUs and odd distances."""
+    """Up to six NUMA nodes, some without CPUs, some without memory, with gaps in ids, offline CPUs and odd distances, and
+    caches of a few CPUs.
+    """
     count = draw(st.integers(1, 6))
     ids = sorted(draw(st.sets(st.integers(0, 20), min_size=count, max_size=count)))
     numa_nodes, first = [], 0
     for one in ids:
-        width = draw(st.integers(0, 6))
+        width = draw(st.sampled_from([0, 1, 2, 4, 6, 10]))
         cpus = [first + at for at in range(width) if not draw(st.booleans()) or draw(st.booleans())]
         first += width
         distances = {other: 10 if other == one else draw(st.sampled_from([11, 12, 20, 21, 40, 255])) for other in ids}
@@ -46,7 +49,8 @@ def some_machine(draw) -> Machine:
     ]
     cores = [CpuSet.of(online[at : at + 2]) for at in range(0, len(online), 2)] if draw(st.booleans()) else []
     whole = [core for core in cores if any(core <= node.all_cpus for node in numa_nodes)]
-    return Machine(tuple(numa_nodes), cores=tuple(whole))
+    caches = [CpuSet.of(online[at : at + 4]) for at in range(0, len(online), 4)] if draw(st.booleans()) else []
+    return Machine(tuple(numa_nodes), cores=tuple(whole), caches=tuple(caches))
 
 
 wishes = st.fixed_dictionaries(
@@ -60,6 +64,7 @@ wishes = st.fixed_dictionaries(
         "alone": st.sampled_from([False, False, False, True]),
         "group": st.sampled_from(["shop/a", "shop/b", ""]),
         "devices": st.sampled_from([[], ["0"], ["1", "2"]]),
+        "span": st.sampled_from([None, *Span]),
     }
 )
 kins = st.builds(
@@ -169,6 +174,11 @@ class Lives(RuleBasedStateMachine):
             self.left_open.discard(f"p{number}")
             self.settle_pools(self.occupancy.without_pod(f"p{number}"))
 
+    @rule(cpu=st.integers(0, 40), hot=st.booleans())
+    def gets_hot_or_cool(self, cpu, hot):
+        if self.ready():
+            self.settle_pools(self.occupancy.with_live(self.occupancy.live.after(Live(hot_caches={cpu: hot}))))
+
     def settle_pools(self, occupancy):
         for container, cpus in pools.due(self.machine, occupancy):
             assert cpus
@@ -184,6 +194,18 @@ class Lives(RuleBasedStateMachine):
             for other in self.occupancy.allocations.values():
                 if allocation is not other:
                     assert allocation.exclusive.isdisjoint(other.cpus)
+
+    @invariant()
+    def who_is_kept_within_a_cache_has_there_what_was_requested(self):
+        if not self.ready():
+            return
+        requested = {}
+        for allocation in self.occupancy.allocations.values():
+            reservation = self.occupancy.reservations[allocation.reservation]
+            domain = reservation.cache_domain
+            if domain and not allocation.exclusive and allocation.cpus <= domain:
+                requested[allocation.cpus] = requested.get(allocation.cpus, 0) + reservation.demand.cpu_milli
+        assert all(milli <= 1000 * len(cpus) for cpus, milli in requested.items())
 
     @invariant()
     def requests_of_the_shared_pool_are_kept(self):

@@ -7,11 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.optin.options import Defaults
-from placement.optin.parsing import MOST_PROBLEMS, Cpus, Memory, Move, OptIn, Policy, Scope, opted_in, parse, problems
+from placement.optin.parsing import (
+    MOST_PROBLEMS,
+    Cpus,
+    Memory,
+    Move,
+    OptIn,
+    Policy,
+    Scope,
+    Span,
+    opted_in,
+    parse,
+    problems,
+)
 
 KEYS = (
     "the keys group.numakin.io, policy.numakin.io, scope.numakin.io, cpus.numakin.io, memory.numakin.io, "
-    "move.numakin.io, size.numakin.io"
+    "move.numakin.io, size.numakin.io, span.numakin.io"
 )
 NAME = "auto, or a name of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
@@ -50,6 +62,7 @@ def test_every_key_is_taken():
         "memory.numakin.io": "bind",
         "move.numakin.io": "never",
         "size.numakin.io": "12",
+        "span.numakin.io": "cache",
     }
     assert parse("shop", everything) == OptIn(
         "shop/web",
@@ -59,6 +72,7 @@ def test_every_key_is_taken():
         Memory.BIND,
         Move.NEVER,
         12,
+        span=Span.CACHE,
     )
     assert not problems("shop", everything)
 
@@ -78,6 +92,7 @@ def test_every_key_is_taken():
         ("cpus.numakin.io", " shared", "shared, exclusive, exclusive-cores"),
         ("memory.numakin.io", "strict", "auto, bind, prefer"),
         ("move.numakin.io", "yes", "cpus, never, cpus-and-memory"),
+        ("span.numakin.io", "socket", "numa, cache"),
         ("size.numakin.io", "0", "an integer from 1 to 10000"),
         ("size.numakin.io", "10001", "an integer from 1 to 10000"),
         ("size.numakin.io", "-3", "an integer from 1 to 10000"),

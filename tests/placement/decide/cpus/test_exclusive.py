@@ -77,10 +77,10 @@ def test_kin_share_a_last_level_cache():
     assert own(EPYC, before, "c", 2, kin=Kin({"a": 1.0})) == cpus("2,34")
 
 
-def test_more_than_a_cache_takes_the_fullest_first():
+def test_more_than_a_cache_takes_the_fullest_first_and_the_rest_where_it_fits_tightest():
     before = filled(EPYC, asks("a", 3, cpus=OWN))
     given = own(EPYC, before, "b", 12, group="shop/b")
-    assert given == cpus("4-9,36-41")
+    assert given == cpus("2-7,34-39")
 
 
 def test_over_two_numa_nodes_each_gives_what_its_pool_can_spare():

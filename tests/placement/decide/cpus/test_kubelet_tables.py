@@ -1,0 +1,36 @@
+"""The cases by which the kubelet's static CPU manager is tested: the same CPUs, or others for a reason that is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.decide.decide import Kin, decide
+from placement.model.cpuset import CpuSet
+from placement.model.rules import Rules
+from placement.optin.parsing import Cpus
+from placement.state.occupancy import Occupancy
+from tests.placement.asking import asks
+from tests.placement.kubelet_tables import BY_CACHE, DISTRIBUTED, PACKED, Case
+
+
+def taken(case: Case, rules: Rules) -> str:
+    """What cannot be had is reserved; nobody else is there."""
+    before = Occupancy(reserved=case.machine.cpus - CpuSet.parse(case.free), rules=rules)
+    kind = Cpus.EXCLUSIVE_CORES if case.cores else Cpus.EXCLUSIVE
+    return str(decide(case.machine, before, asks("a", case.wanted, 0, cpus=kind), Kin()).exclusive)
+
+
+@pytest.mark.parametrize("case", [*PACKED.values(), *BY_CACHE.values()], ids=[*PACKED, *BY_CACHE])
+def test_by_default(case: Case):
+    assert taken(case, Rules()) == (case.taken if case.ours is None else case.ours)
+    assert bool(case.why) == (case.ours is not None)
+
+
+@pytest.mark.parametrize("case", DISTRIBUTED.values(), ids=DISTRIBUTED)
+def test_with_distribute_cpus_across_numa(case: Case):
+    assert taken(case, Rules(distribute_cpus_across_numa=True)) == (case.taken if case.ours is None else case.ours)
+
+
+def test_what_one_numa_node_holds_is_never_distributed():
+    case = PACKED["a NUMA node"]
+    assert taken(case, Rules(distribute_cpus_across_numa=True)) == case.taken
