@@ -21,9 +21,11 @@ from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.points import points
 from extender.scoring.predict import Wanted
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
+from extender.scoring.shares import KinShares
+from extender.scoring.snapshot import Snapshot
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
-from extender.scoring.weighing import weigh
+from extender.scoring.weighing import over_arrays, weigh
 from extender.state.column_store import Candidates, age_factor
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
@@ -59,13 +61,13 @@ class Cluster:
         self._nodes = nodes or NodeTable()
         self._history = History()
         self._refused = RefusedPods()
-        self._ledger = BindingLedger(
-            self._nodes, self._history, self._refused, self.faults, clock=clock, hold_s=settings.hold
-        )
-        self._planner = GroupPlanner()
+        state = self._nodes, self._history, self._refused, self.faults
+        self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
+        self._planner, self._shares = GroupPlanner(), KinShares()
         self._listed: set[str] = set()
         """The nodes that the API server has sent."""
         self._expired = 0
+        self._last: Snapshot | None = None
         self.asked: Callable[[PodRow], None] = lambda _row: None
         """Called with each pod that kube-scheduler asks about."""
 
@@ -150,16 +152,13 @@ class Cluster:
         """Each offered node's score, 0..10, in their order; room on the leading one is held for a while for a pod that
         the API server has.
         """
-        uid = want.pod.uid
         self.asked(want.pod)
-        with self._lock:
-            held = self._nodes.held(uid)
-            candidates = self._candidates(uid, want, names)
-        timeout = self.settings.report_timeout
-        weighed = weigh(candidates, want, candidates.live(timeout), self.faults)
+        snapshot, self._last = self._snapshot(want, names), None
+        timeout, candidates, held = self.settings.report_timeout, snapshot.candidates, snapshot.held
+        weighed = weigh(candidates, want, snapshot.known, candidates.live(timeout), self.faults)
         factors = age_factor(candidates.ages, timeout)
         ranked = points(candidates, weighed, factors, want.group or want.pod.workload)
-        hidden = bool(names) and candidates.kins[0].elsewhere > 0 and not weighed.kin.any()
+        hidden = bool(names) and candidates.kins.nobody.elsewhere > 0 and not weighed.kin.any()
         offer = Offer(
             want, self.clock(), names, candidates.views, candidates.kins, ranked.scores, candidates.ages, hidden
         )
@@ -170,14 +169,13 @@ class Cluster:
             if held is not None and (held.bound or not self._ledger.knows(want.pod)):
                 self._nodes.hold(held)
             elif leader is not None and place is not None and place.fits and self._ledger.knows(want.pod):
-                self._ledger.hold(place, uid, leader.node, bound=False)
+                self._ledger.hold(place, want.pod.uid, leader.node, bound=False)
         return offer
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
         """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
-        with self._lock:
-            candidates = self._candidates(want.pod.uid, want, names)
-        refused = refusals(candidates, want, self.settings.report_timeout, self.faults)
+        snapshot = self._last = self._snapshot(want, names)
+        refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:
             self._refused.answered(want, everywhere=len(refused) == len(names) and self._ledger.knows(want.pod))
         return refused
@@ -203,10 +201,20 @@ class Cluster:
         with self._lock:
             return replace(welcome, pods=self._refused.wake(checks.places, now))
 
+    def _snapshot(self, want: Wanted, names: Sequence[str]) -> Snapshot:
+        """Filter's, where the same is asked again just after it."""
+        last = self._last
+        with self._lock:
+            now = self.clock()
+            if last is not None and last.serves(want, names, now, self._nodes.holds):
+                return last
+            held = self._nodes.held(want.pod.uid)
+            candidates, holds = self._candidates(want.pod.uid, want, names), self._nodes.holds
+        return Snapshot(want, candidates, over_arrays(candidates, want, self._shares, self.faults), now, holds, held)
+
     def _candidates(self, uid: str, want: Wanted, names: Sequence[str]) -> Candidates:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""
-        now = self.clock()
-        self._expired += self._nodes.expire(now)
+        self._expired += self._nodes.expire(now := self.clock())
         self._nodes.release(uid)
         self._nodes.locations.named(uid, want.pod.workload)
         return self._nodes.candidates(names, want, now)

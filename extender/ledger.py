@@ -180,7 +180,7 @@ class BindingLedger:
             return Nomination(row.node, row, opt_ins) if opt_ins else None
         held = self._nodes.held(row.uid)
         self._nodes.release(row.uid)
-        (kin,) = self._nodes.kins((row.node,), want)
+        kin = self._nodes.kins((row.node,), want).of(row.node)
         view = self._nodes.view(row.node)
         facts = Nomination(row.node, row, opt_ins, kin, generation=view.generation if view else 0)
         if view is None:

@@ -28,7 +28,7 @@ from extender.state.node_view import NodeView, Report
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.topology import Machine, NumaNode
-from placement.state.occupancy import Reservation, fingerprint
+from placement.state.occupancy import Occupancy, Reservation, fingerprint
 
 GIB = 1 << 30
 PODS_PER_NODE = 60
@@ -77,7 +77,7 @@ def populated(nodes: int) -> Cluster:
         )
         cluster.connected(name)
         report = Report(1, 0, fingerprint(reservations, ()), reservations)
-        cluster.reported(NodeView(name, "session", "1", of), report)
+        cluster.reported(NodeView(name, "session", "1", of, Occupancy().on(of)), report)
     return cluster
 
 

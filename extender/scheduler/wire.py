@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -232,17 +231,25 @@ def _typed(raw: msgspec.Raw | None, kind: Any, path: str) -> Any:
         raise BadRequest(f"{path}{inner.removesuffix('`')}: {text}") from bad
 
 
-_is_node = lru_cache(2 * NODES)(names_rules.is_object)
-"""A cluster's nodes are asked about for each pod."""
+_checked: dict[str, str] = {}
+"""Names that are names, each with itself: a cluster's nodes are asked about for each pod, and the same object is found
+faster than an equal one.
+"""
 
 
 def _named(names: Sequence[str], path: str) -> tuple[str, ...]:
     if len(names) > NODES:
         raise BadRequest(f"{path}: {len(names)} nodes are over the bound of {NODES}")
-    for at, name in enumerate(names):
-        if not _is_node(name):
-            raise BadRequest(f"{path}[{at}]: {shown(name)} is no name that the API server takes")
-    return tuple(names)
+    known = tuple(map(_checked.get, names))
+    if None in known:
+        for at, name in enumerate(names):
+            if not names_rules.is_object(name):
+                raise BadRequest(f"{path}[{at}]: {shown(name)} is no name that the API server takes")
+        if len(_checked) > NODES:
+            _checked.clear()
+        _checked.update(zip(names, names, strict=True))
+        return tuple(names)
+    return known  # type: ignore[return-value]  # None is not in it
 
 
 def _pod(keys: Mapping[str, msgspec.Raw]) -> PodRow:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from extender.scoring.predict import Wanted
+from extender.state.kins import Kins
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
 
@@ -45,17 +46,16 @@ class GroupMembers:
             del self._reservations[group], self._totals[group]
 
 
-def kins_on(nodes: Iterable[str], want: Wanted, groups: GroupMembers) -> list[Kin]:
+def member_kins(want: Wanted, groups: GroupMembers) -> Kins:
     """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`."""
     group = want.group
     total = groups.total(group) if group else 0
-    on_node = groups.nodes(group)
     rest = room(want, total)
-    # Nearly all nodes have no member: they share one value.
-    nobody = Kin(elsewhere=float(total), room_milli=rest)
-    return [
-        Kin(elsewhere=float(total - on_node[node]), room_milli=rest) if node in on_node else nobody for node in nodes
-    ]
+    on_node = groups.nodes(group)
+    # A group may be on hundreds of nodes, most of which have as many of its members: they share one value.
+    alike = {members: Kin(elsewhere=float(total - members), room_milli=rest) for members in {*on_node.values()}}
+    near = {node: alike[members] for node, members in on_node.items()}
+    return Kins(Kin(elsewhere=float(total), room_milli=rest), near)
 
 
 def room(want: Wanted, members: int) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
+
+import numpy as np
 
 from extender.scoring.predict import Wanted
 from extender.state.cells import Floats
+from extender.state.kins import Kins
 from extender.state.node_view import Assumption, DecisionRow, NodeView
 from placement.decide.decide import Kin
 
@@ -42,13 +44,15 @@ class Offer:
     at: float
     names: Sequence[str]
     views: Sequence[NodeView | None]
-    kins: Sequence[Kin]
+    kins: Kins
     scores: Sequence[int]
     ages: Floats
     kin_hidden: bool = False
 
     def row(self, at: int) -> ExplainRow:
-        return ExplainRow(self.names[at], self.views[at], self.kins[at], self.scores[at], float(self.ages[at]))
+        return ExplainRow(
+            self.names[at], self.views[at], self.kins.of(self.names[at]), self.scores[at], float(self.ages[at])
+        )
 
     @property
     def rows(self) -> tuple[ExplainRow, ...]:
@@ -56,7 +60,9 @@ class Offer:
         return tuple(map(self.row, range(len(self.names))))
 
     def best(self, count: int) -> list[ExplainRow]:
-        return [self.row(at) for at in nlargest(count, range(len(self.names)), key=self.scores.__getitem__)]
+        """Of those alike the first."""
+        best = np.argsort(-np.array(self.scores), kind="stable")[:count]
+        return [self.row(at) for at in best.tolist()]
 
 
 class History:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from extender.scoring.group_kin import GroupMembers, kins_on, room
+from extender.scoring.group_kin import GroupMembers, member_kins, room
 from extender.scoring.predict import Wanted
 from extender.state.group_spec import NOTHING, GroupSpec
+from extender.state.kins import Kins
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
@@ -24,7 +25,6 @@ from placement.traffic.affinity import with_replicas
 
 
 def kins(
-    nodes: Iterable[str],
     want: Wanted,
     known: ClusterTraffic,
     groups: GroupMembers,
@@ -32,7 +32,7 @@ def kins(
     *,
     spec: GroupSpec = NOTHING,
     members: Iterable[str] = (),
-) -> list[Kin]:
+) -> Kins:
     """As each node's enforcer should weigh them, with those on other nodes as `elsewhere`.
 
     spec: what the pod's group asks for. members: the uids of a named group's, where it gives priorities.
@@ -46,20 +46,14 @@ def kins(
         alike = {uid: 1.0 for uid in members if uid != want.pod.uid and locations.node(uid) is not None}
         weights = spec.weighed(weights or alike, locations)
     if not weights:
-        return kins_on(nodes, want, groups)
+        return member_kins(want, groups)
     on_node: dict[str, dict[str, float]] = defaultdict(dict)
     for uid in sorted(weights):
         on_node[locations.node(uid) or ""][uid] = weights[uid]
     total = sum(weights.values())
     rest = room(want, groups.total(want.group) if want.group else len(_members(want, known, locations)))
-    # Nearly all nodes have no kin: they share one value.
-    nobody = Kin(elsewhere=total, room_milli=rest)
-    return [
-        Kin(on_node[node], max(0.0, total - sum(on_node[node].values())), room_milli=rest)
-        if node in on_node
-        else nobody
-        for node in nodes
-    ]
+    near = {node: Kin(there, max(0.0, total - sum(there.values())), room_milli=rest) for node, there in on_node.items()}
+    return Kins(Kin(elsewhere=total, room_milli=rest), near)
 
 
 def _of_pod(want: Wanted, known: ClusterTraffic, locations: WorkloadLocations) -> dict[str, float]:

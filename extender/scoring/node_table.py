@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import compress
 
 from extender.planning.group_planner import Plans
 from extender.scoring.group_kin import GroupMembers
@@ -13,12 +13,11 @@ from extender.scoring.predict import Wanted, opt_ins, wanted
 from extender.scoring.steering import vacant
 from extender.state.column_store import Candidates, ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
+from extender.state.kins import Kins
 from extender.state.node_view import Assumption, NodeView, Report, ReportRefused
 from extender.state.pods import PodRow
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
-from placement.decide.decide import Kin
-from placement.model.cpuset import NumaSet
 from placement.optin.options import Defaults
 from placement.optin.parsing import OptIn, opted_in
 
@@ -47,7 +46,10 @@ class TableContents:
 
 
 class NodeTable:
-    """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full."""
+    """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full.
+
+    holds: how often a place was taken for an assumption, or given up.
+    """
 
     def __init__(self) -> None:
         self.groups = GroupMembers()
@@ -60,6 +62,7 @@ class NodeTable:
         self._received_at: dict[str, float] = {}
         self._connected: set[str] = set()
         self._held: dict[str, Assumption] = {}
+        self.holds = 0
 
     def contents(self) -> TableContents:
         """All that the table is made of, as it is now."""
@@ -87,21 +90,21 @@ class NodeTable:
         table._connected, table._held = set(contents.connected), dict(contents.held)
         return table
 
-    def kins(self, nodes: Sequence[str], want: Wanted) -> list[Kin]:
-        """The pod's kin as each node's enforcer should weigh them, the slot included that is planned for it."""
+    def kins(self, nodes: Sequence[str], want: Wanted) -> Kins:
+        """The pod's kin as each node's enforcer should weigh them, with the slot that is planned for it on one of these
+        nodes.
+        """
         return self._planned(nodes, want)[0]
 
-    def _planned(self, nodes: Sequence[str], want: Wanted) -> tuple[list[Kin], int | None]:
-        """And the place in the list of the node with that slot."""
+    def _planned(self, nodes: Sequence[str], want: Wanted) -> tuple[Kins, int | None]:
+        """And the position in the list of the node with that slot."""
         spec = self.spec(want.pod, want.group)
         members = self._members(want.group) if spec.priorities else ()
-        on_nodes = kins(nodes, want, self.known, self.groups, self.locations, spec=spec, members=members)
+        on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members)
         place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
         if place is None:
             return on_nodes, None
-        slot = nodes.index(place.node)
-        on_nodes[slot] = replace(on_nodes[slot], planned=NumaSet.of((place.numa_node,)))
-        return on_nodes, slot
+        return on_nodes.planned(place.node, place.numa_node), nodes.index(place.node)
 
     def spec(self, pod: PodRow, group: str) -> GroupSpec:
         """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
@@ -144,14 +147,11 @@ class NodeTable:
 
     def candidates(self, names: Sequence[str], want: Wanted, now: float) -> Candidates:
         on_nodes, slot = self._planned(names, want)
-        most = _commonest(on_nodes)
-        reservations = self.groups.nodes(want.group).keys() | {self.locations.node(want.pod.uid)}
-        near = [
-            at
-            for at, (name, kin) in enumerate(zip(names, on_nodes, strict=True))
-            if kin is not most or name in reservations
-        ]
-        return self._columns.candidates(names, now, on_nodes, near, slot)
+        home = self.locations.node(want.pod.uid)
+        unlike = {*on_nodes.near, *self.groups.nodes(want.group), home}
+        near = list(compress(range(len(names)), map(unlike.__contains__, names)))
+        own = next((at for at in near if names[at] == home), None) if home else None
+        return self._columns.candidates(names, now, kins=on_nodes, near=near, slot=slot, own=own)
 
     def connected(self, node: str, now: float) -> None:
         self._connected.add(node)
@@ -193,11 +193,13 @@ class NodeTable:
         if view is None or assumption.pod in view.index.pods:
             return
         self._held[assumption.pod] = assumption
+        self.holds += 1
         self._swap(view.assuming(assumption))
 
     def release(self, pod: str) -> None:
         assumption = self._held.pop(pod, None)
         if assumption is not None:
+            self.holds += 1
             self._swap(self._views[assumption.node].without_assumed(pod))
 
     def ended(self, pod: str, node: str) -> None:
@@ -232,11 +234,3 @@ class NodeTable:
         self.locations.changed(after.name, before, after)
         self._views[after.name] = after
         self._columns.put(after)
-
-
-def _commonest(kins: Sequence[Kin]) -> Kin | None:
-    """The value that most nodes share, if it is that of nodes without any kin."""
-    by_id = {id(kin): kin for kin in kins}
-    count = Counter(map(id, kins))
-    most = by_id[max(count, key=count.__getitem__)] if kins else None
-    return most if most is not None and not most.weights and not most.planned else None

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from extender.scoring.single import DIGITS, NodeScores
 from extender.state.cells import Floats
-from extender.state.column_store import Candidates
+from extender.state.column_store import Candidates, Positions
 from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
-
-Positions = npt.NDArray[np.intp]
 
 BEST = 10
 """kube-scheduler's MaxExtenderPriority."""
@@ -58,7 +55,7 @@ def points(candidates: Candidates, scores: NodeScores, factors: Floats, group: s
     most = max(LEAD, round(BEST * min(1.0, best)))
     whole = np.rint((most - LEAD) * exact / best)
     whole[leader] = most
-    return Points([*map(int, whole.tolist())], leader)
+    return Points(whole.astype(np.int64).tolist(), leader)
 
 
 def _stretched(scores: NodeScores, slot: int | None) -> Floats:

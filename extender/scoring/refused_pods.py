@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from extender.scoring.predict import Wanted, predict
-from extender.scoring.weighing import holds, likeness, remember
+from extender.scoring.shares import KinShares
+from extender.scoring.weighing import likeness, over_arrays
 from extender.state.column_store import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import Assumption, NodeView
@@ -103,6 +104,7 @@ class WelcomeRound:
             self._taken[place.node].append(place)
         self.places: list[Assumption] = []
         self._left = MOST_DECIDED
+        self._shares = KinShares()
         self._complete = True
 
     def among(self, waiting: Sequence[Wanted]) -> Welcome:
@@ -111,10 +113,12 @@ class WelcomeRound:
     def _welcome(self, want: Wanted) -> bool:
         candidates = self._candidates(want)
         views = candidates.fresh(self._timeout)
-        fits = holds(candidates, want, self._faults).tolist()
+        fits = over_arrays(candidates, want, self._shares, self._faults).sure.tolist()
         certain_first = sorted(range(len(views)), key=lambda at: not fits[at])
         return any(
-            self._takes(view, want, candidates.kins[at]) for at in certain_first if (view := views[at]) is not None
+            self._takes(view, want, candidates.kins.of(view.name))
+            for at in certain_first
+            if (view := views[at]) is not None
         )
 
     def _takes(self, view: NodeView, want: Wanted, kin: Kin) -> bool:
@@ -132,7 +136,7 @@ class WelcomeRound:
             place = self._place(reduce(NodeView.assuming, taken, view), want, kin)
         if place is None:
             if not taken:
-                remember(view, key, answer=False)
+                view.remember(key, answer=False)
             return False
         self._taken[view.name].append(place)
         self.places.append(place)

@@ -65,16 +65,16 @@ def covered(want: Wanted) -> bool:
     )
 
 
-def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> NodeScores:
-    """cells, kin: nodes x NUMA nodes; kin: each one's share of the kin; rest: what each node is sent that the group
+def best(cells: Cells, want: Wanted, kin: Floats, rest: float) -> NodeScores:
+    """cells, kin: NUMA nodes x nodes; kin: each one's share of the kin; rest: what each node is sent that the group
     will still ask for. want: covered, and reported by none of the nodes.
     """
     first, *later = want.requests[:1] if want.alone_decides else want.requests
     memory = first.reservation_demand.memory
-    terms = _terms(cells, first, np.float64(0), rest[:, None])
+    terms = _terms(cells, first, np.float64(0), rest)
     fits = terms.fits & ((memory == 0) | ((cells.account >= memory) & (cells.real >= memory)))
     chosen = _chosen(fits, kin, terms.room, terms.empty, -cells.reservations)
-    rows = np.arange(len(chosen)), chosen
+    rows = chosen, np.arange(len(chosen))
     sure, near, score = fits[rows], kin[rows], terms.score(kin)[rows]
     if later:
         there, taken = cells.at(rows), np.zeros(len(chosen))
@@ -87,13 +87,13 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: Floats) -> NodeScores:
     return NodeScores(score, near, sure)
 
 
-def _terms(cells: Cells, request: Request, taken: Floats | np.float64, rest: Floats) -> _Terms:
+def _terms(cells: Cells, request: Request, taken: Floats | np.float64, rest: float) -> _Terms:
     """taken: CPUs there that the pod's other containers have for themselves by now."""
     own = request.demand.whole_cpus if request.wants_exclusive else 0
     need = max(request.reservation_demand.cpu_milli, 1000 * own)
     left = cells.free - need
     usable = _can_have_exclusive(cells, request, own, taken) if own else cells.spare > taken
-    room = np.where((rest <= 0) | (left >= rest), 1.0, np.maximum(0.0, left / np.maximum(rest, 1.0)))
+    room = np.clip(left / rest, 0.0, 1.0) if rest > 0 else np.ones_like(left)
     empty = np.maximum(0.0, np.minimum(left, cells.whole - cells.used) / cells.whole)
     return _Terms(usable & ((left >= 0) | (need == 0)), room, empty)
 
@@ -129,12 +129,12 @@ def _kept(there: Cells, request: Request, want: Wanted) -> Floats:
 
 
 def _chosen(fits: Bools, *terms: Floats) -> npt.NDArray[np.intp]:
-    """The column of each row that comes first: by the first term, of those alike by the second, and so on."""
+    """The row of each column that comes first: by the first term, of those alike by the second, and so on."""
     left = fits
     for term in terms:
         worth = np.where(left, np.round(term, DIGITS), -np.inf)
-        left = left & (worth == worth.max(axis=1, keepdims=True))
-    first: npt.NDArray[np.intp] = left.argmax(axis=1)
+        left = left & (worth == worth.max(axis=0))
+    first: npt.NDArray[np.intp] = left.argmax(axis=0)
     return first
 
 

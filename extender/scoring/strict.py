@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from extender.scoring.predict import Prediction, Wanted, predict
-from extender.scoring.weighing import holds
+from extender.scoring.single import NodeScores
 from extender.state.column_store import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
@@ -28,17 +30,19 @@ class NodeRefusal:
     hopeless: bool
 
 
-def refusals(candidates: Candidates, want: Wanted, timeout: float, faults: Faults) -> dict[str, NodeRefusal]:
+def refusals(
+    candidates: Candidates, want: Wanted, known: NodeScores, timeout: float, faults: Faults
+) -> dict[str, NodeRefusal]:
     """The candidates that can't align the pod, by fresh data; a node that is not known well is never refused.
 
-    timeout: seconds of silence after which a node is not live.
+    known: as `weighing.over_arrays` has them. timeout: seconds of silence after which a node is not live.
     """
-    rows = zip(candidates.fresh(timeout), candidates.kins, holds(candidates, want, faults).tolist(), strict=True)
+    uncertain = candidates.current(timeout) & ~known.sure
     refused = {}
-    for view, kin, fits in rows:
-        if view is not None and not fits:
+    for view in (candidates.views[at] for at in np.flatnonzero(uncertain).tolist()):
+        if view is not None:
             with faults.contained(view.name):
-                if (why := refusal(view, want, kin)) is not None:
+                if (why := refusal(view, want, candidates.kins.of(view.name))) is not None:
                     refused[view.name] = why
     return refused
 

@@ -58,8 +58,9 @@ def victims(
     too little is known to say no, else others; nodes on which there are none are left out.
     """
     budget, answer = Budget(), {}
-    for node, view, kin in zip(candidates.names, candidates.fresh(terms.timeout), candidates.kins, strict=True):
+    for node, view in zip(candidates.names, candidates.fresh(terms.timeout), strict=True):
         chosen: tuple[str, ...] | None = tuple(named[node])
+        kin = candidates.kins.of(node)
         if view is not None:
             with terms.faults.contained(node):
                 if not admits(view, want, kin, named[node]):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from threading import Lock
+from types import TracebackType
 
 import structlog
 
@@ -26,21 +26,20 @@ class Faults:
         with self._lock:
             return dict(self._counts)
 
-    @contextmanager
-    def contained(self, node: str) -> Iterator[None]:
-        """What is raised over this node ends here; whatever was to be found out keeps the value that it had before.
+    def contained(self, node: str) -> Contained:
+        """What is raised over this node ends there; whatever was to be found out keeps the value that it had before.
 
         The log has each node's fault once, until it has another one.
         """
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other nodes are to be answered for
-            text = f"{type(error).__name__}: {error}"
-            with self._lock:
-                self._counts[node] += 1
-                logged, self._logged[node] = self._logged.get(node) == text, text
-            if not logged:
-                _log.exception("a node could not be weighed: it scores 0, and is refused to nobody", node=node)
+        return Contained(self, node)
+
+    def raised(self, node: str, error: Exception) -> None:
+        text = f"{type(error).__name__}: {error}"
+        with self._lock:
+            self._counts[node] += 1
+            logged, self._logged[node] = self._logged.get(node) == text, text
+        if not logged:
+            _log.error("a node could not be weighed: it scores 0, and is refused to nobody", node=node, exc_info=error)
 
     def forget(self, nodes: Iterable[str]) -> None:
         """Nodes that are no more in the cluster."""
@@ -48,3 +47,23 @@ class Faults:
             for node in nodes:
                 self._counts.pop(node, None)
                 self._logged.pop(node, None)
+
+
+class Contained:
+    """One of `Faults.contained`; thousands are entered for one answer, so it is no generator."""
+
+    __slots__ = ("_faults", "_node")
+
+    def __init__(self, faults: Faults, node: str) -> None:
+        self._faults, self._node = faults, node
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._faults.raised(self._node, error)
+        return True

@@ -21,6 +21,9 @@ from proto.report_format import REPORT_FORMAT
 
 _log = structlog.get_logger("cluster")
 
+REMEMBERED = 64
+"""Answers remembered on one view."""
+
 UNMADE = Occupancy()
 """In place of an occupancy that is to be made."""
 
@@ -184,6 +187,12 @@ class NodeView:
         except Exception:  # noqa: BLE001 - decide() is asked about it, and other nodes are answered for
             _log.exception("a node's numbers can't be computed", node=self.name)
             return None
+
+    def remember(self, key: Hashable, answer: object) -> None:
+        """In `memo`."""
+        if len(self.memo) >= REMEMBERED:
+            self.memo.clear()
+        self.memo[key] = answer
 
     def applied(self, report: Report) -> NodeView | ReportRefused:
         """With the report in; pods that it shows are assumed no longer."""

@@ -28,8 +28,11 @@ def candidates(listed, slot=None, free=1.0):
     """Nodes of 8 CPUs. free: the share of them that nobody requests."""
     count = len(listed)
     cells = cells_of([np.array([[0, 8000, 8000] + [0] * (len(COLUMNS) - 3)], dtype=float).T] * count)
-    cells.free[:, 0] = 8000 * np.broadcast_to(free, count)
-    return Candidates(listed, [None] * count, np.zeros(count), np.ones(count, dtype=bool), cells, slot=slot)
+    cells.free[0] = 8000 * np.broadcast_to(free, count)
+    numbers = np.arange(count)
+    return Candidates(
+        listed, [None] * count, np.zeros(count), np.ones(count, dtype=bool), cells, numbers, numbers, slot=slot
+    )
 
 
 def points(rows, factors=1.0, slot=None, group="shop", free=1.0):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.scoring.predict import predict
+from extender.scoring.shares import KinShares
 from extender.scoring.strict import refusal
-from extender.scoring.weighing import MOST_DECIDED, holds, weigh
+from extender.scoring.weighing import MOST_DECIDED, over_arrays, weigh
 from extender.state.column_store import Candidates, cells_of
 from extender.state.faults import Faults
+from extender.state.kins import Kins
 from extender.state.node_view import NodeView
 from extender.state.pods import ContainerRow
 from placement.decide.decide import Kin
@@ -54,37 +58,49 @@ KINS = st.builds(
     weights=st.dictionaries(st.sampled_from(["n0-0", "n1-1", "n2-2"]), st.sampled_from([0.5, 3.0]), max_size=2),
     elsewhere=st.sampled_from([0.0, 1.0, 7.5]),
     planned=st.sampled_from([NumaSet(), NumaSet(), NumaSet.of((0,)), NumaSet.of((1,))]),
-    room_milli=st.sampled_from([0, 1, 2000]),
 )
 
+ROOMS = st.sampled_from([0, 1, 2000])
 
-def candidates_of(nodes, kins):
-    """All are known, live, and unlike each other."""
+
+def candidates_of(nodes, kins, room_milli=0):
+    """All are known, live, and unlike each other. room_milli: what the rest of the pod's group will ask for."""
     count = len(nodes)
     cells, names = cells_of(view.table for view in nodes), [view.name for view in nodes]
+    near = {name: replace(kin, room_milli=room_milli) for name, kin in zip(names, kins, strict=True)}
     return Candidates(
-        names, list(nodes), np.zeros(count), np.ones(count, dtype=bool), cells, list(kins), list(range(count))
+        names,
+        list(nodes),
+        np.zeros(count),
+        np.ones(count, dtype=bool),
+        cells,
+        np.arange(count),
+        np.arange(1, count + 1),
+        Kins(Kin(room_milli=room_milli), near),
+        list(range(count)),
     )
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED), st.tuples(KINS, KINS, KINS))
-def test_every_score_is_the_score_of_the_decision(nodes, asked, kins):
+@given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED), st.tuples(KINS, KINS, KINS), ROOMS)
+def test_every_score_is_the_score_of_the_decision(nodes, asked, kins, room_milli):
     pod = want(**asked)
-    candidates = candidates_of(nodes, kins)
-    found = weigh(candidates, pod, candidates.registered, Faults())
-    for view, kin, score, near in zip(nodes, kins, found.score, found.kin, strict=True):
-        decision = predict(view.machine, view.occupancy, pod, kin)
+    candidates = candidates_of(nodes, kins, room_milli)
+    weighed = weigh(
+        candidates, pod, over_arrays(candidates, pod, KinShares(), Faults()), candidates.registered, Faults()
+    )
+    for view, score, near in zip(nodes, weighed.score, weighed.kin, strict=True):
+        decision = predict(view.machine, view.occupancy, pod, candidates.kins.of(view.name))
         assert score == pytest.approx(decision.score, abs=1e-9)
         assert 0 <= near <= 1 + 1e-9
 
 
 @settings(max_examples=100, deadline=None)
-@given(views("n"), st.sampled_from(ASKED), KINS)
-def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked, kin):
-    pod = want(**asked)
-    if holds(candidates_of([node], [kin]), pod, Faults())[0]:
-        assert refusal(node, pod, kin) is None
+@given(views("n"), st.sampled_from(ASKED), KINS, ROOMS)
+def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked, kin, room_milli):
+    pod, candidates = want(**asked), candidates_of([node], [kin], room_milli)
+    if over_arrays(candidates, pod, KinShares(), Faults()).sure[0]:
+        assert refusal(node, pod, candidates.kins.of("n")) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +115,7 @@ def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked,
 )
 def test_the_common_pods_are_weighed_over_arrays_alone(asked):
     empty = NodeView("n", "s", "1", XEON)
-    assert holds(candidates_of([empty], [Kin(elsewhere=3.0)]), want(**asked), Faults()).all()
+    assert over_arrays(candidates_of([empty], [Kin(elsewhere=3.0)]), want(**asked), KinShares(), Faults()).sure.all()
 
 
 def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
@@ -108,6 +124,10 @@ def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
     nodes = [NodeView(f"n{at}", "s", "1", XEON) for at in range(count)]
     wide = str(len(XEON.numa_nodes[0].cpus) + 1)
     candidates = candidates_of(nodes, [Kin()] * count)
-    first, second = (weigh(candidates, want(uid, cpu=wide), candidates.registered, Faults()) for uid in ("one", "two"))
+    pods = [want(uid, cpu=wide) for uid in ("one", "two")]
+    first, second = (
+        weigh(candidates, pod, over_arrays(candidates, pod, KinShares(), Faults()), candidates.registered, Faults())
+        for pod in pods
+    )
     assert np.count_nonzero(first.score) == MOST_DECIDED
     assert np.count_nonzero(second.score) == count

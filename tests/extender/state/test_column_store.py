@@ -30,7 +30,7 @@ STEPS = st.lists(
 
 def numbers(cells, at: int) -> list[list[float]]:
     """Of one node, for each of its NUMA nodes."""
-    rows = np.array([getattr(cells, name)[at] for name in COLUMNS]).T.tolist()
+    rows = np.array([getattr(cells, name)[:, at] for name in COLUMNS]).T.tolist()
     return [row for row in rows if row[0] >= 0]
 
 

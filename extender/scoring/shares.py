@@ -1,0 +1,128 @@
+"""The kin's share of each NUMA node, for the nodes that have kin.
+
+A group may be on hundreds of nodes, and each of its newcomers finds nearly all of them as the one before did. So where
+its members count alike, what they are worth is kept by slot, and worked out anew only for nodes that have changed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from extender.scoring.predict import Wanted
+from extender.state.cells import Floats
+from extender.state.column_store import Bools, Candidates, Positions
+from extender.state.faults import Faults
+from extender.state.node_view import NodeView
+from placement.decide.decide import Kin
+from placement.decide.kin_share import peers_of, pulls, strangers
+
+GROUPS = 16
+"""Groups whose shares are kept: newcomers of one group mostly come together."""
+
+NO_KIN = Kin()
+
+
+class _GroupShares:
+    """Of one group, by slot. share: NUMA nodes x slots, of what is on the node itself, and here: what that weighs.
+
+    revision: of the views that these are of.
+    """
+
+    def __init__(self, width: int, slots: int) -> None:
+        self.share: Floats = np.zeros((width, slots))
+        self.here: Floats = np.zeros(slots)
+        self.plain: Bools = np.zeros(slots, dtype=np.bool_)
+        self.revision: npt.NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
+
+
+class KinShares:
+    """Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._groups: OrderedDict[str, _GroupShares] = OrderedDict()
+
+    def of(self, candidates: Candidates, want: Wanted, plain: Bools, faults: Faults) -> Floats:
+        """Of each NUMA node of the plain nodes, as the cells have them. Nearly all nodes have no kin.
+
+        plain: where the arrays hold all that decide() would read; set here for the nodes that are not like most, and
+        not where their share can't be computed.
+        """
+        share, near = np.zeros(candidates.cells.numa_node.shape), np.array(candidates.near, dtype=np.intp)
+        plain[near] = False
+        if any(kin.weights or kin.planned for kin in candidates.kins.near.values()):
+            self._each(candidates, want, plain, share, faults)
+        elif len(near):
+            kins, names, slots = candidates.kins, candidates.names, candidates.slots[near]
+            elsewhere = np.fromiter((kins.of(names[at]).elsewhere for at in near.tolist()), np.float64, len(near))
+            with self._lock:
+                rows = self._group(candidates, near, want, faults)
+                here, plain[near] = rows.here[slots], rows.plain[slots]
+                share[:, near] = rows.share[: len(share), slots] * (here / np.where(here > 0, here + elsewhere, 1.0))
+        if candidates.own is not None:
+            plain[candidates.own] = False
+        return share
+
+    def _each(self, candidates: Candidates, want: Wanted, plain: Bools, share: Floats, faults: Faults) -> None:
+        """Each node's kin are its own. What was worked out is remembered on the view: newcomers find it alike."""
+        for at in candidates.near:
+            view, kin = candidates.views[at], candidates.kins.of(candidates.names[at])
+            if view is not None and view.table is not None and not kin.planned:
+                with faults.contained(view.name):
+                    near, here = _remembered(view, want, kin)
+                    share[: len(near), at] = near * (here / (here + kin.elsewhere)) if here else near
+                    plain[at] = not _keeps(view, want.group)
+
+    def _group(self, candidates: Candidates, near: Positions, want: Wanted, faults: Faults) -> _GroupShares:
+        """With what the nodes near by are now."""
+        slots, revisions = candidates.slots[near], candidates.revisions[near]
+        rows = self._rows(want.group, len(candidates.cells.numa_node), int(slots.max()) + 1)
+        for at in near[rows.revision[slots] != revisions].tolist():
+            view, slot = candidates.views[at], candidates.slots[at]
+            rows.share[:, slot], rows.here[slot], rows.plain[slot], rows.revision[slot] = 0.0, 0.0, False, 0
+            if view is not None:
+                with faults.contained(view.name):
+                    if view.table is not None:
+                        shares, rows.here[slot] = _shares(view, want, NO_KIN)
+                        rows.share[: len(shares), slot] = shares
+                        rows.plain[slot] = not _keeps(view, want.group)
+                    rows.revision[slot] = candidates.revisions[at]
+        return rows
+
+    def _rows(self, group: str, width: int, slots: int) -> _GroupShares:
+        """With room for so many; anew where there was not."""
+        rows = self._groups.get(group)
+        if rows is None or rows.share.shape[0] < width or rows.share.shape[1] < slots:
+            rows = self._groups[group] = _GroupShares(width, 2 * slots)
+        self._groups.move_to_end(group)
+        if len(self._groups) > GROUPS:
+            self._groups.popitem(last=False)
+        return rows
+
+
+def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[Floats, float]:
+    key = ("near", want.group, tuple(kin.weights.items()))
+    shares: tuple[Floats, float] | None = view.memo.get(key)
+    if shares is None:
+        shares = _shares(view, want, kin)
+        view.remember(key, shares)
+    return shares
+
+
+def _shares(view: NodeView, want: Wanted, kin: Kin) -> tuple[Floats, float]:
+    """What is on the node itself, of each NUMA node of its table, and what that weighs."""
+    if view.table is None or not (kin.weights or want.group in view.index.group_reservations):
+        return np.zeros(0), 0.0
+    peers = peers_of(view.occupancy, want.requests[0], kin)
+    pull = pulls(view.machine, peers, NO_KIN, strangers(view.occupancy, want.requests[0], kin))
+    return np.array([pull[int(numa_node)] for numa_node in view.table[0]]), sum(weight for _, weight in peers)
+
+
+def _keeps(view: NodeView, group: str) -> bool:
+    """Whether other groups' declared sizes keep room on the node."""
+    occupancy = view.occupancy
+    return bool(occupancy.directory.sized and occupancy.kept(view.machine, but=group))

@@ -1,0 +1,25 @@
+"""A pod's kin, node by node, for as many nodes as a cluster has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from placement.decide.decide import Kin
+from placement.model.cpuset import NumaSet
+
+
+@dataclass(frozen=True, slots=True)
+class Kins:
+    """As each node's enforcer should weigh them. nobody: of all nodes but those of `near`: nearly all have no kin."""
+
+    nobody: Kin = field(default_factory=Kin)
+    near: Mapping[str, Kin] = field(default_factory=dict)
+
+    def of(self, node: str) -> Kin:
+        return self.near.get(node, self.nobody)
+
+    def planned(self, node: str, numa_node: int) -> Kins:
+        """With a slot for the pod there."""
+        kin = replace(self.of(node), planned=NumaSet.of((numa_node,)))
+        return Kins(self.nobody, {**self.near, node: kin})
