@@ -8,10 +8,10 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate reference docs page clean
+.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs page clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY)  ## Debian packages (as root), and the virtual environment
 
@@ -29,6 +29,12 @@ demo: $(DEMO)  ## the main job on this machine, without a cluster (ARGS=--keep l
 
 simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 	@$(PYTHON) -m benchmarks.cluster $(ARGS)
+
+bench: $(READY)  ## every target's figure in one table, about 20 minutes; goes on where it was ended (ARGS=--fresh)
+	@$(PYTHON) -m benchmarks $(ARGS)
+
+bench-quick: $(READY)  ## the same in about three minutes, smaller
+	@$(PYTHON) -m benchmarks --quick $(ARGS)
 
 cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example, until ^C (ARGS="--nodes 5")
 	@$(PYTHON) -m cluster $(ARGS)

@@ -20,78 +20,12 @@ from collections.abc import Callable
 
 import structlog
 
-from extender.cluster import Cluster
+from benchmarks.extender.populated import body, populated
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import calm_collector
-from extender.state.node_view import NodeView, Report
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine, NumaNode
-from placement.state.occupancy import Occupancy, Reservation, fingerprint
 
-GIB = 1 << 30
-PODS_PER_NODE = 60
 CALLS = 30
-FAR: tuple[Callable[[int], int], ...] = (
-    lambda hops: 11 * (hops > 0),
-    lambda hops: 2 * (hops > 0),
-    lambda hops: 8 * hops,
-)
-
-
-def machine(kind: int) -> Machine:
-    """kind 0: 2 NUMA nodes of 64 CPUs; 1: 4 of 32, all alike; 2: 4 of 32 in a chain."""
-    count, cpus = ((2, 64), (4, 32), (4, 32))[kind]
-    return Machine(
-        tuple(
-            NumaNode(
-                numa_node,
-                CpuSet.of(range(numa_node * cpus, (numa_node + 1) * cpus)),
-                512 // count * GIB,
-                {
-                    other: 10 + (11 * (other != numa_node), 2 * (other != numa_node), 8 * abs(other - numa_node))[kind]
-                    for other in range(count)
-                },
-            )
-            for numa_node in range(count)
-        )
-    )
-
-
-def populated(nodes: int) -> Cluster:
-    cluster = Cluster()
-    machines = [machine(kind) for kind in range(3)]
-    for at in range(nodes):
-        of, name = machines[at % 3], f"node-{at:05}"
-        count = len(of.numa_nodes)
-        reservations = tuple(
-            Reservation(
-                f"{name}-{pod}",
-                f"{name}-{pod}",
-                "default/shop" if pod % 10 == 0 and at % 7 == 0 else f"default/other-{pod % 5}",
-                NumaSet.of((pod % count,)),
-                Demand(500 + 100 * (at % 5), GIB),
-            )
-            for pod in range(PODS_PER_NODE)
-        )
-        cluster.connected(name)
-        report = Report(1, 0, fingerprint(reservations, ()), reservations)
-        cluster.reported(NodeView(name, "session", "1", of, Occupancy().on(of)), report)
-    return cluster
-
-
-def body(uid: str, nodes: int, **annotations: str) -> bytes:
-    pod = {
-        "metadata": {
-            "name": uid,
-            "namespace": "default",
-            "uid": uid,
-            "annotations": {f"{key}.numakin.io": value for key, value in annotations.items()},
-        },
-        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]},
-    }
-    return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": [f"node-{at:05}" for at in range(nodes)]}).encode()
 
 
 def timed(calls: int, call: Callable[[int], object]) -> dict[str, float]:

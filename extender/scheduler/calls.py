@@ -35,11 +35,16 @@ class SchedulerCall:
     def __init__(self, verb: str, verbs: Verbs, metrics: Metrics) -> None:
         self._verb, self._metrics = verb, metrics
         self._answer, self._plain = verbs.table[verb], verbs.plain.get(verb)
+        self._quick = verb in verbs.quick
         self._seconds, self._answered = metrics.seconds.labels(verb), metrics.requests.labels(verb, "200")
 
     def at_once(self, body: bytes) -> CallAnswer | None:
-        """For a pod that has not opted in, in microseconds; None where an answer takes longer."""
-        return self._measured(self._plain, body) if self._plain is not None and wire.plain(body) else None
+        """Where that takes no longer than it takes to wake a thread: for a pod that has not opted in, and to filter
+        where nothing is refused. None elsewhere.
+        """
+        if self._plain is not None and wire.plain(body):
+            return self._measured(self._plain, body)
+        return self._measured(self._answer, body) if self._quick and len(body) <= wire.PLAIN_BYTES else None
 
     def __call__(self, body: bytes) -> CallAnswer:
         return self._measured(self._answer, body)

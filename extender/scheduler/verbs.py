@@ -23,7 +23,9 @@ LOGGED_BEST = 3
 
 
 class Verbs:
-    """refuse: filter may refuse nodes. plain: answers to calls of which `wire.plain` holds: most, in microseconds."""
+    """refuse: filter may refuse nodes. plain: answers to calls of which `wire.plain` holds: most, in microseconds.
+    quick: verbs that weigh no node, but the only one that is offered.
+    """
 
     def __init__(self, cluster: Cluster, metrics: Metrics, *, refuse: bool) -> None:
         self._cluster = cluster
@@ -31,6 +33,7 @@ class Verbs:
         self._refuse = refuse
         self._last: tuple[bytes, wire.Arguments, Wanted | None] | None = None
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
+        self.quick = frozenset(() if refuse else ("filter",))
         self.plain = {"filter": wire.every_node, "prioritize": wire.no_scores}
 
     def filter(self, body: bytes) -> bytes:

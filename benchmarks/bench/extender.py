@@ -1,0 +1,42 @@
+"""The extender's rows: what kube-scheduler waits for, and what a large cluster costs at rest and at the start."""
+
+from __future__ import annotations
+
+from benchmarks.bench.row import Row
+from benchmarks.extender import at_rest, listing, over_http
+
+MIB_MOST = 1024.0
+
+
+def scheduler_calls(*, quick: bool) -> list[Row]:
+    """Both verbs over HTTP, for 500 names beside a constant answer, and for 5,000."""
+    few = over_http.measured(500, 60 if quick else 300)
+    rows = [
+        Row(f"filter + prioritize, 500 names, {kind}", "x a constant answer", most, over_http.ratios(few, kind))
+        for kind, most in (("not opted in", 1.1), ("opted in", 2.0))
+    ]
+    many = over_http.measured(5000, 20 if quick else 200)
+    for kind in ("opted in", "exclusive CPUs", "refuse mode"):
+        what = f"filter + prioritize, 5,000 names, {kind}"
+        rows.append(Row(what, "ms", 10.0, many[kind]))
+        if not quick:
+            rows.append(Row(f"{what}, p99", "ms", 25.0, [over_http.quantile(many[kind], 0.99)]))
+    return rows
+
+
+def reports_at_rest(*, quick: bool) -> list[Row]:
+    nodes = 500 if quick else 5000
+    figures = at_rest.measured(nodes)
+    return [
+        Row(f"{nodes:,} enforcers' reports at rest", "% of a core", 30.0, [100 * figures["cores"]]),
+        Row(f"memory with {nodes:,} enforcers (RSS, peak)", "MiB", MIB_MOST, [figures["peak_mib"]]),
+    ]
+
+
+def listed_pods(*, quick: bool) -> list[Row]:
+    pods = 15_000 if quick else 150_000
+    figures = listing.measured(pods)
+    return [
+        Row(f"{pods:,} pods, from the start to ready", "s", 60.0, [figures["seconds"]]),
+        Row(f"memory with {pods:,} pods (RSS, peak)", "MiB", MIB_MOST, [figures["peak_mib"]]),
+    ]

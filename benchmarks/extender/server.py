@@ -1,0 +1,76 @@
+"""The extender's HTTP port over a populated cluster, or over answers that are ready made: what the server itself takes.
+
+python -m benchmarks.extender.server NODES [--constant | --refuse]     prints HOST:PORT and serves until it is killed
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from benchmarks.extender.populated import body, populated
+from extender.cluster import Cluster
+from extender.config import Config
+from extender.scheduler import wire
+from extender.scheduler.calls import CallAnswer, SchedulerCall, scheduler_calls
+from extender.scheduler.metrics import Metrics
+from extender.scheduler.routes import Readiness, create_app
+from extender.scheduler.verbs import Verbs
+from extender.serving.application import Application, calm_collector
+from extender.serving.refusals import LimitRefusals
+from process.threads import Threads
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """In place of a `SchedulerCall`."""
+
+    answer: CallAnswer
+
+    def at_once(self, _body: bytes) -> CallAnswer:
+        return self.answer
+
+    def __call__(self, _body: bytes) -> CallAnswer:
+        return self.answer
+
+
+def constants(nodes: int) -> dict[str, Constant]:
+    """As long as the extender's own answers."""
+    asked = body("any", nodes)
+    names = wire.arguments(asked).names
+    answers = {"filter": wire.every_node(asked), "prioritize": wire.prioritize_answer(names, [5] * nodes)}
+    return {verb: Constant(CallAnswer(200, answer)) for verb, answer in answers.items()}
+
+
+def main() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.extender.server", description=__doc__)
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("--constant", action="store_true", help="answers that are ready made")
+    parser.add_argument("--refuse", action="store_true", help="as the extender's option")
+    options = parser.parse_args()
+    cluster, metrics = Cluster() if options.constant else populated(options.nodes), Metrics()
+    calls: Mapping[str, SchedulerCall] = scheduler_calls(Verbs(cluster, metrics, refuse=options.refuse), metrics)
+    if options.constant:
+        calls = constants(options.nodes)  # type: ignore[assignment]  # it answers as one does
+    calm_collector()
+    threads = Threads(lambda failure: print(failure, file=sys.stderr))
+    Application(
+        Config(listen="127.0.0.1:0"),
+        lambda: create_app(cluster, metrics, Readiness, calls),
+        calls,
+        lambda address: print(json.dumps({"http": address}), flush=True),
+        lambda: None,
+        threads=threads,
+        refusals=LimitRefusals(lambda _limit: None),
+    ).run()
+
+
+if __name__ == "__main__":
+    main()
