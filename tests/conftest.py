@@ -9,6 +9,11 @@ from collections import Counter
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
+"""No test fails for how long it takes: the machine may be busy."""
 
 OUR_FAULT = re.compile(r"Traceback|\b(Import|ModuleNotFound|Attribute|Name|Type|Syntax)Error\b|the loader failed")
 """In the reason of a skip: nothing that a machine lacks, but code that is broken."""
