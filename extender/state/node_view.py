@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -12,6 +11,7 @@ from typing import Any
 import structlog
 
 from extender.state.cells import Floats, table
+from extender.state.node_index import NodeIndex
 from placement.decide.decide import Reason
 from placement.model.cpuset import NumaSet
 from placement.model.live_usage import NOTHING, Live
@@ -115,33 +115,6 @@ class ReportRefused(Enum):
 
     UNKNOWN_BASE = "it is a difference against a generation that is not held here"
     FINGERPRINT = "its fingerprint differs from what it gives here"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeIndex:
-    """Who is on a node, as it is asked for again and again. Assumed pods count, but for those that have ended.
-
-    members: the reservations of opted-in pods; member_pods: their uids; group_reservations: how many each group has.
-    pods, reported_members: the uids of all pods, and of the opted-in ones, that the enforcer reported.
-    """
-
-    members: tuple[Reservation, ...]
-    member_pods: frozenset[str]
-    group_reservations: Mapping[str, int]
-    pods: frozenset[str]
-    reported_members: frozenset[str]
-
-    @classmethod
-    def of(cls, reported: Occupancy, expected: Occupancy) -> NodeIndex:
-        members = tuple(reservation for reservation in expected.reservations.values() if reservation.opted_in)
-        shown = reported.reservations.values()
-        return cls(
-            members,
-            frozenset(reservation.pod for reservation in members),
-            Counter(reservation.group for reservation in members if reservation.group),
-            frozenset(reservation.pod for reservation in shown),
-            frozenset(reservation.pod for reservation in shown if reservation.opted_in),
-        )
 
 
 @dataclass(frozen=True)
