@@ -47,6 +47,7 @@ def group_row(group: str, members: list[Member], names: Mapping[str, str]) -> di
                 "pod": names.get(member.reservation.pod),
                 "node": member.node,
                 "numa_nodes": str(member.reservation.numa_nodes),
+                "cache_domain": str(member.reservation.cache_domain),
                 "expected": member.expected,
             }
             for member in sorted(

@@ -10,6 +10,9 @@ from extender.picture import Picture
 from extender.planning.group_planner import Plans
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Member, group_row
+from placement.model.cpuset import CpuSet
+from placement.model.topology import Machine
+from placement.state.occupancy import Occupancy
 
 Live = Callable[[NodeState], bool]
 Gauge = tuple[str, str, str, Mapping[str, float]]
@@ -139,7 +142,22 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
                 "free_hugepages": {size: figures.free_hugepages.get((node.id, size)) for size in node.hugepages},
                 "used_cpu_milli": figures.used_cpu.get(node.id),
                 "stalled": figures.stalled.get(node.id),
+                "cache_domains": _cache_domains(machine, occupancy, node.id),
             }
             for node in machine.numa_nodes
         ],
     }
+
+
+def _cache_domains(machine: Machine, occupancy: Occupancy, numa_node: int) -> list[dict[str, Any]]:
+    """Those within which somebody is kept."""
+    within = occupancy.directory.within
+    return [
+        {
+            "cpus": str(CpuSet(domain)),
+            "requested_cpu_milli": within[domain],
+            "hot": occupancy.live.hot_caches.get(CpuSet(domain).lowest, False),
+        }
+        for domain in machine.cache_domains[numa_node]
+        if within.get(domain)
+    ]

@@ -92,6 +92,8 @@ def _rendered(nodes: list[dict[str, Any]], places: Places, *, wide: bool) -> Ite
             rows.add_row(
                 _name(node) if at == 0 else "", *_cells(numa_node, places.get((node["node"], numa_node["id"])))
             )
+            for domain in numa_node.get("cache_domains", ()) if wide else ():
+                rows.add_row("", "", *_cache_cells(domain))
     yield rows
     if len(shown) < len(nodes):
         yield f"and {len(nodes) - len(shown)} nodes more: -o wide, or --node NAME"
@@ -115,6 +117,17 @@ def _cells(numa_node: dict[str, Any], there: Counter[str] | None) -> Iterator[Te
     yield bar(numa_node["requested_memory"], memory, bytes_of(numa_node["requested_memory"]))
     parts = [Text(f"{group} x{count}", style=colour(group)) for group, count in (there or Counter()).most_common()]
     yield Text("  ").join(parts)
+
+
+def _cache_cells(domain: dict[str, Any]) -> Iterator[Text | str]:
+    """A last-level cache, or a cluster, within which members are kept."""
+    cpus = sum(1 for _ in numbers(domain["cpus"]))
+    yield f"└ {cpus}"
+    yield bar(domain["requested_cpu_milli"], cpus * 1000, cpus_of(domain["requested_cpu_milli"]))
+    yield ""
+    yield ""
+    hot = ", too busy: its members have all of the NUMA node" if domain["hot"] else ""
+    yield f"cache of CPUs {domain['cpus']}{hot}"
 
 
 def bar(part: float, whole: float, text: str) -> Text:

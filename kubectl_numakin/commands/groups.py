@@ -59,7 +59,8 @@ def _members(groups: list[dict[str, Any]]) -> Iterator[Any]:
     for group in groups:
         for member in group["members"]:
             state = "expected" if member["expected"] else "reported"
-            rows.add_row(
-                group["group"], member["pod"] or member["uid"], member["node"], member["numa_nodes"] or "-", state
-            )
+            where = member["numa_nodes"] or "-"
+            if cache := member.get("cache_domain"):
+                where += f" (cache of CPUs {cache})"
+            rows.add_row(group["group"], member["pod"] or member["uid"], member["node"], where, state)
     yield rows

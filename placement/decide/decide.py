@@ -46,7 +46,7 @@ def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         home = choice.candidate.numa_nodes
         cpus = _exclusive_cpus(room, home, kin) if request.wants_exclusive else _pool(room, home)
         if cpus:
-            kept = keep(room, home, cpus, kin, live=pinned(room))
+            kept = keep(room, home, cpus, kin)
             return _granted(room, choice, choice.candidate, kept)
     reservation = occupancy.reservations.get(request.reservation_key) if pinned(room) else None
     return left_open(

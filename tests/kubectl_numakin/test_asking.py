@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import yaml
 
+from placement.model.cpuset import CpuSet
+from tests.extender.running import reservation, running, until
 from tests.kubectl_numakin.asking import ask
+from tests.machines import EPYC_NPS1
 
 
 def test_explain_says_where_a_pod_is_and_why(at):
@@ -46,6 +50,29 @@ def test_pods_that_could_be_meant_are_named(at, words):
     assert "pod shop/cart" in told.err
     assert "known are cart-0" in told.err
     assert told.err.count("\n") == 1
+
+
+def test_the_wide_map_and_groups_show_the_caches_that_members_are_kept_within(tmp_path):
+    first, second = CpuSet.parse("0-3,32-35"), CpuSet.parse("4-7,36-39")
+    members = [
+        replace(reservation(uid, "0", milli=milli), cache_domain=cache)
+        for uid, milli, cache in (("a", 1500, first), ("b", 500, first), ("c", 4000, second))
+    ]
+    with running(tmp_path) as one:
+        one.enforcer("epyc").report(EPYC_NPS1, *members, hot_caches={4: True})
+        until("the node is known", lambda: one.get("/api/v1/nodes")["nodes"])
+        address = f"--extender=http://{one.http_address}"
+        seen, groups, brief = (
+            ask("map", "-o", "wide", address),
+            ask("groups", "-A", "-o", "wide", address),
+            ask("map", address),
+        )
+    assert "25% 2 " in next(line for line in seen.lines if "cache of CPUs 0-3,32-35" in line)
+    hot = next(line for line in seen.lines if "cache of CPUs 4-7,36-39" in line)
+    assert "50% 4 " in hot
+    assert "too busy" in hot
+    assert sum("(cache of CPUs 0-3,32-35)" in line for line in groups.lines) == 2
+    assert "cache" not in brief.out
 
 
 def test_the_map_shows_each_numa_node_and_who_is_there(at):

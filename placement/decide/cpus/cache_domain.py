@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from placement.decide.choice import pinned
 from placement.decide.decision import Reason
 from placement.decide.kin_share import peers_of
 from placement.decide.request import Kin, Request
@@ -37,18 +38,25 @@ def keeps_to_cache(request: Request, rules: Rules) -> bool:
     return request.opt_in.span is Span.CACHE or (request.opt_in.span is None and rules.within_caches)
 
 
-def keep(room: Room, home: NumaSet, pool: CpuSet, kin: Kin, *, live: bool) -> Kept:
-    """live: its pod runs already. pool: the CPUs of its home's pool."""
+def keep(room: Room, home: NumaSet, pool: CpuSet, kin: Kin) -> Kept:
+    """pool: the CPUs of its home's pool."""
     request, former = room.request, _former(room, home)
-    if live:  # what the first of the pod's containers was given is for all of them
+    asks = keeps_to_cache(request, room.occupancy.rules)
+    if not (asks or former):
+        return Kept(CpuSet(), pool)
+    if pinned(room):  # what the first of the pod's containers was given is for all of them
         shares = bool(former) and not request.wants_exclusive
         return _within(room, pool, former, "its pod is there") if shares else Kept(former, pool)
-    if not keeps_to_cache(request, room.occupancy.rules):
-        return Kept(CpuSet(), pool)
+    return _chosen(room, home, pool, kin) if asks else Kept(CpuSet(), pool)
+
+
+def _chosen(room: Room, home: NumaSet, pool: CpuSet, kin: Kin) -> Kept:
+    """As if it came anew, though it may have been within one before."""
+    former = _former(room, home)
     domains = room.machine.cache_domains[home.lowest] if len(home) == 1 else ()
     if not domains:
         return Kept(CpuSet(), pool, (Reason("cache", "", f"NUMA node {home} has no cache domains to choose from"),))
-    mine = request.reservation_demand.cpu_milli
+    mine = room.request.reservation_demand.cpu_milli
     spare = {domain: _spare(room, pool, domain) for domain in domains}
     able = [domain for domain in domains if spare[domain] >= mine and not is_hot(room.occupancy, domain)]
     if not able:
@@ -65,7 +73,7 @@ def domain_for(machine: Machine, occupancy: Occupancy, request: Request, kin: Ki
     reservation = occupancy.reservations[request.reservation_key]
     room = survey(machine, occupancy, request, kin)
     pool = pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes)
-    return keep(room, reservation.numa_nodes, pool, kin, live=False).domain
+    return _chosen(room, reservation.numa_nodes, pool, kin).domain
 
 
 def kin_mask(occupancy: Occupancy, reservation: Reservation) -> int:
