@@ -155,8 +155,9 @@ class Agent:
         ledger.requests.pop(container.id, None)
         ledger.demands.stopped(pod.uid, container.id)
         ledger.records.forget(container.id)
-        ledger.past = ledger.past.without(container.id)
         before = ledger.occupancy
+        allocation = before.allocations.get(container.id)
+        ledger.past = ledger.past.ended(container.id, allocation.exclusive if allocation is not None else CpuSet())
         ledger.occupancy = before.without_allocation(container.id).without_reservation(container.id)
         if ledger.occupancy is before:
             return []

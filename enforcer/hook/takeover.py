@@ -92,7 +92,8 @@ class Takeover:
             if reservation.pod in uids and reservation.opted_in
         }
         ledger.occupancy = replace(before, reservations=kept, allocations={}, generation=before.generation + 1)
-        past, ledger.past = ledger.past.with_those_of(before), Past()
+        past = ledger.past.with_those_of(before)
+        ledger.past = past.listed()
         return past
 
     def _leave_open(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:

@@ -71,11 +71,15 @@ class Restarting:
         self.running[container.id] = pod, container
         self.apply(updates)
 
-    def stop(self, container: str) -> None:
+    def stop(self, container: str, *, lost: bool = False) -> None:
+        """lost: the runtime has hung up by the time of our answer, and carries out nothing of it."""
         pod, ended = self.running.pop(container)
         del self.cgroups[ended.linux.cgroups_path]
         if self.agent is not None:
-            self.apply(self.agent.stop_container(pod, ended))
+            updates = self.agent.stop_container(pod, ended)
+            if lost:
+                return
+            self.apply(updates)
             self.agent.stop_pod_sandbox(pod)
 
     def release(self) -> None:

@@ -79,6 +79,28 @@ def test_a_pool_whose_update_was_never_carried_out_is_set_once_more(node: Restar
     assert ours(node, "a")
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["the same process", "a new process"])
+def test_a_pool_that_never_grew_because_our_answer_was_lost_is_still_ours(node: Restarting, *, restarted: bool) -> None:
+    """A runtime that waited too long hangs up, and makes no update of the answer that comes after all."""
+    node.create(pod("a", group="web"), container("a"))
+    for name in ("own", "next"):
+        node.create(pod(name, group="web", cpus="exclusive"), container(name, 2))
+    node.stop("own", lost=True)
+    node.recorder.write()
+    agent, node.agent = node.agent, None
+    node.stop("next")
+    if restarted:
+        node.start(joined=False)
+    else:
+        node.agent = agent
+    pods, containers = zip(*node.running.values(), strict=True)
+    assert len(node.agent.synchronize(pods, containers)) == 1
+    assert ours(node, "a"), "that answer is lost, too"
+    node.synchronize()
+    assert ours(node, "a")
+    assert node.cpus("a") == shared(node.machine, node.agent.occupancy, NumaSet.parse("0"))
+
+
 def test_what_we_stood_aside_for_stays_another_owners_though_it_carries_our_mark(node: Restarting) -> None:
     node.create(pod("a", group="web"), container("a"))
     taken = node.running["a"]
@@ -196,14 +218,21 @@ class Histories(RuleBasedStateMachine):
         self._settled(recorded=recorded)
 
     @precondition(lambda self: self.node.running)
-    @rule(which=st.integers(0, 7), recorded=st.booleans())
-    def stop(self, which: int, *, recorded: bool) -> None:
+    @rule(which=st.integers(0, 7), recorded=st.booleans(), lost=st.booleans())
+    def stop(self, which: int, *, recorded: bool, lost: bool) -> None:
         name = sorted(self.node.running)[which % len(self.node.running)]
         if not self.up and name in self.unrecorded:
             return  # nobody could know then whose CPUs are missing from its neighbours' pool
-        self.node.stop(name)
+        self.node.stop(name, lost=lost)
         self.externally_managed.pop(name, None)
         self.given.discard(name)
+        if self.up and lost:
+            self.node.recorder.write()
+            if recorded:
+                self.start()
+            else:
+                self.node.kill()
+            return
         self._settled(recorded=recorded)
 
     @precondition(lambda self: self.given)

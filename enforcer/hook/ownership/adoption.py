@@ -8,7 +8,7 @@ written down any more, or not carried out. A container that is not written down 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ownership.checkpoint import Grant, Past
@@ -44,7 +44,7 @@ def known_of(live: Iterable[tuple[nri.PodSandbox, nri.Container]], past: Past) -
             mark = pods.marked(pod, container)
             if mark is not None:
                 known[container.id] = mark
-    return Past(known, past.released)
+    return replace(past, grants=known)
 
 
 def exclusive_cpus_first(

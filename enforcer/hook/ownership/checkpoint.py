@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 
@@ -38,28 +38,36 @@ class Grant:
 
 @dataclass(frozen=True)
 class Past:
-    """Allocations by container id. released: nothing is to be pinned until an operator says so."""
+    """Allocations by container id. released: nothing is to be pinned until an operator says so. freed: CPUs whose
+    exclusive container has ended, while the runtime may not have given them back to their pool: our answer may be lost.
+    """
 
     grants: Mapping[str, Grant] = field(default_factory=dict)
     released: bool = False
+    freed: CpuSet = CpuSet()
 
     @cached_property
     def exclusive(self) -> CpuSet:
         """Every CPU that was some container's own."""
-        mask = 0
+        mask = self.freed.mask
         for grant in self.grants.values():
             mask |= grant.exclusive.mask
         return CpuSet(mask)
 
-    def without(self, container: str) -> Past:
-        """The container has ended."""
-        if container not in self.grants:
+    def ended(self, container: str, exclusive: CpuSet) -> Past:
+        """The container has ended. That the runtime says so shows that it had every answer before this one."""
+        if container not in self.grants and exclusive == self.freed:
             return self
-        return Past({key: grant for key, grant in self.grants.items() if key != container}, self.released)
+        grants = {key: grant for key, grant in self.grants.items() if key != container}
+        return replace(self, grants=grants, freed=exclusive)
+
+    def listed(self) -> Past:
+        """What is left of it once the runtime's list was compared with it."""
+        return Past(freed=self.exclusive)
 
     def with_those_of(self, occupancy: Occupancy) -> Past:
         """The occupancy's own word counts where both know a container."""
-        return Past({**self.grants, **grants_of(occupancy)}, self.released)
+        return replace(self, grants={**self.grants, **grants_of(occupancy)})
 
 
 def grants_of(occupancy: Occupancy) -> dict[str, Grant]:
@@ -98,7 +106,8 @@ class Wording:
         texts += [(not grant.exclusive, _pair(key, grant)) for key, grant in loaded.grants.items() if key not in rows]
         if len(texts) > MOST:
             texts.sort(key=itemgetter(0))
-        head = f'{{"version":{VERSION},"released":{"true" if released else "false"},"containers":{{\n'
+        state = f'"released":{"true" if released else "false"},"freed":"{loaded.freed}"'
+        head = f'{{"version":{VERSION},{state},"containers":{{\n'
         return head + ",\n".join(text for _, text in texts[:MOST]) + "}}\n"
 
     def _row(
@@ -117,10 +126,10 @@ def read(text: str) -> Past:
         table = json.loads(text)
         if table["version"] != VERSION:
             raise ValueError(f"version {table['version']!r} is not known here")
-        released, rows = table["released"], table["containers"]
-        if not isinstance(released, bool) or len(rows) > MOST:
-            raise ValueError(f"more than {MOST} containers, or no true or false for 'released'")
-        return Past({key: _grant(row) for key, row in rows.items()}, released)
+        released, freed, rows = table["released"], table.get("freed", ""), table["containers"]
+        if not isinstance(released, bool) or not isinstance(freed, str) or len(rows) > MOST:
+            raise ValueError(f"more than {MOST} containers, no true or false for 'released', or no list for 'freed'")
+        return Past({key: _grant(row) for key, row in rows.items()}, released, CpuSet.parse(freed))
     except (KeyError, TypeError, AttributeError, RecursionError, PlacementError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
