@@ -19,6 +19,10 @@ Row = TypeVar("Row")
 Changes = TypeVar("Changes")
 
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no JSON, or JSON of another shape, or nested too deeply."""
+
+
 class BadFrame(Exception):
     """The watch sent what is no watch event."""
 
@@ -167,7 +171,7 @@ def reduce(resource: Resource[Row, Changes], lines: Iterable[bytes]) -> Batch[Ch
                 last[resource.key(row)] = row
             elif event.type == "DELETED":
                 last[resource.gone_key(metadata)] = None
-        except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+        except UNREADABLE as bad:
             raise BadFrame(f"{bad}: {line[:100]!r}") from bad
         events += event.type != "BOOKMARK"
         revision = metadata.resource_version or revision

@@ -23,12 +23,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
-import msgspec
 import structlog
 import urllib3
 
 from extender.kube.api import Api, ApiError, Unreachable
-from extender.kube.stream import BadFrame, Changes, Lines, Page, Resource, Row, reduce
+from extender.kube.stream import UNREADABLE, BadFrame, Changes, Lines, Page, Resource, Row, reduce
 from process.threads import Backoff, Threads
 
 PAGE = 500
@@ -177,7 +176,7 @@ class ListWatch(Generic[Row, Changes]):
         try:
             answer = self._api.get(self._resource.path, query)
             return self._resource.page(answer.body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+        except UNREADABLE as bad:
             raise BadFrame(f"{self._resource.path}: no list: {bad}: {answer.body[:100]!r}") from bad
         except ApiError as refused:
             if refused.code == GONE:

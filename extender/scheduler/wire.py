@@ -212,6 +212,8 @@ def _top(body: bytes) -> dict[str, msgspec.Raw]:
         raise BadRequest(f"the request is not a JSON object: {bad}") from bad
     except msgspec.DecodeError as bad:
         raise BadRequest(f"the request is not JSON: {bad}") from bad
+    except UnicodeDecodeError as bad:
+        raise BadRequest(f"the request is not JSON: it is not UTF-8: {bad.reason}") from bad
     except RecursionError as bad:
         raise BadRequest("the request is not JSON: it is nested too deeply") from bad
     return {key.lower(): value for key, value in keys.items()}
@@ -229,6 +231,10 @@ def _typed(raw: msgspec.Raw | None, kind: Any, path: str) -> Any:
     except msgspec.DecodeError as bad:
         text, _, inner = str(bad).partition(" - at `$")
         raise BadRequest(f"{path}{inner.removesuffix('`')}: {text}") from bad
+    except UnicodeDecodeError as bad:
+        raise BadRequest(f"{path}: not UTF-8: {bad.reason}") from bad
+    except RecursionError as bad:
+        raise BadRequest(f"{path}: nested too deeply") from bad
 
 
 _checked: dict[str, str] = {}

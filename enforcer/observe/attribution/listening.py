@@ -5,6 +5,7 @@ with servers above the ephemeral floor (50051), or clients that may use any port
 connections. What is listened on settles it. UDP has no such state: there the convention stays.
 """
 
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ HOST = ""
 
 TABLES = ("tcp", "tcp6")
 LISTEN = b"0A"
+_PORT = re.compile(rb"[0-9A-F]{4}")
 CHUNK = 4096
 
 MOST_BYTES = 1 << 20
@@ -118,7 +120,9 @@ def listened(table: Path) -> frozenset[int]:
                         continue
                     if fields[3] != LISTEN:
                         return frozenset(ports)
-                    ports.add(int(fields[1].rpartition(b":")[2], 16))
+                    port = fields[1].rpartition(b":")[2]
+                    if _PORT.fullmatch(port):
+                        ports.add(int(port, 16))
                 if not chunk:
                     break
     except FileNotFoundError:

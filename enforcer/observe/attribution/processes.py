@@ -1,6 +1,7 @@
 """What procfs and cgroups show of a container, from its first process: the facts of LocalContainer."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from enforcer.machine.mounts import CgroupMounts
 from enforcer.observe.attribution.containers import Address, LocalContainer
 
 PROC = Path("/proc")
+
+_PID = re.compile(rb"[1-9][0-9]{0,9}")
 
 CGROUPS_MAX = 256
 """Cgroups below one container's that are told apart as its own; a container that runs systemd has some dozens."""
@@ -66,8 +69,9 @@ def cgroups(directory: Path) -> Iterator[tuple[int, Path]]:
 
 
 def members(directory: Path) -> list[int]:
-    """Processes in a cgroup; a threaded one does not say."""
+    """Processes in a cgroup; a threaded one does not say. What is no process id is passed over."""
     try:
-        return [int(line) for line in (directory / "cgroup.procs").read_text().split()]
+        lines = (directory / "cgroup.procs").read_bytes().split()
     except OSError:
         return []
+    return [int(line) for line in lines if _PID.fullmatch(line)]

@@ -40,6 +40,10 @@ EXTRA = {
 }
 
 
+BROKEN = (struct.error, IndexError, ValueError, RecursionError)
+"""What reading beyond the bytes raises, or a structure that is inside of itself."""
+
+
 class BadBTF(Exception):
     """The bytes are not BTF as this reader knows it, or lack a structure or member that was asked for."""
 
@@ -58,7 +62,10 @@ class Types:
         self._strings = header + strings
         self._positions = [0]
         self._structs: dict[bytes, int] = {}
-        self._index(header + types, header + types + types_size)
+        try:
+            self._index(header + types, header + types + types_size)
+        except BROKEN as error:
+            raise BadBTF(f"cut short, or at odds with itself: {error}") from error
 
     def _index(self, position: int, end: int) -> None:
         unpack, data, strings = TYPE.unpack_from, self._data, self._strings
@@ -82,7 +89,10 @@ class Types:
         position = self._structs.get(structure.encode())
         if position is None:
             raise BadBTF(f"no struct {structure}")
-        offset = self._find(position, member.encode())
+        try:
+            offset = self._find(position, member.encode())
+        except BROKEN as error:
+            raise BadBTF(f"struct {structure} is cut short, or at odds with itself: {error}") from error
         if offset is None:
             raise BadBTF(f"no member {structure}.{member}")
         return offset

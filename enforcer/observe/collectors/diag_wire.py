@@ -15,6 +15,8 @@ NLMSG_ERROR = 2
 NLMSG_DONE = 3
 NETLINK_HEADER = struct.Struct("=IHHII")
 ATTRIBUTE = struct.Struct("=HH")
+ERROR = struct.Struct("=i")
+COUNTER = struct.Struct("=Q")
 
 ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LISTEN = 1, 4, 5, 8, 10
 STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT | 1 << LISTEN
@@ -73,8 +75,8 @@ def parse(data: bytes) -> tuple[list[TcpConnection], bool]:
         body = data[position + NETLINK_HEADER.size : position + length]
         if kind == NLMSG_DONE:
             return connections, True
-        if kind == NLMSG_ERROR:
-            raise DiagError(-struct.unpack_from("=i", body)[0])
+        if kind == NLMSG_ERROR and len(body) >= ERROR.size:
+            raise DiagError(-ERROR.unpack_from(body)[0])
         if kind == SOCK_DIAG_BY_FAMILY and len(body) >= MESSAGE_SIZE:
             connections.append(connection(body))
         position += max(NETLINK_HEADER.size, length + 3 & ~3)
@@ -85,15 +87,15 @@ def connection(body: bytes) -> TcpConnection:
     """One struct inet_diag_msg with its attributes."""
     family, state = body[0], body[1]
     local_port, remote_port = struct.unpack_from(">HH", body, 4)
-    (cookie,) = struct.unpack_from("=Q", body, 44)
+    (cookie,) = COUNTER.unpack_from(body, 44)
     sent = resent = received = segments_received = segments_sent = cgroup = 0
     for kind, value in attributes(body[MESSAGE_SIZE:]):
         if kind == INFO and len(value) >= INFO_SIZE:
-            (received,) = struct.unpack_from("=Q", value, INFO_BYTES_RECEIVED)
+            (received,) = COUNTER.unpack_from(value, INFO_BYTES_RECEIVED)
             sent, resent = struct.unpack_from("=QQ", value, INFO_BYTES_SENT)
             segments_received, segments_sent = struct.unpack_from("=II", value, INFO_DATA_SEGMENTS)
-        elif kind == CGROUP_ID:
-            (cgroup,) = struct.unpack_from("=Q", value)
+        elif kind == CGROUP_ID and len(value) >= COUNTER.size:
+            (cgroup,) = COUNTER.unpack_from(value)
     return TcpConnection(
         cookie,
         state,

@@ -46,7 +46,10 @@ def read(namespace: str, spec: Any) -> tuple[GroupSpec, tuple[str, ...]]:
 
 
 def _problem(field: str, value: Any, allowed: str) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except RecursionError:
+        shown = "a value that is nested too deeply"
     shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
     return f"{field}: {shown} is not allowed; allowed: {allowed}"
 

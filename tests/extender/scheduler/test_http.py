@@ -82,6 +82,8 @@ def test_one_connection_serves_many_calls(extender: Extender):
 
 BAD = [
     ("POST", "/filter", b"{", 400, "the request is not JSON: Input data was truncated"),
+    ("POST", "/filter", b'{"\xff":1}', 400, "the request is not JSON: it is not UTF-8: invalid start byte"),
+    ("POST", "/prioritize", b'{"Pod":{"metadata":{"name":"\xff"}}}', 400, "Pod: not UTF-8: invalid start byte"),
     ("POST", "/prioritize", b'{"Pod":3}', 400, "Pod: Expected `object`, got `int`"),
     ("POST", "/preempt", b"{}", 400, "the request has no Pod"),
     (
