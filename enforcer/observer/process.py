@@ -7,7 +7,9 @@ streams to every replica of the extender, and serves metrics and health.
 from __future__ import annotations
 
 import os
+import select
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +36,7 @@ from enforcer.settings.config import Config
 from process import log, supervisor
 from process.log import Log
 from process.pulse import BEAT_S, beat
+from process.signals import received
 from process.threads import Backoff, Failure, Threads, worded
 from process.version import VERSION
 from proto import convert
@@ -54,7 +57,6 @@ class Observer:
     """Wires the link, the mirror, the streams and the web server."""
 
     def __init__(self, run_dir: Path) -> None:
-        self._stopping = threading.Event()
         self._lock = threading.Lock()
         self.threads = Threads(_failed)
         self._link = HookLink(run_dir / "hook.sock", self._received, self._lost, self.threads)
@@ -72,19 +74,17 @@ class Observer:
         self.census: Census | None = None
         self.counters = Counters()
 
-    def run(self) -> None:
-        """Until `stop`."""
+    def run(self, signals: socket.socket) -> None:
+        """Until something can be read from `signals`. Not until a handler of this thread's runs: the kernel may hand a
+        signal to any thread, and one that waits for a lock is not woken then.
+        """
         self._link.start()
         self._pulse.start()
-        self._stopping.wait()
+        select.select([signals], [], [])
         for part in self._parts:
             part.stop()
         for part in self._parts:
             part.stop(STOP_S)
-
-    def stop(self) -> None:
-        """Makes `run` return, soon."""
-        self._stopping.set()
 
     @property
     def _parts(self) -> list[HookLink | Replicas | TrafficLoop | DeviceWatch | PodResourcesServer | Census]:
@@ -282,8 +282,6 @@ def _failed(failure: Failure) -> None:
 def main(arguments: list[str]) -> int:
     supervisor.die_with_parent()
     log.set_up("info", "text")
-    observer = Observer(Path(arguments[0]))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: observer.stop())
-    observer.run()
+    with received((signal.SIGTERM, signal.SIGINT)) as signals:
+        Observer(Path(arguments[0])).run(signals)
     return 0

@@ -1,5 +1,6 @@
 """The supervisor as a real process: what a debugger, a freezer or job control does to it."""
 
+import ctypes
 import os
 import signal
 import time
@@ -48,3 +49,17 @@ def test_stopped_and_continued_it_goes_on_supervising(enforcer: Enforcer, runtim
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert "asked to end signal=SIGTERM" in said
+
+
+def test_the_observer_ends_whichever_of_its_threads_the_kernel_hands_the_signal_to(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    """Another one than the main thread gets it where that one has just been frozen."""
+    enforcer.start()
+    runtime.wait_for_plugin(PATIENCE_S)
+    until(lambda: enforcer.get("/readyz")[0] == 200, "ready")
+    observer = enforcer.children()["observer"]
+    other = max(int(thread.name) for thread in Path(f"/proc/{observer}/task").iterdir())
+    assert other != observer
+    ctypes.CDLL(None).tgkill(observer, other, signal.SIGTERM)
+    until(lambda: enforcer.children().get("observer", observer) != observer, "it ends, and another is started")
