@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs page clean
+.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,13 @@ cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example,
 
 test: $(READY) $(if $(ARGS),,kubernetes kustomize)  ## all tests (ARGS=... for pytest)
 	@$(PYTHON) -m pytest $(ARGS)
+
+soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
+	@$(PYTHON) -m tests.soak $(ARGS)
+
+fuzz: $(READY)  ## every parser under mutated input, with coverage (MINUTES=60)
+	@$(PYTHON) -c 'import atheris' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	@$(PYTHON) -m tests.fuzz --minutes $(or $(MINUTES),60) $(ARGS)
 
 e2e: $(READY) kubernetes kustomize  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
 	@$(PYTHON) -m pytest tests/cluster tests/e2e $(ARGS)

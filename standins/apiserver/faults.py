@@ -76,6 +76,10 @@ class Orders:
         with self._lock:
             self._orders.append((order, order.times))
 
+    def clear(self) -> None:
+        with self._lock:
+            self._orders.clear()
+
     def take(self, request: Request) -> Order | None:
         with self._lock:
             for at, (order, left) in enumerate(self._orders):

@@ -126,6 +126,10 @@ class ApiServer(Exchange):
         """A fault for the next requests of that kind; see faults.Order."""
         self.faults.add(Order(fault, verb, resource, times, after))
 
+    def calm(self) -> None:
+        """Ends the faults that were ordered and are not used up."""
+        self.faults.clear()
+
     def break_watches(self, fault: faults.Fault, resource: str = "") -> int:
         """Breaks the open watches (of that resource); returns how many."""
         broken = self.open_watches(resource)

@@ -25,7 +25,7 @@ def _refusing(run: Callable[[bytes], Any]) -> Callable[[bytes], None]:
 def _arguments(data: bytes) -> None:
     call = wire.arguments(data)
     must(len(call.names) <= wire.NODES, "no more nodes than the bound")
-    answer = json.loads(wire.filter_answer(call, wire.FilterRefusals(dict.fromkeys(call.names[:1], "full"))))
+    answer = _read(wire.filter_answer(call, wire.FilterRefusals(dict.fromkeys(call.names[:1], "full"))))
     kept = answer["NodeNames"] if call.items is None else answer["Nodes"]["items"]
     must(len(kept) == len([name for name in call.names if name != call.names[0]]), "all others are kept")
 
@@ -38,7 +38,12 @@ def _plain(data: bytes) -> None:
     """What is answered without being decoded is valid JSON, and refused whenever the decoded way refuses its shape."""
     if wire.plain(data):
         wire.no_scores(data)
-        json.loads(wire.every_node(data))
+        _read(wire.every_node(data))
+
+
+def _read(answer: bytes) -> Any:
+    """What is handed back unread keeps the bytes that came, UTF-8 or not."""
+    return json.loads(answer.decode(errors="replace"))
 
 
 def _recorded() -> Iterator[bytes]:

@@ -1,0 +1,69 @@
+"""python -m tests.soak (make soak): rounds until so many processes were killed, or so many minutes are over."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from standins.extender import ExtenderGone
+from tests.soak import report
+from tests.soak.cluster import Cluster
+from tests.soak.containerd_node import ContainerdNode
+from tests.soak.faults import FAULTS
+from tests.soak.nodes import EmbeddedNode
+from tests.soak.processes import NotSettled
+from tests.soak.rounds import Soak
+
+
+def main() -> int:
+    given = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+    over = began + given.minutes * 60 if given.minutes else float("inf")
+    faults = {name: row for name, row in FAULTS.items() if given.only in name}
+    folder = Path(tempfile.mkdtemp(prefix="numakin-soak-"))
+    print(f"logs are in {folder}", flush=True)
+    with _cluster(folder, real=given.containerd) as cluster:
+        soak = Soak(cluster, given.seed, faults, lambda line: print(line, flush=True))
+        soak.settle()
+        try:
+            while cluster.killed < given.kills and time.monotonic() < over:
+                soak.round()
+                if soak.tally.rounds % 20 == 0:
+                    print(report.summary(soak.tally, cluster.killed, time.monotonic() - began), flush=True)
+        except (NotSettled, ExtenderGone) as error:
+            print(f"given up: {error}", file=sys.stderr)
+        except KeyboardInterrupt:
+            print("asked to end", file=sys.stderr)
+    for broken in soak.growth.broken():
+        soak.tally.broken.append(((), broken))
+    text = f"{report.summary(soak.tally, cluster.killed, time.monotonic() - began)}\n\n{report.table(soak.tally, soak.growth.trends())}"
+    print(text)
+    if given.report:
+        given.report.write_text(text)
+    return 1 if soak.tally.broken else 0
+
+
+def _cluster(folder: Path, *, real: bool) -> Cluster:
+    return Cluster(folder, ContainerdNode, ("n1",)) if real else Cluster(folder, EmbeddedNode, ("n1", "n2"))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__)
+    parser.add_argument(
+        "--kills", type=int, default=1000, help="ends after so many processes were killed (default: 1000)"
+    )
+    parser.add_argument("--minutes", type=float, default=0, help="ends after so long; 0: only by --kills (default)")
+    parser.add_argument("--seed", type=int, default=0, help="draws the faults and the pods (default: 0)")
+    parser.add_argument("--containerd", action="store_true", help="one node with a real containerd of Debian 13's")
+    parser.add_argument("--only", default="", help="faults with this in their name, as in the report (default: all)")
+    parser.add_argument("--report", type=Path, help="also writes the table to this file")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

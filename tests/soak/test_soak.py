@@ -1,0 +1,67 @@
+"""Whatever fails, no container does, nobody who has not opted in is touched, and no CPU is exclusive twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from placement.model.cpuset import CpuSet
+from proto import nri_pb2 as nri
+from tests.soak import invariants
+from tests.soak.cluster import Cluster
+from tests.soak.faults import FAULTS
+from tests.soak.invariants import Invariant
+from tests.soak.nodes import EmbeddedNode
+from tests.soak.pods import Kind, PodSpec, Running
+from tests.soak.rounds import Soak
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the run folder is a file system of its own")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path, EmbeddedNode, ("n1", "n2")) as made:
+        yield made
+
+
+def test_pods_come_and_go_under_every_fault_and_all_that_must_hold_holds(cluster: Cluster) -> None:
+    soak = Soak(cluster, seed=7, faults={name: replace(row, weight=1) for name, row in FAULTS.items()})
+    soak.settle()
+    while set(soak.tally.tries) < set(FAULTS):
+        soak.round()
+    assert soak.tally.broken == []
+    assert sum(soak.tally.created.values()) > len(FAULTS)
+
+
+def test_the_checks_see_what_they_are_for(tmp_path: Path) -> None:
+    """Cpusets written past the enforcer, on a node without one: none of them may go unseen."""
+    with ExitStack() as stack:
+        node = EmbeddedNode("n1", tmp_path, "", stack)
+        node.enforcer.close()
+
+        def started(name: str, kind: Kind, cpus: str) -> Running:
+            container = node.run(PodSpec(name, kind, "cart", 2), name)
+            resources = nri.LinuxResources(cpu=nri.LinuxCPU(cpus=cpus))
+            node.runtime.update_container(node.runtime.containers[container], resources)
+            return Running(container, PodSpec(name, kind, "cart", 2))
+
+        own, other, shared = (
+            started("own", Kind.EXCLUSIVE, "1-2"),
+            started("other", Kind.EXCLUSIVE, "2-3"),
+            started("shared", Kind.SHARED, "1,40"),
+        )
+        plain, open_wide = started("plain", Kind.PLAIN, "1"), started("open", Kind.SHARED, "")
+        assert invariants.own_cpus(node, own) == CpuSet.parse("1-2")
+        assert [broken.invariant for broken in invariants.exclusive(node, [own, other])] == [Invariant.TWICE]
+        assert [broken.invariant for broken in invariants.untouched(node, [own, plain])] == [Invariant.TOUCHED]
+        sentences = [broken.sentence for broken in invariants.settled(node, [own, shared, open_wide])]
+        assert sentences == [
+            "n1: CPUs 1 of own are also those of shared",
+            "n1: shared has CPUs 1,40",
+            "n1: open has CPUs without a pin",
+        ]
