@@ -18,6 +18,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations
+from extender.kube.namespaces import namespaces as namespaces_resource
 from extender.kube.objects.affinitygroup import API_VERSION, object_name
 from extender.kube.objects.grouprows import GroupChanges, GroupRow, affinity_groups
 from extender.kube.publish import Desired, Publisher, Unwanted
@@ -25,6 +26,7 @@ from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
 from extender.reports.streams import Denied, Unproven
+from extender.state.namespaces import NamespaceChanges
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from extender.views.readout import Gauge
@@ -55,8 +57,8 @@ class ApiServerPart(Protocol):
 
 
 class ApiServerLink:
-    """pods, nodes, groups: where changes go. published: what should be there for others. Every part has its own
-    thread.
+    """pods, nodes, groups, namespaces: where changes go. published: what should be there for others. namespace: where
+    the Lease is. Every part has its own thread.
     """
 
     def __init__(
@@ -67,12 +69,13 @@ class ApiServerLink:
         groups: Callable[[GroupChanges], None],
         published: Callable[[], Iterable[Desired | Unwanted]],
         *,
+        namespaces: Callable[[NamespaceChanges], None],
         namespace: str,
         terms: LeaseDurations = DEFAULT_TERMS,
         threads: Threads,
     ) -> None:
         self._api = api
-        self._pods, self._groups = pods, groups
+        self._pods, self._groups, self._namespaces = pods, groups, namespaces
         self._checked: set[str] = set()
         self._reported_groups: dict[str, tuple[str, ...]] = {}
         me = f"{socket.gethostname()}-{os.getpid()}"
@@ -80,11 +83,12 @@ class ApiServerLink:
         self._events = Events(api, me, lambda: self._election.leading, threads=threads)
         self._pod_watch = ListWatch(api, stream.pods(), self._pods_changed, threads=threads)
         self._node_watch = ListWatch(api, stream.nodes(), nodes, threads=threads)
+        self._namespace_watch = ListWatch(api, namespaces_resource(), self._namespaces_changed, threads=threads)
         pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
         publisher = Publisher(api, published, lambda: self._election.leading, threads=threads)
         self._waker = Waker(api, threads=threads)
-        watches = (self._pod_watch, self._node_watch, self._group_watch)
+        watches = (self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch)
         self._parts: tuple[ApiServerPart, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:
@@ -98,6 +102,7 @@ class ApiServerLink:
     def unseen(self) -> list[str]:
         """The resources that were not listed once yet."""
         synced = {
+            "namespaces": self._namespace_watch.synced,
             "pods": self._pod_watch.synced,
             "nodes": self._node_watch.synced,
             "affinity groups": self._group_watch.synced,
@@ -149,6 +154,14 @@ class ApiServerLink:
         about = About(row.namespace, row.name, row.uid)
         for line in problems(row.namespace, row.annotations, [container.name for container in row.containers]).lines:
             self._events.emit(Event(about, BAD_ANNOTATION, line, warning=True))
+
+    def _namespaces_changed(self, changes: NamespaceChanges) -> None:
+        self._namespaces(changes)
+        for row in changes.rows:
+            about = About(row.name, row.name, row.uid, "Namespace")
+            for problem in row.problems:
+                _log.warning("not taken of a namespace", namespace=row.name, why=problem)
+                self._events.emit(Event(about, BAD_ANNOTATION, problem, warning=True))
 
     def _groups_changed(self, changes: GroupChanges) -> None:
         self._groups(changes)

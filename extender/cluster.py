@@ -32,6 +32,7 @@ from extender.state.group_spec import Specs
 from extender.state.node_view import NodeView, Report, ReportRefused
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from extender.traffic.known import ClusterTraffic
+from placement.namespaces import Namespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Cluster:
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
         self._planner, self._shares = GroupPlanner(), KinShares()
+        self.namespaces: Namespaces | None = None
+        """What operators have set on Namespace objects; None: not known yet."""
         self._listed: set[str] = set()
         """The nodes that the API server has sent."""
         self._expired = 0
@@ -141,6 +144,11 @@ class Cluster:
         changed = [want.pod for want in waiting if self.wanted(want.pod) != want]
         with self._lock:
             return self._refused.take(changed)
+
+    def governed_by(self, namespaces: Namespaces) -> None:
+        """From now on it is this; what was placed before stays."""
+        with self._lock:
+            self.namespaces, self._nodes.quotas = namespaces, namespaces.quotas
 
     # What kube-scheduler asks.
 

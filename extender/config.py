@@ -17,7 +17,6 @@ from typing import Any, Literal, NoReturn, get_args, get_type_hints
 import msgspec
 
 from extender.kube.lease import LeaseDurations
-from placement.traffic.tenancy import Tenancy
 from process.files import read_regular, worded
 
 PREFIX = "NUMAKIN_"
@@ -48,7 +47,6 @@ class Config:
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
-    joined_namespaces: str = ""
     own_ca: bool = False
     authorise_readers: bool = False
     grpc_tls_cert: str = ""
@@ -72,10 +70,6 @@ class Config:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise BadConfig(f"{_flag(name)} must be within {low:g}..{high:g}, not {value:g}")
-        try:
-            Tenancy.parse(self.joined_namespaces)
-        except ValueError as bad:
-            raise BadConfig(f"--joined-namespaces: {bad}") from bad
         try:
             _ = self.terms
         except ValueError as bad:
@@ -142,10 +136,6 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP port, renewed under way; without it: plain HTTP"),
     "tls_key": ("FILE", "its private key"),
     "tls_client_ca": ("FILE", "demand a client certificate signed by this CA of whoever asks for filters and scores"),
-    "joined_namespaces": (
-        "NS+NS,...",
-        "namespaces whose pods may be placed near each other for what they exchange; *: all; else each by itself",
-    ),
     "own_ca": (
         "",
         "TLS on both ports by numakin's own CA, in Secret numakin-own-ca; kube-scheduler must show its certificate",

@@ -38,8 +38,9 @@ from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import Application, calm_collector, check_free
 from extender.serving.refusals import LimitRefusals
-from extender.startup import connected, namespace, own_certificates, renewed
+from extender.startup import connected, namespace, own_certificates, renewed, written
 from extender.state.enforcer_health import EnforcerHealth
+from extender.state.namespaces import NamespaceChanges, NamespaceSettings
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges
 from extender.thread_gauges import thread_gauges
@@ -50,7 +51,6 @@ from extender.views.readout import Gauge, gauges, members
 from extender.web.routes import Web
 from extender.web.sampling import Sampling
 from placement.traffic.graph import Flow
-from placement.traffic.tenancy import Tenancy
 from process.threads import Threads, worded
 from proto.certificates import BadCertificate, Files
 
@@ -65,14 +65,11 @@ class Program(SessionCallbacks):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.metrics = Metrics()
-        self.cluster = Cluster(
-            Settings(config.report_timeout, config.hold),
-        )
+        self.cluster = Cluster(Settings(config.report_timeout, config.hold))
         self.calls = scheduler_calls(Verbs(self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
-        self.learner = Learner(
-            self.cluster.learned, threads=self.threads, tenancy=Tenancy.parse(config.joined_namespaces)
-        )
+        self.learner = Learner(self.cluster.learned, threads=self.threads)
+        self.namespaces = NamespaceSettings()
         self.saved_learning = SavedLearning(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()
         self.web = Web(self.cluster)
@@ -159,7 +156,7 @@ class Program(SessionCallbacks):
         addresses = {"http": http, "grpc": f"{host}:{server.port}", "pid": os.getpid()}
         _log.info("ready", **addresses, kube=self._api is not None)
         if config.ready_file:
-            _written(Path(config.ready_file), msgspec.json.encode(addresses))
+            written(Path(config.ready_file), msgspec.json.encode(addresses))
 
     def _watched(self, api: Api) -> ApiServerLink:
         changed = self.pods_changed, self.nodes_changed, self.groups_changed
@@ -167,6 +164,7 @@ class Program(SessionCallbacks):
             api,
             *changed,
             self.published,
+            namespaces=self.namespaces_changed,
             namespace=namespace(self.config),
             terms=self.config.terms,
             threads=self.threads,
@@ -177,6 +175,8 @@ class Program(SessionCallbacks):
         yield name, text, "", {"": float(self._kube is not None)}
         text = "Since the latest traffic that was learned from; NaN before the first."
         yield "numakin_extender_learning_age_seconds", text, "", {"": self.learner.age_s}
+        text = "Namespaces whose settings do not count, because too many have some."
+        yield "numakin_extender_namespaces_left_out", text, "", {"": float(self.namespaces.left_out)}
 
     def end(self) -> None:
         """What was learned is complete before it is written for the last time."""
@@ -213,6 +213,15 @@ class Program(SessionCallbacks):
         waiting = self.cluster.asked_for(self.groups.specs())
         if self._api is not None and self.config.refuse:
             self._api.wake(waiting)
+
+    def namespaces_changed(self, changes: NamespaceChanges) -> None:
+        """As `pods_changed`, of Namespace objects; enforcers are sent what is new to them."""
+        if (now := self.namespaces.after(changes)) == self.cluster.namespaces:
+            return
+        self.cluster.governed_by(now)
+        self.learner.tenancy(now.tenancy)
+        if self._server is not None:
+            self._server.governed_by(now)
 
     def _unseen(self) -> list[str]:
         return self._api.unseen() if self._api is not None else []
@@ -258,13 +267,6 @@ class Program(SessionCallbacks):
 
     def counted(self, result: str) -> None:
         self.metrics.reports.labels(result).inc()
-
-
-def _written(path: Path, content: bytes) -> None:
-    """Whole or not at all: whoever waits for the file may read it the moment it is there."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_bytes(content)
-    draft.rename(path)
 
 
 def main() -> None:

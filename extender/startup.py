@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import structlog
 
@@ -75,3 +76,10 @@ def renewed(port: str, files: Files, metrics: Metrics) -> Renewed | None:
     except BadCertificate as bad:
         raise BadCertificate(f"TLS of the {port} port: {bad}") from bad
     return certificate
+
+
+def written(path: Path, content: bytes) -> None:
+    """Whole or not at all: whoever waits for the file may read it the moment it is there."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_bytes(content)
+    draft.rename(path)

@@ -51,6 +51,10 @@ FLOWS = 100_000
 CONTAINERS = 1_000
 """Containers of one nominated pod."""
 
+NAMESPACES = 10_000
+"""Namespaces with settings of an operator's; Kubernetes supports as many in a cluster. The rest is left out, and said.
+"""
+
 MESSAGES_PER_SECOND = 50
 """A stream's rate; an enforcer sends some ten messages a second at its busiest."""
 

@@ -11,7 +11,9 @@ from placement.model.demand import Demand
 from placement.model.live_usage import Live
 from placement.model.rules import Rules
 from placement.model.topology import Machine, NumaNode
+from placement.namespaces import Namespaces, Settings
 from placement.optin.options import OptIn, Policy, Pool
+from placement.optin.quotas import Quota
 from placement.state.occupancy import Allocation, Occupancy, Part, Reservation
 from proto import report_pb2 as pb
 
@@ -47,6 +49,7 @@ def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEF
             everyone=rules.everyone,
             within_caches=rules.within_caches,
             distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
+            max_exclusive_cpus_per_namespace=rules.max_exclusive_cpus_per_namespace,
         ),
     )
 
@@ -75,6 +78,9 @@ def rules_from(message: pb.Machine) -> Rules:
         everyone=rules.everyone,
         within_caches=rules.within_caches,
         distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
+        max_exclusive_cpus_per_namespace=rules.max_exclusive_cpus_per_namespace
+        if rules.HasField("max_exclusive_cpus_per_namespace")
+        else None,
     )
 
 
@@ -215,3 +221,31 @@ def kin_from(message: pb.Expect) -> Kin:
 
 def reason_to(reason: Reason) -> pb.Reason:
     return pb.Reason(what=reason.what, number=reason.number, effect=reason.effect)
+
+
+def namespaces_to(namespaces: Namespaces) -> pb.Namespaces:
+    return pb.Namespaces(settings=[_settings_to(name, own) for name, own in sorted(namespaces.settings.items())])
+
+
+def _settings_to(name: str, settings: Settings) -> pb.NamespaceSettings:
+    quota = settings.quota
+    return pb.NamespaceSettings(
+        name=name,
+        affinity_with=sorted(settings.affinity_with),
+        max_exclusive_cpus=quota.exclusive_cpus,
+        max_group_size=quota.group_size,
+        keys=None if quota.keys is None else pb.AllowedKeys(names=sorted(quota.keys)),
+    )
+
+
+def namespaces_from(message: pb.Namespaces) -> Namespaces:
+    return Namespaces({settings.name: _settings_from(settings) for settings in message.settings})
+
+
+def _settings_from(message: pb.NamespaceSettings) -> Settings:
+    quota = Quota(
+        message.max_exclusive_cpus if message.HasField("max_exclusive_cpus") else None,
+        message.max_group_size if message.HasField("max_group_size") else None,
+        frozenset(message.keys.names) if message.HasField("keys") else None,
+    )
+    return Settings(frozenset(message.affinity_with), quota)

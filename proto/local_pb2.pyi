@@ -28,7 +28,7 @@ class FromHook(_message.Message):
     def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., appeared: _Optional[_Union[Appeared, _Mapping]] = ..., declined: _Optional[_Union[Moves, _Mapping]] = ..., attachment: _Optional[_Union[Attachment, _Mapping]] = ..., counts: _Optional[_Union[Counts, _Mapping]] = ...) -> None: ...
 
 class ToHook(_message.Message):
-    __slots__ = ("who", "expect", "kin", "plan", "moves", "devices", "untold", "health", "gone")
+    __slots__ = ("who", "expect", "kin", "plan", "moves", "devices", "untold", "health", "gone", "namespaces")
     WHO_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
     KIN_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,7 @@ class ToHook(_message.Message):
     UNTOLD_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACES_FIELD_NUMBER: _ClassVar[int]
     who: Who
     expect: _report_pb2.Expect
     kin: KinTable
@@ -47,7 +48,8 @@ class ToHook(_message.Message):
     untold: Untold
     health: Health
     gone: _report_pb2.Gone
-    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ..., untold: _Optional[_Union[Untold, _Mapping]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., gone: _Optional[_Union[_report_pb2.Gone, _Mapping]] = ...) -> None: ...
+    namespaces: _report_pb2.Namespaces
+    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ..., untold: _Optional[_Union[Untold, _Mapping]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., gone: _Optional[_Union[_report_pb2.Gone, _Mapping]] = ..., namespaces: _Optional[_Union[_report_pb2.Namespaces, _Mapping]] = ...) -> None: ...
 
 class Health(_message.Message):
     __slots__ = ("degraded",)

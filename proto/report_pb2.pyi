@@ -33,16 +33,18 @@ class FromEnforcer(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., machine: _Optional[_Union[Machine, _Mapping]] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ...) -> None: ...
 
 class ToEnforcer(_message.Message):
-    __slots__ = ("welcome", "ack", "expect", "gone")
+    __slots__ = ("welcome", "ack", "expect", "gone", "namespaces")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ACK_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACES_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     ack: Ack
     expect: Expect
     gone: Gone
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., expect: _Optional[_Union[Expect, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ...) -> None: ...
+    namespaces: Namespaces
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., expect: _Optional[_Union[Expect, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., namespaces: _Optional[_Union[Namespaces, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("node", "version", "session", "acked_generation", "acked_fingerprint", "format")
@@ -97,18 +99,20 @@ class Machine(_message.Message):
     def __init__(self, name: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[_Union[NumaNode, _Mapping]]] = ..., cores: _Optional[_Iterable[str]] = ..., caches: _Optional[_Iterable[str]] = ..., sockets: _Optional[_Iterable[str]] = ..., reserved_cpus: _Optional[str] = ..., rules: _Optional[_Union[Rules, _Mapping]] = ..., clusters: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Rules(_message.Message):
-    __slots__ = ("prefer_closest_numa_nodes", "max_allowable_numa_nodes", "everyone", "within_caches", "distribute_cpus_across_numa")
+    __slots__ = ("prefer_closest_numa_nodes", "max_allowable_numa_nodes", "everyone", "within_caches", "distribute_cpus_across_numa", "max_exclusive_cpus_per_namespace")
     PREFER_CLOSEST_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_ALLOWABLE_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     EVERYONE_FIELD_NUMBER: _ClassVar[int]
     WITHIN_CACHES_FIELD_NUMBER: _ClassVar[int]
     DISTRIBUTE_CPUS_ACROSS_NUMA_FIELD_NUMBER: _ClassVar[int]
+    MAX_EXCLUSIVE_CPUS_PER_NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     prefer_closest_numa_nodes: bool
     max_allowable_numa_nodes: int
     everyone: bool
     within_caches: bool
     distribute_cpus_across_numa: bool
-    def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ..., within_caches: _Optional[bool] = ..., distribute_cpus_across_numa: _Optional[bool] = ...) -> None: ...
+    max_exclusive_cpus_per_namespace: int
+    def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ..., within_caches: _Optional[bool] = ..., distribute_cpus_across_numa: _Optional[bool] = ..., max_exclusive_cpus_per_namespace: _Optional[int] = ...) -> None: ...
 
 class NumaNode(_message.Message):
     __slots__ = ("id", "cpus", "memory", "distances", "hugepages", "isolated_cpus", "withheld")
@@ -363,6 +367,32 @@ class Gone(_message.Message):
     PODS_FIELD_NUMBER: _ClassVar[int]
     pods: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, pods: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Namespaces(_message.Message):
+    __slots__ = ("settings",)
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    settings: _containers.RepeatedCompositeFieldContainer[NamespaceSettings]
+    def __init__(self, settings: _Optional[_Iterable[_Union[NamespaceSettings, _Mapping]]] = ...) -> None: ...
+
+class NamespaceSettings(_message.Message):
+    __slots__ = ("name", "affinity_with", "max_exclusive_cpus", "max_group_size", "keys")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    AFFINITY_WITH_FIELD_NUMBER: _ClassVar[int]
+    MAX_EXCLUSIVE_CPUS_FIELD_NUMBER: _ClassVar[int]
+    MAX_GROUP_SIZE_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    affinity_with: _containers.RepeatedScalarFieldContainer[str]
+    max_exclusive_cpus: int
+    max_group_size: int
+    keys: AllowedKeys
+    def __init__(self, name: _Optional[str] = ..., affinity_with: _Optional[_Iterable[str]] = ..., max_exclusive_cpus: _Optional[int] = ..., max_group_size: _Optional[int] = ..., keys: _Optional[_Union[AllowedKeys, _Mapping]] = ...) -> None: ...
+
+class AllowedKeys(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Expect(_message.Message):
     __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned")

@@ -124,6 +124,7 @@ def _why(answer: dict[str, Any]) -> list[str]:
         about.append(f"isolated CPUs, given to no member: {machine['isolated_cpus']}")
     if machine.get("withheld_mems"):
         about.append(f"NUMA nodes whose memory no member is bound to: {machine['withheld_mems']}")
+    about += [f"namespace {name} may have at most: {quota}" for name, quota in answer.get("quotas", {}).items()]
     about += _observer(answer.get("observer", {}))
     return about + [
         f"{container['pod']} {container['container']}: {'; '.join(container['reasons'])}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from enforcer.hook.facts.pods import Claim
 from placement.decide.decide import Decision, Reason
+from placement.decide.quota import QUOTA
 from placement.model.cpuset import NumaSet
 from placement.optin.parsing import Problems, bad_values, problems
 from process.durations import Durations
@@ -74,7 +75,7 @@ class DecisionRecords:
         outcome = pb.UNPROMISED if not nominated else pb.KEPT if decision.numa_nodes == nominated else pb.DECLINED
         self.counts["pinned" if decision.cpus else "left open"] += 1
         self.counts[pb.Outcome.Name(outcome).lower()] += 1
-
+        self.counts["over quota"] += any(reason.what == QUOTA for reason in decision.reasons)
         self._pending.append(
             lambda: self._log_placed(pod, container, decision, event=event, at=at, nominated=nominated, outcome=outcome)
         )

@@ -24,6 +24,7 @@ from enforcer.hook.ownership.checkpoint import Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
 from placement.decide.decide import Decision, Kin, Reason, Request, decide, left_open
+from placement.decide.quota import on_node
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.live_usage import NOTHING, Live
 from placement.state import pools
@@ -82,6 +83,7 @@ class Ledger:
         request = self.demands.request(pod, container)
         if request is None:
             return None
+        request = on_node(self.occupancy, request)
         near = self.pod_devices.near(pod, request, pods.devices_of(container, self.node.device_node))
         if near:
             request = replace(request, devices=near)
@@ -135,7 +137,7 @@ class Ledger:
 
     def _foreseen(self, pod: nri.PodSandbox) -> Basis | None:
         request = self.demands.foreseen(pod, self.prepared.last_request(self.demands.workload(pod)))
-        return self._basis(request) if request is not None else None
+        return self._basis(on_node(self.occupancy, request)) if request is not None else None
 
     def _basis(self, request: Request) -> Basis:
         return Basis(self.occupancy, self.learned.version, self.nominations.get(request.pod), request)

@@ -14,6 +14,7 @@ from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.handlers import Updates
 from placement.state.occupancy import Occupancy
 from process import log
+from proto import convert
 from proto import local_pb2 as local
 
 logger = log.Log("hook")
@@ -63,6 +64,8 @@ class LocalRequests:
             ledger.pod_devices.learn(message.devices)
         elif kind == "moves":
             self._move(message.moves)
+        elif kind == "namespaces":
+            ledger.demands.quotas = convert.namespaces_from(message.namespaces).quotas
         elif kind == "health":
             self._health = time.monotonic(), message.health.degraded
         elif kind == "untold":

@@ -251,6 +251,7 @@ class Wiring:
             "containers": status_report.containers(agent),
             "counts": dict(agent.records.counts),
             "devices": agent.ledger.pod_devices.rows,
+            "quotas": {name: str(quota) for name, quota in agent.ledger.demands.quotas.items()},
         }
 
     def _publish(self) -> None:

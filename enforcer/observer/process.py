@@ -65,6 +65,7 @@ class Observer:
         self._replicas: Replicas | None = None
         self._begun = False
         self._session = ""
+        self._namespaces: pb.Namespaces | None = None
         self._port: Port | None = None
         self.watching: TrafficLoop | None = None
         self._devices: DeviceWatch | None = None
@@ -150,6 +151,8 @@ class Observer:
             self._begin(Config.from_json(message.start.config), message.start)
             if self.watching is not None:
                 self.watching.on(convert.machine_from(message.start.machine))
+            if self._namespaces is not None:
+                self._operators_set(self._namespaces)
             if self._devices is not None:
                 self._devices.hook_came()
         elif kind == "appeared" and self._devices is not None:
@@ -239,7 +242,7 @@ class Observer:
         with self._lock:
             backlog = ReportBacklog(self.mirror)
         return ReportStream(
-            endpoint, backlog, self._lock, self._expected, broken, gone=self._gone,
+            endpoint, backlog, self._lock, self._expected, broken, gone=self._gone, namespaces=self._operators_set,
             health=HealthNews(self._collector, lambda: self.ready[1], self.threads.standings),
             version=VERSION, heartbeat_s=heartbeat_s, threads=self.threads,
         )  # fmt: skip
@@ -254,6 +257,13 @@ class Observer:
 
     def _gone(self, gone: pb.Gone) -> None:
         self._link.send(local.ToHook(gone=gone))
+
+    def _operators_set(self, namespaces: pb.Namespaces) -> None:
+        """What holds for namespaces from now on; each replica of the extender sends it, with the same contents."""
+        self._namespaces = namespaces
+        self._link.send(local.ToHook(namespaces=namespaces))
+        if self.watching is not None:
+            self.watching.tenancy = convert.namespaces_from(namespaces).tenancy
 
     def _equipped(self, devices: local.Devices) -> None:
         self._link.send(local.ToHook(devices=devices))

@@ -26,7 +26,7 @@ from placement.model.topology import Machine
 from placement.plan.problem import Weights
 from placement.state.occupancy import Occupancy
 from placement.traffic.graph import Deltas, Graph, TrafficTally
-from placement.traffic.tenancy import Tenancy
+from placement.traffic.tenancy import SEPARATE
 from process.log import Log
 from process.threads import STALE_AFTER_S, Threads
 from proto import local_pb2 as local
@@ -98,7 +98,8 @@ class TrafficLoop:
         self._machine = machine
         self._declined = Declined(machine)
         self._allowance = Allowance(int(config.move_budget))
-        self._tenancy = Tenancy.parse(config.joined_namespaces)
+        self.tenancy = SEPARATE
+        """Which namespaces' pods may be kin; replaced as a whole, from any thread."""
         self._planner = PlanningThread(
             machine, lambda plan: outlets.plan(learned.plan_to(plan)), self._offer_moves, threads=threads
         )
@@ -208,8 +209,9 @@ class TrafficLoop:
         self._deltas.add(ours)
         graph = self._tally.graph(now)
         workloads = self._roster.workloads
-        talk = self._tenancy.within(graph.weights(), workloads)
-        between = self._tenancy.within(graph.rolled_up(workloads).weights())
+        tenancy = self.tenancy
+        talk = tenancy.within(graph.weights(), workloads)
+        between = tenancy.within(graph.rolled_up(workloads).weights())
         kin = kinship.learned(talk, between, self._roster)
         self._outlets.kin(learned.kin_table(kin))
         self._plan(talk, between, kin)

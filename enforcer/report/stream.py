@@ -85,6 +85,7 @@ class ReportStream:
         broken: Callable[[], None] = lambda: None,
         *,
         gone: Callable[[pb.Gone], None] = lambda _gone: None,
+        namespaces: Callable[[pb.Namespaces], None] = lambda _namespaces: None,
         health: HealthNews | None = None,
         version: str,
         heartbeat_s: float,
@@ -92,7 +93,7 @@ class ReportStream:
     ) -> None:
         self._endpoint, self._backlog, self._lock = endpoint, backlog, lock
         self._expected, self._broken, self._version, self._heartbeat_s = expected, broken, version, heartbeat_s
-        self._gone, self._health = gone, health
+        self._gone, self._namespaces, self._health = gone, namespaces, health
         self._wake: queue.Queue[pb.FromEnforcer | None] = queue.Queue(MOST_WAITING)
         self._call: grpc.Call | None = None
         self._failure: Exception | None = None
@@ -182,6 +183,8 @@ class ReportStream:
                     self._expected(message.expect)
                 elif kind == "gone":
                     self._gone(message.gone)
+                elif kind == "namespaces":
+                    self._namespaces(message.namespaces)
         finally:
             ended.set()
             self.changed()

@@ -17,7 +17,6 @@ from typing import Any
 
 from placement.model.cpuset import CpuSet
 from placement.model.errors import PlacementError
-from placement.traffic.tenancy import Tenancy
 from process.files import read_regular, worded
 
 ENVIRONMENT = "NUMAKIN_"
@@ -60,6 +59,7 @@ class Config:
     prefer_closest_numa_nodes: str = "on"
     max_allowable_numa_nodes: float = 0
     distribute_cpus_across_numa: str = "off"
+    max_exclusive_cpus_per_namespace: str = "none"
     podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     podresources_listen: str = "off"
     kubelet_root: str = ""
@@ -69,7 +69,6 @@ class Config:
     duty_cycle: float = 0.1
     window_s: float = 10.0
     move_budget: float = 2
-    joined_namespaces: str = ""
     replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
@@ -81,10 +80,6 @@ class Config:
                 raise ConfigError(f"{option.replace('_', '-')}: {value!r} is not allowed; allowed: {allowed}")
         if bool(self.extender_cert) != bool(self.extender_key) or (self.extender_cert and not self.extender_ca):
             raise ConfigError("extender-cert and extender-key belong together, and need extender-ca")
-        try:
-            Tenancy.parse(self.joined_namespaces)
-        except ValueError as bad:
-            raise ConfigError(f"joined-namespaces: {bad}") from bad
         for option in ("reserved_cpus", "memory_tiers"):
             try:
                 CpuSet.parse(getattr(self, option))
@@ -216,6 +211,11 @@ _CHECKS = (
         "max_allowable_numa_nodes",
         lambda number: _whole(number, 0, math.inf),
         "a whole number, 0 for no limit",
+    ),
+    (
+        "max_exclusive_cpus_per_namespace",
+        lambda text: re.fullmatch(r"none|\d{1,6}", text),
+        "none, or a whole number of CPUs of at most six digits",
     ),
     ("heartbeat_s", lambda number: 0.1 <= number <= 60, "0.1 to 60 seconds"),
     ("observe", lambda text: text in ("auto", "off"), "auto, off"),

@@ -36,6 +36,9 @@ HELP = {
     "prefer_closest_numa_nodes": "among sets of equally many NUMA nodes, prefer the closest",
     "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
     "distribute_cpus_across_numa": "exclusive CPUs that need several NUMA nodes come from each in equal parts",
+    "max_exclusive_cpus_per_namespace": (
+        "exclusive CPUs that one namespace's containers may have here, unless its Namespace object says otherwise"
+    ),
     "podresources_socket": "where the kubelet reports which devices containers have; off: it is not asked",
     "podresources_listen": "a socket on which numakin itself answers as the kubelet's podresources API does, with the "
     "CPUs and memory that it gave; off: none",
@@ -45,7 +48,6 @@ HELP = {
     "observe": "auto: watch who talks to whom; off: do not",
     "duty_cycle": "share of time that the probes are on",
     "window_s": "seconds of traffic that are evaluated together",
-    "joined_namespaces": "namespaces whose pods may be near each other for what they exchange, as set for the extender",
     "move_budget": "running members that are moved to their kin in one window on average; 0: none is ever moved",
     "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "the least severe level logged",
@@ -69,6 +71,7 @@ METAVARS = {
     "prefer_closest_numa_nodes": "on|off",
     "max_allowable_numa_nodes": "N",
     "distribute_cpus_across_numa": "on|off",
+    "max_exclusive_cpus_per_namespace": "N|none",
     "podresources_socket": "PATH|off",
     "podresources_listen": "PATH|off",
     "metrics_listen": "HOST:PORT",
@@ -77,7 +80,6 @@ METAVARS = {
     "duty_cycle": "SHARE",
     "window_s": "SECONDS",
     "move_budget": "N",
-    "joined_namespaces": "NS+NS,...",
     "replay": "FILE",
     "log_level": "debug|info|warning|error",
     "log_format": "text|json",

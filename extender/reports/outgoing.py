@@ -1,9 +1,10 @@
-"""A nomination as the message that carries it to an enforcer."""
+"""A nomination as the message that carries it to an enforcer, and what else enforcers are sent."""
 
 from __future__ import annotations
 
 from extender.ledger import Nomination
 from extender.state.pods import ContainerRow
+from placement.namespaces import Namespaces
 from placement.optin.parsing import OptIn
 from proto import convert
 from proto import report_pb2 as pb
@@ -27,6 +28,11 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             planned=str(kin.planned),
         )
     )
+
+
+def settings(namespaces: Namespaces) -> pb.ToEnforcer:
+    """What operators have set on Namespace objects."""
+    return pb.ToEnforcer(namespaces=convert.namespaces_to(namespaces))
 
 
 def _container(container: ContainerRow, opt_in: OptIn | None) -> pb.ContainerDemand:

@@ -15,9 +15,10 @@ import structlog
 from extender.cluster import Cluster
 from extender.ledger import Nomination
 from extender.reports.credentials import server_credentials
-from extender.reports.outgoing import expect
+from extender.reports.outgoing import expect, settings
 from extender.reports.session import SessionCallbacks
 from extender.reports.streams import Identify, Streams
+from placement.namespaces import Namespaces
 from process.threads import Threads
 from proto import bounds, keepalive
 from proto import report_pb2_grpc as rpc
@@ -90,6 +91,12 @@ class Server:
             return
         for nomination in nominations:
             serving.call(partial(serving.streams.send, nomination.node, expect(nomination)))
+
+    def governed_by(self, namespaces: Namespaces) -> None:
+        """Sends every enforcer what operators have set; one that is not connected gets it once it connects."""
+        serving = self._serving
+        if serving is not None:
+            serving.call(partial(serving.streams.send_all, settings(namespaces)))
 
     def _serve(self) -> None:
         """One loop and one port, until it is asked to stop."""

@@ -12,7 +12,7 @@ import structlog
 from extender.cluster import Cluster
 from extender.ledger import Nomination
 from extender.reports.incoming import BadMessage, OutOfBounds
-from extender.reports.outgoing import expect
+from extender.reports.outgoing import expect, settings
 from extender.reports.session import NotYours, ReportSession, SessionCallbacks
 from proto import bounds
 from proto import report_pb2 as pb
@@ -58,6 +58,11 @@ class Streams(rpc.ReportsServicer):
             queue.put_nowait(None)
             return
         queue.put_nowait(message)
+
+    def send_all(self, message: pb.ToEnforcer) -> None:
+        """To every enforcer that is connected."""
+        for node in [*self._queues]:
+            self.send(node, message)
 
     async def Stream(  # noqa: N802 - the service's own name for it
         self, messages: AsyncIterator[pb.FromEnforcer], context: grpc.aio.ServicerContext[Any, Any]
@@ -135,6 +140,9 @@ class Streams(rpc.ReportsServicer):
         self._queues[node] = queue
         if older is not None:
             older.put_nowait(None)
+        namespaces = self._cluster.namespaces
+        if namespaces is not None:
+            queue.put_nowait(settings(namespaces))
         _log.info("enforcer here", node=node, instead_of_another=older is not None)
 
     async def _ended(self, reader: asyncio.Task[None], context: grpc.aio.ServicerContext[Any, Any]) -> None:

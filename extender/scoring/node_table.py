@@ -20,6 +20,7 @@ from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
 from placement.optin.options import Defaults
 from placement.optin.parsing import OptIn, opted_in
+from placement.optin.quotas import UNLIMITED, Quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class TableContents:
     known: ClusterTraffic
     specs: Specs
     plans: Plans
+    quotas: Mapping[str, Quota]
     views: tuple[NodeView, ...]
     received: Mapping[str, float]
     connected: frozenset[str]
@@ -57,6 +59,8 @@ class NodeTable:
         self.known = ClusterTraffic()
         self.specs: Specs = {}
         self.plans: Plans = {}
+        self.quotas: Mapping[str, Quota] = {}
+        """By namespace, where an operator has set one."""
         self._columns = ColumnStore()
         self._views: dict[str, NodeView] = {}
         self._received_at: dict[str, float] = {}
@@ -70,6 +74,7 @@ class NodeTable:
             known=self.known,
             specs=self.specs,
             plans=self.plans,
+            quotas=self.quotas,
             views=tuple(self._views.values()),
             received=dict(self._received_at),
             connected=frozenset(self._connected),
@@ -82,6 +87,7 @@ class NodeTable:
         """A table of its own: what changes there changes nothing elsewhere."""
         table = cls()
         table.known, table.specs, table.plans = contents.known, contents.specs, contents.plans
+        table.quotas = contents.quotas
         for uid, workload in contents.workloads.items():
             table.locations.named(uid, workload)
         for view in contents.views:
@@ -123,7 +129,9 @@ class NodeTable:
 
         BadQuantity when a demand can't be read.
         """
-        return wanted(pod, self._defaults(pod)) if opted_in(pod.annotations) else None
+        if not opted_in(pod.annotations):
+            return None
+        return wanted(pod, self._defaults(pod), self.quotas.get(pod.namespace, UNLIMITED))
 
     def from_group(self, pod: PodRow) -> dict[str, OptIn]:
         """What containers, by name, ask for with what their group's object says, where that is not what they say."""

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from extender.state.pods import PodRow
 from placement.decide.decide import Decision, Kin, Request, decide
+from placement.decide.quota import on_node
 from placement.model.cpuset import NumaSet
 from placement.model.errors import AlreadyHeld
 from placement.model.topology import Machine
 from placement.optin.options import Defaults
 from placement.optin.parsing import NOTHING, Cpus, OptIn, Policy, Scope, parse
+from placement.optin.quotas import UNLIMITED, Quota
 from placement.state.occupancy import Allocation, Occupancy, Reservation
 
 STRICT = frozenset({Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE})
@@ -36,6 +38,11 @@ class Wanted:
     @property
     def group(self) -> str:
         return self.opt_in.group
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether any container asks for exclusive CPUs."""
+        return any(request.wants_exclusive for request in self.requests)
 
     @property
     def strict(self) -> bool:
@@ -88,32 +95,42 @@ def opt_ins(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NO
     return {name: opt_in for name, opt_in in parsed.items() if opt_in is not None}
 
 
-def wanted(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> Wanted | None:
-    """None when no container of the pod is to be placed; BadQuantity when a demand can't be read."""
-    by_container = opt_ins(pod, defaults)
+def wanted(
+    pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING, quota: Quota = UNLIMITED
+) -> Wanted | None:
+    """None when no container of the pod is to be placed; BadQuantity when a demand can't be read. quota: its
+    namespace's.
+    """
+    allowed = {name: quota.allowed(opt_in) for name, opt_in in opt_ins(pod, defaults).items()}
     requests = tuple(
         Request(
             pod.uid,
             f"{pod.uid}/{container.name}",
             container.name,
-            by_container[container.name],
+            opt_in,
             container.demand,
             pod.demand,
+            workload=pod.workload,
+            max_exclusive_cpus=quota.exclusive_cpus,
+            refused=refused,
         )
         for container in pod.containers
-        if container.name in by_container and by_container[container.name].policy is not Policy.NONE
+        if container.name in allowed
+        for opt_in, refused in (allowed[container.name],)
+        if opt_in.policy is not Policy.NONE
     )
     return Wanted(pod, requests, frozenset(container.name for container in pod.lasting)) if requests else None
 
 
 def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:
     """The same answers, in the same order, as the node's enforcer would give on the same occupancy."""
+    requests = tuple(on_node(occupancy, request) for request in want.requests)
     if want.alone_decides:
-        only = want.requests[0]
+        only = requests[0]
         decision = decide(machine, occupancy, only, kin)
-        return Prediction((decision,) * len(want.requests), (decision.reservation(only),), ())
+        return Prediction((decision,) * len(requests), (decision.reservation(only),), ())
     decisions, reservations, allocations = [], {}, []
-    for request in want.requests:
+    for request in requests:
         decision = decide(machine, occupancy, request, kin)
         decisions.append(decision)
         reservation = decision.reservation(request)

@@ -15,6 +15,7 @@ from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
 from placement.decide.kin_share import peers_of, pulls, strangers
+from placement.decide.quota import in_use, limit_of, taken_by
 from placement.decide.scoring import KIN_SHARE
 
 MOST_DECIDED = 500
@@ -53,7 +54,19 @@ def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults:
         return NodeScores.unknown(len(candidates.names))
     plain: Bools = candidates.cells.keeps[0] == 0
     scores = best(candidates.cells, want, shares.of(candidates, want, plain, faults), rest)
+    if want.exclusive:
+        plain &= np.fromiter((view is not None and _within_quota(view, want) for view in candidates.views), np.bool_)
     return replace(scores, sure=scores.sure & plain)
+
+
+def _within_quota(view: NodeView, want: Wanted) -> bool:
+    """Whether all the exclusive CPUs that the pod asks for are within its namespace's quota there."""
+    first = want.requests[0]
+    limit = limit_of(view.occupancy, first)
+    if limit is None:
+        return True
+    exclusive = (request for request in want.requests if request.wants_exclusive)
+    return in_use(view.occupancy, first) + sum(taken_by(view.machine, request) for request in exclusive) <= limit
 
 
 def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float] | None:
@@ -77,6 +90,7 @@ def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
     alone = not kin.weights and want.group not in view.index.group_reservations
     return (
         tuple((request.name, request.opt_in, request.demand, request.pod_demand) for request in want.requests),
+        (want.pod.namespace, want.requests[0].max_exclusive_cpus) if want.exclusive else (),
         tuple(kin.weights.items()),
         0.0 if alone else kin.elsewhere,
         kin.planned,

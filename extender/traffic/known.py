@@ -16,7 +16,7 @@ from extender.traffic.learned import LearnedGroup, by_group
 from placement.traffic.affinity import neighbours
 from placement.traffic.graph import HALF_LIFE_S, Flow, Graph
 from placement.traffic.relays import relays
-from placement.traffic.tenancy import SEPARATE, Tenancy
+from placement.traffic.tenancy import SEPARATE
 
 _log = structlog.get_logger("learning")
 
@@ -74,9 +74,9 @@ class ClusterTraffic:
 class TrafficLearning:
     """One owner. Times are seconds of any clock that never runs backwards."""
 
-    def __init__(self, half_life: float = HALF_LIFE_S, tenancy: Tenancy = SEPARATE) -> None:
+    def __init__(self, half_life: float = HALF_LIFE_S) -> None:
         self.graph = ClusterGraph(half_life)
-        self._tenancy = tenancy
+        self.tenancy = SEPARATE
         self._found = NOBODY
         self._restored = 0
         self._relays: frozenset[str] = frozenset()
@@ -105,8 +105,8 @@ class TrafficLearning:
         graph.tidy(now)
         pods = graph.pods(now)
         workloads = graph.workloads(pods, now)
-        weights = self._tenancy.within(workloads.weights())
-        between_pods = self._tenancy.within(pods.weights(), graph.roster.owners())
+        weights = self.tenancy.within(workloads.weights())
+        between_pods = self.tenancy.within(pods.weights(), graph.roster.owners())
         declared = graph.roster.groups()
         self._relays_changed(relays(workloads, self._relays))
         self._found = partition(

@@ -19,7 +19,7 @@ from extender.state.pods import PodChanges, PodRow
 from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.traffic.graph import Flow
-from placement.traffic.tenancy import SEPARATE, Tenancy
+from placement.traffic.tenancy import Tenancy
 from process.threads import IDLE, Backoff, Threads
 
 EVERY_S = 2.0
@@ -44,13 +44,12 @@ class Learner:
         clock: Callable[[], float] = time.monotonic,
         *,
         threads: Threads,
-        tenancy: Tenancy = SEPARATE,
     ) -> None:
         self.dropped_flows = 0
         self._learned_at: float | None = None
         self._publish = publish
         self._clock = clock
-        self._learning = TrafficLearning(tenancy=tenancy)
+        self._learning = TrafficLearning()
         self._steps: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._flows = 0
@@ -85,6 +84,10 @@ class Learner:
         now = self._clock()
         self._steps.put(lambda: self._learning.apply(changes, now))
 
+    def tenancy(self, tenancy: Tenancy) -> None:
+        """Which namespaces' pods may be kin from now on."""
+        self._steps.put(partial(self._governed_by, tenancy))
+
     def asked(self, row: PodRow) -> None:
         """What kube-scheduler sends."""
         now = self._clock()
@@ -94,6 +97,9 @@ class Learner:
         """What an extender before this one wrote down of a group."""
         now = self._clock()
         self._steps.put(lambda: self._learning.restored(group, learned.read(text, group), now))
+
+    def _governed_by(self, tenancy: Tenancy) -> None:
+        self._learning.tenancy = tenancy
 
     def _receive(self, node: str, flows: tuple[Flow, ...], now: float) -> None:
         with self._lock:

@@ -1,6 +1,7 @@
 """decide(): where a container goes on one machine, and why. The enforcer calls it to act, the extender to predict.
 
 The order of doubts, each settled before the next is asked:
+  0. may it ask for that?   exclusive CPUs beyond its namespace's quota are not considered (`quota`);
   1. does it fit?           CPU, memory, hugepages, exclusive CPUs, with everybody else's requests kept (`room`);
   2. is it settled already? beside its pod's running containers, at its former reservation, where the scheduler was
   nominated,
@@ -22,6 +23,7 @@ from placement.decide.cpus.cache_domain import Kept, keep, kin_mask
 from placement.decide.cpus.exclusive import CacheWeight
 from placement.decide.decision import Decision, MemoryPolicy, Reason
 from placement.decide.kin_share import peers_of
+from placement.decide.quota import within_quota
 from placement.decide.request import Kin, Request
 from placement.decide.room import Candidate, Room
 from placement.decide.survey import survey, takeable
@@ -37,7 +39,12 @@ __all__ = ["Decision", "Kin", "MemoryPolicy", "Reason", "Request", "decide", "le
 
 def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
     """The one function: same inputs, same answer, in both halves."""
-    request = _whole_reservation(occupancy, request)
+    allowed = within_quota(machine, occupancy, _whole_reservation(occupancy, request))
+    decision = _decided(machine, occupancy, allowed.request, kin)
+    return replace(decision, reasons=(*allowed.reasons, *decision.reasons)) if allowed.reasons else decision
+
+
+def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
     if request.opt_in.policy is Policy.NONE:
         return left_open(machine, request, (Reason("policy none", "", "CPUs and memory are left open"),))
     room = survey(machine, occupancy, request, kin)

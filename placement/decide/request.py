@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.optin.options import Cpus, OptIn, Pool, Scope
-from placement.state.allocations import Part, Reservation
+from placement.state.allocations import Part, Reservation, namespace_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class Request:
     """A container to place. demand: the container's own; pod_demand: its whole pod's.
 
     devices: for each device that the container gets, the NUMA nodes it is near to; one without any has no say.
-    workload: as `Reservation` has it.
+    workload: as `Reservation` has it. max_exclusive_cpus: what its namespace's own quota says of exclusive CPUs, None:
+    nothing. refused: in words, what was left out of opt_in because of that quota.
     """
 
     pod: str
@@ -27,6 +28,13 @@ class Request:
     pod_demand: Demand
     devices: tuple[NumaSet, ...] = ()
     workload: str = ""
+    max_exclusive_cpus: int | None = None
+    refused: tuple[str, ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        """Empty where neither its workload nor its group is known."""
+        return namespace_of(self.workload, self.opt_in.group)
 
     @property
     def reservation_key(self) -> str:

@@ -20,6 +20,8 @@ class Rules:
     distribute_cpus_across_numa: exclusive CPUs that need several NUMA nodes are taken in equal parts, as the kubelet's
     option has it; else each NUMA node is filled before the next.
     within_caches: members whose pods do not say it are kept within a last-level cache (`--span=cache`).
+    max_exclusive_cpus_per_namespace: exclusive CPUs that the containers of a namespace without a limit of its own may
+    have together on this node; None: no limit.
     """
 
     prefer_closest_numa_nodes: bool = True
@@ -27,6 +29,7 @@ class Rules:
     everyone: bool = False
     within_caches: bool = False
     distribute_cpus_across_numa: bool = False
+    max_exclusive_cpus_per_namespace: int | None = None
 
     def check(self, machine: Machine, reserved: CpuSet = CpuSet()) -> None:
         """BadTopology, naming the setting, when this machine can't be run by these rules."""

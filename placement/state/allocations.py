@@ -45,6 +45,11 @@ class Reservation:
     cache_domain: CpuSet = CpuSet()
 
     @property
+    def namespace(self) -> str:
+        """Empty where neither its workload nor its group is known."""
+        return namespace_of(self.workload, self.group)
+
+    @property
     def opted_in(self) -> bool:
         """Whether it is a reservation that was chosen, by its key: what has not opted in is known by its container's
         id.
@@ -68,3 +73,8 @@ class Allocation:
     mems: NumaSet = NumaSet()
     exclusive: CpuSet = CpuSet()
     externally_managed: bool = False
+
+
+def namespace_of(workload: str, group: str) -> str:
+    """Of NAMESPACE/KIND/NAME, else of NAMESPACE/name."""
+    return (workload or group).partition("/")[0]

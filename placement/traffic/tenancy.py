@@ -1,46 +1,37 @@
-"""Which namespaces' pods may draw each other: those of one namespace, and of namespaces that an operator joined.
+"""Which namespaces' pods may draw each other: those of one namespace, and of two that allow each other.
 
 Whoever sends traffic to a pod of another namespace would else decide where that pod's replicas go, and come to live
-beside it.
+beside it. What a namespace allows stands on its Namespace object, which its tenants can't write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from placement.model.names import is_label
 
 ALL = "*"
-"""For a cluster with one tenant: every namespace is joined with every other."""
+"""Allows every namespace that allows this one."""
+
+MOST_NAMES = 10
+"""Namespaces that one may name in its annotation; what is named beyond them is left out, and said."""
+
+NOBODY: frozenset[str] = frozenset()
 
 Weight = TypeVar("Weight")
 
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """joined: sets of namespaces whose pods may be kin of each other. everyone: all of them may."""
+    """allowed: by namespace, the others that it allows its pods to be kin of."""
 
-    joined: tuple[frozenset[str], ...] = ()
-    everyone: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Tenancy:
-        """From `shop+payments,web+api`, or `*`. ValueError names what is no namespace."""
-        if text == ALL:
-            return cls(everyone=True)
-        joined = tuple(frozenset(part.split("+")) for part in text.split(",") if part)
-        for name in sorted(name for names in joined for name in names):
-            if not is_label(name):
-                raise ValueError(f"{name!r} is not a namespace; allowed: NS+NS[+NS...][,NS+NS...], or *")
-        return cls(joined)
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def together(self, namespace: str, other: str) -> bool:
         """Whether pods of these namespaces may be kin."""
-        return (
-            namespace == other or self.everyone or any(namespace in names and other in names for names in self.joined)
-        )
+        return namespace == other or (self._allows(namespace, other) and self._allows(other, namespace))
 
     def within(
         self, weights: Mapping[tuple[str, str], Weight], workloads: Mapping[str, str] | None = None
@@ -54,9 +45,23 @@ class Tenancy:
             if (mine := _namespace(end, workloads)) and self.together(mine, _namespace(other, workloads))
         }
 
+    def _allows(self, namespace: str, other: str) -> bool:
+        allowed = self.allowed.get(namespace, NOBODY)
+        return bool(other) and (other in allowed or ALL in allowed)
+
 
 SEPARATE = Tenancy()
 """Each namespace by itself."""
+
+
+def read(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The namespaces that `shop,payments` (or `*`) allows, and what of it is left out: no namespace's name, or too
+    many.
+    """
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    good = [name for name in names if name == ALL or is_label(name)]
+    left_out = [name for name in names if name not in good] + good[MOST_NAMES:]
+    return frozenset(good[:MOST_NAMES]), tuple(left_out)
 
 
 def _namespace(end: str, workloads: Mapping[str, str] | None) -> str:

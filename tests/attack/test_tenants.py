@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from enforcer.observer.windows import Window
+from placement.traffic.graph import Flow
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
+from tests.attack.operated import Site as Node
 from tests.extender.running import Extender, machine, reservation, running, until
 from tests.manifests.rendered import files, one
 
@@ -24,6 +28,7 @@ GROUPS = ("numakin.io/v1alpha1", "affinitygroups")
 class Site:
     server: ApiServer
     extender: Extender
+    asked: set[tuple[str, int]] = field(default_factory=set)
 
     def replica(self, namespace: str, number: int, node: str = "") -> str:
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": f"{namespace}-web"}
@@ -36,19 +41,26 @@ class Site:
         return str(pod["metadata"]["uid"])
 
     def scores_of_next(self, namespace: str) -> dict[str, int]:
-        self.replica(namespace, 9)
+        if (namespace, 9) not in self.asked:
+            self.asked.add((namespace, 9))
+            self.replica(namespace, 9)
         pod = self.server.get("v1", "pods", "web-9", namespace)
         return self.extender.scores(json.dumps({"Pod": pod, "NodeNames": ["n1", "n2"]}).encode())
 
 
-def site(folder: Path, *options: str) -> Iterator[Site]:
-    """The victim's first replica is on n1, the attacker's on n2, and it floods the victim's with traffic."""
+def site(folder: Path, affinity_with: Mapping[str, str] = {}) -> Iterator[Site]:
+    """The victim's first replica is on n1, the attacker's on n2, and it floods the victim's with traffic.
+    affinity_with: the Namespace objects' annotation, by name.
+    """
     with ApiServer() as server:
+        for name in (VICTIM, ATTACKER):
+            annotations = {"numakin.io/affinity-with": affinity_with[name]} if name in affinity_with else {}
+            server.create("v1", "namespaces", {"metadata": {"name": name, "annotations": annotations}})
         server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
         for node in ("n1", "n2"):
             server.create_node(node)
         kubeconfig = str(server.kubeconfig(folder / "kubeconfig"))
-        with running(folder, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default", *options) as extender:
+        with running(folder, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default") as extender:
             made = Site(server, extender)
             uids = {VICTIM: made.replica(VICTIM, 0, "n1"), ATTACKER: made.replica(ATTACKER, 0, "n2")}
             for node, namespace in (("n1", VICTIM), ("n2", ATTACKER)):
@@ -69,7 +81,14 @@ def apart(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def joined(tmp_path: Path) -> Iterator[Site]:
-    yield from site(tmp_path, "--joined-namespaces", f"{VICTIM}+{ATTACKER}")
+    """An operator has set on both Namespace objects that each allows the other."""
+    yield from site(tmp_path, {VICTIM: ATTACKER, ATTACKER: VICTIM})
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Iterator[Site]:
+    """The attacker's side allows it alone."""
+    yield from site(tmp_path, {ATTACKER: "*"})
 
 
 @pytest.mark.parametrize("namespace", [VICTIM, ATTACKER])
@@ -91,10 +110,22 @@ def test_the_victim_is_no_reason_for_the_attacker_s_score(apart):
     assert "its kin are near" not in reasons(apart)
 
 
-def test_kin_of_joined_namespaces_count(joined):
-    """So the traffic above would have counted, had it been allowed to."""
+def test_what_the_attacker_s_side_alone_allows_draws_nobody(half):
+    half.scores_of_next(ATTACKER)
+    assert "its kin are near" not in reasons(half)
+
+
+def test_kin_of_namespaces_that_allow_each_other_count(joined):
+    """So the traffic above would have counted, had it been allowed to; and it counts no more once one side says so."""
     joined.scores_of_next(ATTACKER)
     assert "its kin are near" in reasons(joined)
+    joined.server.patch("v1", "namespaces", VICTIM, {"metadata": {"annotations": {"numakin.io/affinity-with": None}}})
+
+    def apart_again() -> bool:
+        joined.scores_of_next(ATTACKER)
+        return "its kin are near" not in reasons(joined)
+
+    until("the victim's namespace is by itself", apart_again)
 
 
 def edges(extender: Extender) -> set[tuple[str, str]]:
@@ -118,3 +149,27 @@ def test_what_one_namespace_s_object_says_of_another_s_workloads_is_not_learned(
         with running(tmp_path, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default") as extender:
             until("its own edge is learned", lambda: ours in edges(extender))
             assert edges(extender) == {ours}
+
+
+def test_on_a_node_members_of_two_namespaces_come_together_once_both_allow_it(tmp_path):
+    """By what is sent to the enforcer, which learns from its own node's traffic."""
+    talk = (Flow("uid-a", "uid-b", "tcp", 50_000, 500), Flow("uid-b", "uid-a", "tcp", 90_000, 500))
+    (tmp_path / "recording").write_text((Window(1.0, talk).to_json() + "\n") * 3)
+    with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
+        replay = ("--replay", str(tmp_path / "recording"), "--window-s", "1")
+        node = Node(Path(folder), *replay, nri_version="0.12.1")
+        try:
+            members = [
+                node.runtime.run_container(
+                    node.runtime.run_pod("web", node.namespace(name), f"uid-{name}", {"group.numakin.io": "shop"}),
+                    "main",
+                    cpu_request=2,
+                )
+                for name in ("a", "b")
+            ]
+            assert len({node.cpus(member) for member in members}) == 2
+            node.annotate("a", affinity_with="b")
+            node.annotate("b", affinity_with="a")
+            until("they are together", lambda: len({node.cpus(member) for member in members}) == 1)
+        finally:
+            node.close()

@@ -10,7 +10,9 @@ from extender.state.pods import ContainerRow, PodRow
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.live_usage import Live
+from placement.model.rules import Rules
 from placement.model.topology import Machine, NumaNode
+from placement.optin.quotas import UNLIMITED, Quota
 from placement.state.occupancy import Allocation, Occupancy, Reservation
 
 GIB = 1 << 30
@@ -44,10 +46,11 @@ def _key(name: str) -> str:
     return f"{key}.numakin.io/container.{container}" if container else f"{key}.numakin.io"
 
 
-def want(*arguments: str, **keys: str) -> Wanted:
-    found = wanted(pod(*arguments, **keys))
-    assert found is not None
-    return found
+def want(*arguments: str, quota: Quota = UNLIMITED, **keys: str) -> Wanted:
+    """quota: its namespace's."""
+    ready = wanted(pod(*arguments, **keys), quota=quota)
+    assert ready is not None
+    return ready
 
 
 @st.composite
@@ -116,5 +119,6 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
             stalled=draw(st.dictionaries(chosen, st.sampled_from([0.0, 0.5]), max_size=1)),
         ),
         reserved=draw(st.sampled_from([CpuSet(), CpuSet.of((0,))])),
+        rules=Rules(max_exclusive_cpus_per_namespace=draw(st.sampled_from([None, None, 0, 2, 4]))),
     )
     return NodeView(name, "s", "1", machine, occupancy)

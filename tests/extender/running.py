@@ -100,6 +100,7 @@ class Enforcer:
         self._channel = channel or grpc.insecure_channel(address)
         self._out: queue.Queue[pb.FromEnforcer | None] = queue.Queue()
         self._before_ack: deque[pb.ToEnforcer] = deque()
+        self.namespaces = pb.Namespaces()
         self._answers = rpc.ReportsStub(self._channel).Stream(
             iter(self._out.get, None), timeout=DEADLINE, metadata=metadata
         )
@@ -112,14 +113,20 @@ class Enforcer:
         self._out.put(message)
 
     def next(self) -> pb.ToEnforcer:
-        return self._before_ack.popleft() if self._before_ack else next(self._answers)
+        return self._before_ack.popleft() if self._before_ack else self._next()
+
+    def _next(self) -> pb.ToEnforcer:
+        """What operators have set on namespaces is kept, and passed over: it may come at any time."""
+        while (message := next(self._answers)).HasField("namespaces"):
+            self.namespaces = message.namespaces
+        return message
 
     def report(self, machine: Machine, *reservations: Reservation, generation: int = 1, **more: Any) -> None:
         """Machine and a whole report, up to its acknowledgement. A nomination may come before that: it stays the next."""
         assert self.next() == welcome(resume=False)
         self.send(machine=convert.machine_to(machine))
         self.send(report=whole_report(generation, reservations, **more))
-        while (message := next(self._answers)) != pb.ToEnforcer(ack=pb.Ack(generation=generation)):
+        while (message := self._next()) != pb.ToEnforcer(ack=pb.Ack(generation=generation)):
             assert message.HasField("expect"), message
             self._before_ack.append(message)
 

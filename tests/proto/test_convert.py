@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 from placement.decide.decide import Kin, Reason
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
+from placement.model.names import NAMESPACE_LENGTH
 from placement.model.rules import Rules
+from placement.namespaces import Namespaces, Settings
 from placement.optin.options import Pool
+from placement.optin.quotas import KEYS, Quota
 from placement.state.occupancy import Allocation, Part, Reservation
-from proto import convert
+from placement.traffic.tenancy import MOST_NAMES
+from proto import bounds, convert
 from proto import report_pb2 as pb
 from standins.machines import MACHINES
 from tests import machines
@@ -54,7 +58,15 @@ allocations = st.builds(
     exclusive=cpus,
     externally_managed=st.booleans(),
 )
-rules = st.builds(Rules, st.booleans(), st.integers(0, 1024), st.booleans(), st.booleans(), st.booleans())
+rules = st.builds(
+    Rules,
+    st.booleans(),
+    st.integers(0, 1024),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.none() | st.integers(0, 10_000),
+)
 
 
 @given(reservations)
@@ -111,3 +123,28 @@ def test_a_reason_keeps_its_three_parts():
 def _sent(message):
     """Through the wire and back."""
     return type(message).FromString(message.SerializeToString())
+
+
+settings_of_namespaces = st.builds(
+    Settings,
+    st.frozensets(names, max_size=3),
+    st.builds(
+        Quota,
+        st.none() | st.integers(0, 1_000_000),
+        st.none() | st.integers(0, 10_000),
+        st.none() | st.frozensets(st.sampled_from(KEYS)),
+    ),
+)
+
+
+@given(st.dictionaries(names, settings_of_namespaces, max_size=3))
+def test_namespaces_read_back(settings):
+    message = pb.Namespaces.FromString(convert.namespaces_to(Namespaces(settings)).SerializeToString())
+    assert convert.namespaces_from(message) == Namespaces(settings)
+
+
+def test_the_most_namespaces_with_the_most_names_fit_into_one_message():
+    longest = {f"n{number:0{NAMESPACE_LENGTH - 1}d}": Settings() for number in range(bounds.NAMESPACES)}
+    names = frozenset([*longest][:MOST_NAMES])
+    full = Settings(names, Quota(1_000_000, 10_000, frozenset(KEYS)))
+    assert convert.namespaces_to(Namespaces(dict.fromkeys(longest, full))).ByteSize() < bounds.MESSAGE_BYTES

@@ -17,6 +17,8 @@ from enforcer.hook.facts.nominations import Nominations
 from placement.decide.request import Request
 from placement.model.demand import UNKNOWN_LIMIT, Demand, larger, resized
 from placement.optin import parsing
+from placement.optin.options import OptIn
+from placement.optin.quotas import UNLIMITED, Quota
 from placement.state.allocations import Reservation
 from placement.state.occupancy import Occupancy
 from proto import nri_pb2 as nri
@@ -56,6 +58,8 @@ class Demands:
     def __init__(self, nominations: Nominations, limited: Limited) -> None:
         self._nominations, self._limited = nominations, limited
         self._members: dict[str, _Member] = {}
+        self.quotas: Mapping[str, Quota] = {}
+        """By namespace, where an operator has set one and the extender has sent it."""
         self._limited_ahead: dict[str, bool | None] = {}
 
     def request(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
@@ -65,14 +69,17 @@ class Demands:
             return None
         member = self._met(pod, container)
         demand, whole = self._asked(pod.uid, member, container.name)
+        allowed, refused = self._allowed(pod.namespace, pod.uid, container.name, opt_in)
         return Request(
             pod=pod.uid,
             container=container.id,
             name=container.name,
-            opt_in=self._nominations.opt_in(pod.uid, container.name, opt_in),
+            opt_in=allowed,
             demand=demand,
             pod_demand=whole,
             workload=self.workload(pod),
+            max_exclusive_cpus=self._quota(pod.namespace).exclusive_cpus,
+            refused=refused,
         )
 
     def foreseen(self, pod: nri.PodSandbox, like: Request | None) -> Request | None:
@@ -83,15 +90,27 @@ class Demands:
         nominated = self._nominations.demands(pod.uid)
         if pod.uid not in self._limited_ahead and pod.linux.cgroups_path:
             self._limited_ahead[pod.uid] = self._limited(pod.linux.cgroups_path, pod.uid)
+        allowed, refused = self._allowed(pod.namespace, pod.uid, like.name, opt_in)
         return replace(
             like,
             pod=pod.uid,
             container="",
-            opt_in=self._nominations.opt_in(pod.uid, like.name, opt_in),
+            opt_in=allowed,
+            max_exclusive_cpus=self._quota(pod.namespace).exclusive_cpus,
+            refused=refused,
             demand=nominated.get(like.name, like.demand),
             pod_demand=self._nominations.pod_demand(pod.uid, {}) or like.pod_demand,
             workload=self.workload(pod),
         )
+
+    def _quota(self, namespace: str) -> Quota:
+        return self.quotas.get(namespace, UNLIMITED)
+
+    def _allowed(self, namespace: str, pod: str, container: str, own: OptIn) -> tuple[OptIn, tuple[str, ...]]:
+        """What the container asks for as far as its namespace may, and in words what is left out. own: by its
+        annotations alone.
+        """
+        return self._quota(namespace).allowed(self._nominations.opt_in(pod, container, own))
 
     def workload(self, pod: nri.PodSandbox) -> str:
         """NAMESPACE/KIND/NAME of what owns the pod: as the extender has it, else by its labels."""
@@ -149,7 +168,7 @@ class Demands:
         demand, whole = self._asked(request.pod, member, request.name)
         return replace(
             request,
-            opt_in=self._nominations.opt_in(request.pod, request.name, request.opt_in),
+            opt_in=self._allowed(request.namespace, request.pod, request.name, request.opt_in)[0],
             demand=demand,
             pod_demand=whole,
             workload=self._nominations.workload(request.pod) or request.workload,

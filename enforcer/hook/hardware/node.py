@@ -75,12 +75,14 @@ def node_name(config: Config) -> str:
 
 
 def _rules(config: Config) -> Rules:
+    most = config.max_exclusive_cpus_per_namespace
     return Rules(
         prefer_closest_numa_nodes=config.prefer_closest_numa_nodes == "on",
         max_allowable_numa_nodes=int(config.max_allowable_numa_nodes),
         everyone=config.shared_pool == "all",
         distribute_cpus_across_numa=config.distribute_cpus_across_numa == "on",
         within_caches=config.span == "cache",
+        max_exclusive_cpus_per_namespace=None if most == "none" else int(most),
     )
 
 

@@ -48,6 +48,12 @@ FAMILIES = (
         "enforcer_memory_opened_total", "Members whose memory was opened after a resize.", "", {"memory opened": ""}
     ),
     _Family("enforcer_bad_annotations_total", "Annotations that were not taken.", "", {"bad annotation": ""}),
+    _Family(
+        "enforcer_over_quota_total",
+        "Containers that asked for more than their namespace may have, and were placed without it.",
+        "",
+        {"over quota": ""},
+    ),
     _Family("enforcer_faults_total", "Exceptions of ours that cost a container its place.", "", {"failed": ""}),
     _Family(
         "enforcer_allocations_unwritten_total",

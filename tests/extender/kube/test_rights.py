@@ -9,6 +9,7 @@ from extender.kube.api import Api, ApiError
 from extender.kube.config import connect
 from extender.kube.events import About, Event, Events
 from extender.kube.lease import Election, LeaseDurations
+from extender.kube.namespaces import namespaces
 from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
 from extender.kube.objects.grouprows import affinity_groups
 from extender.kube.objects.nrt import topology
@@ -41,7 +42,7 @@ def extender(server, tmp_path) -> Api:
     return api
 
 
-@pytest.mark.parametrize("resource", [pods, nodes, affinity_groups])
+@pytest.mark.parametrize("resource", [pods, nodes, namespaces, affinity_groups])
 def test_it_may_watch(extender, server, resource):
     watcher = ListWatch(extender, resource(), lambda _changes: None, threads=threads())
     watcher.start()
@@ -108,6 +109,7 @@ FORBIDDEN = (
     ("PATCH", "/api/v1/namespaces/shop/pods/cart-1"),
     ("GET", "/api/v1/namespaces/shop/pods/cart-1"),
     ("PATCH", "/api/v1/nodes/n1"),
+    ("PATCH", "/api/v1/namespaces/shop"),
     ("GET", "/apis/coordination.k8s.io/v1/namespaces/shop/leases/numakin-extender"),
     ("GET", "/apis/coordination.k8s.io/v1/namespaces/numakin/leases/other"),
     ("POST", "/api/v1/namespaces/numakin/serviceaccounts/numakin-enforcer/token"),

@@ -20,6 +20,7 @@ from extender.state.node_view import NodeView
 from extender.state.pods import ContainerRow
 from placement.decide.decide import Kin
 from placement.model.cpuset import NumaSet
+from placement.optin.quotas import Quota
 from standins.machines import MACHINES
 from tests.extender.machines import views, want
 
@@ -82,9 +83,15 @@ def candidates_of(nodes, kins, room_milli=0):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED), st.tuples(KINS, KINS, KINS), ROOMS)
-def test_every_score_is_the_score_of_the_decision(nodes, asked, kins, room_milli):
-    pod = want(**asked)
+@given(
+    st.tuples(*(views(f"n{at}") for at in range(3))),
+    st.sampled_from(ASKED),
+    st.tuples(KINS, KINS, KINS),
+    ROOMS,
+    st.sampled_from([None, None, 0, 1, 3]),
+)
+def test_every_score_is_the_score_of_the_decision(nodes, asked, kins, room_milli, most_exclusive):
+    pod = want(**asked, quota=Quota(most_exclusive))
     candidates = candidates_of(nodes, kins, room_milli)
     weighed = weigh(
         candidates, pod, over_arrays(candidates, pod, KinShares(), Faults()), candidates.registered, Faults()

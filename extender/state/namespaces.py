@@ -1,0 +1,51 @@
+"""What operators set on Namespace objects, gathered from what the API server reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from placement.namespaces import NOTHING, Namespaces, Settings
+from proto.bounds import NAMESPACES
+
+_log = structlog.get_logger("namespaces")
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRow:
+    """One Namespace object. problems: what of its annotations is not taken, in words."""
+
+    name: str
+    uid: str = ""
+    settings: Settings = NOTHING
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceChanges:
+    """As PodChanges; gone: names."""
+
+    rows: tuple[NamespaceRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    whole: bool = False
+
+
+class NamespaceSettings:
+    """One owner. left_out: namespaces with settings beyond `bounds.NAMESPACES`, whose settings do not count."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._settings: dict[str, Settings] = {}
+
+    def after(self, changes: NamespaceChanges) -> Namespaces:
+        """All that is set from now on."""
+        named = {row.name for row in changes.rows} | {*changes.gone}
+        before = {} if changes.whole else self._settings
+        kept = {name: settings for name, settings in before.items() if name not in named}
+        self._settings = kept | {row.name: row.settings for row in changes.rows if row.settings != NOTHING}
+        left_out = max(0, len(self._settings) - NAMESPACES)
+        if left_out > self.left_out:
+            _log.error("too many namespaces have settings: the last by name count as without", most=NAMESPACES)
+        self.left_out = left_out
+        return Namespaces({name: self._settings[name] for name in sorted(self._settings)[:NAMESPACES]})

@@ -1,0 +1,38 @@
+"""What is gathered from lists and watches of Namespace objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from extender.state import namespaces
+from extender.state.namespaces import NamespaceChanges, NamespaceRow, NamespaceSettings
+from placement.namespaces import Settings
+from placement.optin.quotas import Quota
+
+
+def row(name: str, most: int | None = None) -> NamespaceRow:
+    return NamespaceRow(name, settings=Settings(quota=Quota(most)))
+
+
+def test_settings_follow_the_objects():
+    settings = NamespaceSettings()
+    assert settings.after(NamespaceChanges((row("a", 1), row("b")), whole=True)).quotas == {"a": Quota(1)}
+    assert settings.after(NamespaceChanges((row("b", 2),))).quotas == {"a": Quota(1), "b": Quota(2)}
+    assert settings.after(NamespaceChanges((row("a"),))).quotas == {"b": Quota(2)}
+    assert settings.after(NamespaceChanges(gone=("b",))).quotas == {}
+
+
+def test_a_new_list_forgets_what_is_no_more_there():
+    settings = NamespaceSettings()
+    settings.after(NamespaceChanges((row("a", 1),), whole=True))
+    assert settings.after(NamespaceChanges((row("b", 2),), whole=True)).quotas == {"b": Quota(2)}
+
+
+def test_too_many_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(namespaces, "NAMESPACES", 2)
+    settings = NamespaceSettings()
+    rows = tuple(row(name, 1) for name in "cab")
+    assert set(settings.after(NamespaceChanges(rows, whole=True)).settings) == {"a", "b"}
+    assert settings.left_out == 1
+    settings.after(NamespaceChanges(gone=("a",)))
+    assert settings.left_out == 0
