@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 
@@ -50,7 +50,7 @@ class Authority:
     """ValueError from `read` where certificate and key are none, or do not belong together."""
 
     certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
+    key: ec.EllipticCurvePrivateKey = field(compare=False)
 
     @classmethod
     def read(cls, pair: Pair) -> Authority:

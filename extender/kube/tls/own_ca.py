@@ -1,13 +1,16 @@
 """Keeps numakin's own CA in a Secret, publishes its certificates, and writes this process's own into files.
 
 Every replica does this alike: whoever comes first makes the Secret, the others take what is there, and a change goes
-through only on the version that was read. The files are those that the ports serve by (`proto.certificates`).
+through only on the version that was read. A Secret that was deleted or spoilt is written anew as a running replica
+knows it: enforcers and kube-scheduler trust that authority. Where the API server does not take a change, what there is
+serves on. The files are those that the ports serve by (`proto.certificates`).
 """
 
 from __future__ import annotations
 
 import base64
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,10 +30,14 @@ SCHEDULER_SECRET = "numakin-kube-scheduler"  # noqa: S105
 BUNDLE = "numakin-ca-bundle"
 """The ConfigMap with `ca.crt`: for enforcers, and to copy for kube-scheduler."""
 
-EVERY_S = 600.0
-"""Between two checks. Certificates are renewed weeks before they end."""
+EVERY_S = 60.0
+"""Between two checks: so soon a Secret or ConfigMap that was deleted is there again. Certificates are renewed weeks
+before they end.
+"""
 
-STALE_AFTER_S = 3 * EVERY_S
+STALE_AFTER_S = 10 * EVERY_S
+
+_CERTIFICATE = re.compile(r"(\d{1,4})\.crt")
 
 _log = structlog.get_logger("certificates")
 
@@ -45,16 +52,20 @@ class OwnCa:
         self._folder = Path(tempfile.mkdtemp(prefix="numakin-tls-"))
         cert, key, ca = (str(self._folder / name) for name in ("tls.crt", "tls.key", "ca.crt"))
         self.files = Files(cert, key, ca)
+        self._kept: tuple[Authority, ...] = ()
         self._thread = threads.thread("certificates", self._round, stale_after_s=STALE_AFTER_S)
 
     def ensure(self) -> None:
         """One check now. ApiError and Unreachable when the API server has no answer: without one there is no CA."""
         now = datetime.now(UTC)
-        kept = self._authorities(now)
-        signer = authorities.signer(kept, now)
-        self._serve(signer, authorities.bundle(kept), now)
-        self._issue(signer, authorities.bundle(kept), now)
-        self._publish(authorities.bundle(kept))
+        kept = self._kept = self._authorities(now)
+        signer, bundle = authorities.signer(kept, now), authorities.bundle(kept)
+        self._serve(signer, bundle, now)
+        self._publish(bundle)
+        try:
+            self._issue(signer, bundle, now)
+        except ApiError as refused:
+            _log.error("no certificate for kube-scheduler", secret=SCHEDULER_SECRET, why=str(refused))
 
     def start(self) -> None:
         self._thread.start()
@@ -75,15 +86,25 @@ class OwnCa:
     def _authorities(self, now: datetime) -> tuple[Authority, ...]:
         """As the Secret has them, renewed there where it is time."""
         stored, version = self._secret(CA_SECRET)
-        known = _parsed(stored)
+        readable, whole = _parsed(stored)
+        known = readable if whole else tuple(dict.fromkeys((*self._kept, *readable)))
         kept = authorities.renewed(known, now)
-        if kept == known:
+        if kept == readable:
             return kept
         data = {f"{at}.{end}": part for at, each in enumerate(kept) for end, part in _parts(each.pair)}
-        if self._put(CA_SECRET, data, version, "Opaque"):
-            _log.info("certificate authority made", secret=CA_SECRET, authorities=len(kept))
-            return kept
-        return self._authorities(now)
+        try:
+            written = self._put(CA_SECRET, data, version, "Opaque")
+        except ApiError as refused:
+            if not known:
+                raise
+            _log.error("the certificate authority is not written", secret=CA_SECRET, why=str(refused))
+            return known
+        if not written:
+            return self._authorities(now)
+        _log.info(
+            "certificate authority written", secret=CA_SECRET, authorities=len(kept), restored=not whole and bool(known)
+        )
+        return kept
 
     def _issue(self, signer: Authority, bundle: bytes, now: datetime) -> None:
         """kube-scheduler's client certificate."""
@@ -150,15 +171,16 @@ class OwnCa:
         return True
 
 
-def _parsed(data: Mapping[str, bytes]) -> tuple[Authority, ...]:
-    """Those that are whole; what is damaged is named and made anew."""
-    parsed = []
-    for at in range(len(data) // 2):
+def _parsed(data: Mapping[str, bytes]) -> tuple[tuple[Authority, ...], bool]:
+    """Those that can be read, and whether there are any and they are all; what is damaged is named."""
+    parsed, damaged = [], False
+    for at in sorted(int(match[1]) for match in map(_CERTIFICATE.fullmatch, data) if match):
         try:
             parsed.append(Authority.read(Pair(data.get(f"{at}.crt", b""), data.get(f"{at}.key", b""))))
         except ValueError as bad:
+            damaged = True
             _log.warning("a certificate authority can't be read", secret=CA_SECRET, key=f"{at}.crt", why=str(bad))
-    return tuple(parsed)
+    return tuple(parsed), bool(parsed) and not damaged
 
 
 def _parts(pair: Pair) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
