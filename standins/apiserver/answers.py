@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from standins.apiserver.access import Access
 from standins.apiserver.model import definitions, kinds, refusals, requests
 from standins.apiserver.model.requests import ANONYMOUS, Request, User
-from standins.apiserver.objects import bodies, reading, writing
+from standins.apiserver.objects import bodies, patches, reading, writing
 from standins.apiserver.objects.store import Store
 from standins.apiserver.tokens import Tokens
 
@@ -73,12 +74,19 @@ class Answers:
 
     def authorise(self, request: Request) -> None:
         self.access.check(request)
+        if self._makes(request):
+            self.access.check(replace(request, method="POST"))
         if request.subresource == "proxy":
             return
         if request.headers.get("accept", "*/*").partition("/")[0] not in ("application", "*"):
             accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
             message = f"only the following media types are accepted: {accepted}"
             raise refusals.Refused(406, message, "NotAcceptable")
+
+    def _makes(self, request: Request) -> bool:
+        """Whether it is a server-side apply of what is not there yet, which takes the right to create, too."""
+        applied = request.method == "PATCH" and request.content_type == patches.APPLY
+        return applied and self.store.get(request.kind, (request.namespace, request.name)) is None
 
     def answer(self, request: Request) -> writing.Result:
         if request.kind.plural == "tokenreviews" and request.method == "POST":
