@@ -40,7 +40,7 @@ def server() -> Iterator[ApiServer]:
 def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default", "--refuse")
     with running(tmp_path, "--kube", *options) as one:
-        assert server.wait_for(lambda: server.watches() == 3)
+        assert server.wait_for(lambda: server.watches() == 4)
         yield one
 
 
@@ -200,4 +200,5 @@ def test_the_enforcer_decides_by_the_object_too(extender: Extender, server: ApiS
     assert node.start(left_open) == ""
     own = pod(server, "web-1", policy="best-effort")
     server.bind("web-1", "n1")
-    assert node.start(own) == str(MACHINES["xeon-8380"].machine.node(0).cpus)
+    # Which one it is, is the busy machine's that the tests run on.
+    assert node.start(own) in {str(numa_node.cpus) for numa_node in MACHINES["xeon-8380"].machine.numa_nodes}

@@ -15,16 +15,24 @@ NUMBERS = {"NET_ADMIN": 12, "SYS_PTRACE": 19, "SYS_RESOURCE": 24, "PERFMON": 38,
 """linux/capability.h."""
 
 
-def works(*command: str) -> dict[str, str]:
-    """What `powers` says when it is run by this command."""
+def asked(*command: str) -> subprocess.CompletedProcess[str]:
+    """`powers`, run by this command."""
     # Most containers' processes are not root's.
-    other = subprocess.Popen(["setpriv", "--reuid", "65534", "--clear-groups", "sleep", "120"])
+    other = subprocess.Popen(["setpriv", "--reuid", "65534", "--clear-groups", "sleep", "600"])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     try:
         program = [*command, sys.executable, "-m", "tests.manifests.powers", str(other.pid)]
-        answer = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            program, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500, check=False
+        )
     finally:
         other.kill()
         other.wait()
+
+
+def works(*command: str) -> dict[str, str]:
+    """What `powers` says when it is run by this command."""
+    answer = asked(*command)
     if answer.returncode:
         pytest.skip(f"no BPF here: {answer.stderr.strip().splitlines()[-1]}")
     return dict(line.split(" ", 1) for line in answer.stdout.splitlines())
@@ -37,11 +45,14 @@ def with_only(capabilities: set[str]) -> dict[str, str]:
 
 def only(capabilities: set[str]) -> list[str]:
     """Runs a command with root's identity, and these capabilities (as far as this machine has them) alone."""
-    status = Path("/proc/self/status").read_text()
-    bounding = int(status.split("CapBnd:")[1].split()[0], 16)
-    had = sorted(name for name in capabilities if bounding >> NUMBERS[name] & 1)
+    had = sorted(name for name in capabilities if bounding() >> NUMBERS[name] & 1)
     kept = ",".join(["-all", *(f"+{name.lower()}" for name in had)])
     return ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", "--no-new-privs"]
+
+
+def bounding() -> int:
+    """The capabilities that processes here may have at all, as a mask."""
+    return int(Path("/proc/self/status").read_text().split("CapBnd:")[1].split()[0], 16)
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +90,43 @@ def test_each_of_them_is_needed(named, as_root, without, lost):
     if as_root[lost] != "works":
         pytest.skip(f"the kernel refuses: {as_root[lost]}")
     assert with_only(named - {without})[lost] != "works"
+
+
+def away(*commands: str) -> list[str]:
+    """Runs a command in a mount namespace of its own after these of the shell, with an empty folder to work in."""
+    script = "; ".join(["set -e", "mount --make-rprivate /", *commands, 'exec "$@"'])
+    return ["unshare", "--mount", "sh", "-c", script, "sh"]
+
+
+@pytest.mark.bpf
+@pytest.mark.parametrize(
+    ("without", "lost"),
+    [
+        pytest.param(["unshare", "--pid", "--fork", "--mount-proc"], "namespaces", id="hostPID"),
+        pytest.param(
+            away(*(f"mount -t tmpfs -o ro tmpfs {folder}" for folder in ("/tmp", "/var/tmp")), "cd /proc"),
+            "cgroup_skb",
+            id="/tmp",
+        ),
+        pytest.param(away("mount -t tmpfs tmpfs /sys/fs/cgroup"), "cgroup_skb", id="/sys/fs/cgroup"),
+    ],
+)
+def test_each_of_the_pod_s_own_is_needed(named, as_root, without, lost):
+    if as_root[lost] != "works":
+        pytest.skip(f"the kernel refuses: {as_root[lost]}")
+    assert works(*without, *only(named))[lost] != "works"
+
+
+RAISES = "from resource import *; setrlimit(RLIMIT_MEMLOCK, (RLIM_INFINITY, RLIM_INFINITY))"
+"""As bcc does before Linux 5.11."""
+
+
+@pytest.mark.parametrize(("without", "raised"), [(set(), True), ({"SYS_RESOURCE"}, False)])
+def test_the_memory_lock_limit_is_raised_by_that_power_alone(named, without, raised):
+    if not bounding() >> NUMBERS["SYS_RESOURCE"] & 1:
+        pytest.skip("this machine's root has no SYS_RESOURCE")
+    limited = ["prlimit", "--memlock=65536:65536", *only(named - without), sys.executable, "-c", RAISES]
+    assert (subprocess.run(limited, capture_output=True, check=False).returncode == 0) == raised
 
 
 @pytest.fixture
