@@ -28,6 +28,7 @@ _DEFAULTS: Mapping[str, object] = {
     "cpus": Cpus.SHARED,
     "memory": Memory.AUTO,
     "move": Move.CPUS,
+    "span": None,
     "size": 0,
 }
 """What a key that is not allowed counts as: the fields of OptIn by the names of their keys."""

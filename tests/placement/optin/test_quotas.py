@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.optin.options import Cpus, Memory, Move, OptIn, Policy, Pool, Scope
+from placement.optin.options import Cpus, Memory, Move, OptIn, Policy, Pool, Scope, Span
 from placement.optin.parsing import parse
 from placement.optin.quotas import EXCLUSIVE_KEY, KEYS, KEYS_KEY, SIZE_KEY, UNLIMITED, Quota, read
 
@@ -21,6 +21,7 @@ ASKED = st.builds(
     size=st.integers(0, 20),
     pool=st.sampled_from(Pool),
     alone=st.booleans(),
+    span=st.none() | st.sampled_from(Span),
 )
 QUOTAS = st.builds(
     Quota,
