@@ -55,20 +55,14 @@ class Cluster:
         clock: Callable[[], float] = time.monotonic,
         nodes: NodeTable | None = None,
     ) -> None:
-        self.settings = settings
-        self.clock = clock
-        self._lock = Lock()
-        self.faults = Faults()
-        self._nodes = nodes or NodeTable()
-        self._history = History()
-        self._refused = RefusedPods()
+        self.settings, self.clock = settings, clock
+        self._lock, self.faults = Lock(), Faults()
+        self._nodes, self._history, self._refused = nodes or NodeTable(), History(), RefusedPods()
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
         self._planner, self._shares = GroupPlanner(), KinShares()
-        self.namespaces: Namespaces | None = None
-        """What operators have set on Namespace objects; None: not known yet."""
-        self._listed: set[str] = set()
-        """The nodes that the API server has sent."""
+        self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
+        self._listed: set[str] = set()  # the nodes that the API server has sent
         self._expired = 0
         self._last: Snapshot | None = None
         self.asked: Callable[[PodRow], None] = lambda _row: None
@@ -147,8 +141,7 @@ class Cluster:
 
     def governed_by(self, namespaces: Namespaces) -> None:
         """From now on it is this; what was placed before stays."""
-        with self._lock:
-            self.namespaces, self._nodes.quotas = namespaces, namespaces.quotas
+        self.namespaces, self._nodes.quotas = namespaces, namespaces.quotas
 
     # What kube-scheduler asks.
 
