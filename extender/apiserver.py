@@ -18,6 +18,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations
+from extender.kube.namespace_settings import NamespaceChanges
 from extender.kube.namespaces import namespaces as namespaces_resource
 from extender.kube.objects.affinitygroup import API_VERSION, object_name
 from extender.kube.objects.grouprows import GroupChanges, GroupRow, affinity_groups
@@ -26,7 +27,6 @@ from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
 from extender.reports.streams import Denied, Unproven
-from extender.state.namespaces import NamespaceChanges
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from extender.views.readout import Gauge

@@ -20,6 +20,7 @@ from extender.cluster import Cluster, Settings
 from extender.config import BadConfig, Config, host_and_port, load
 from extender.kube.api import Api
 from extender.kube.kubeconfig import BadKubeconfig
+from extender.kube.namespace_settings import NamespaceChanges, NamespaceSettings
 from extender.kube.objects import published
 from extender.kube.objects.group_objects import GroupObjects
 from extender.kube.objects.grouprows import GroupChanges
@@ -40,7 +41,6 @@ from extender.serving.application import Application, calm_collector, check_free
 from extender.serving.refusals import LimitRefusals
 from extender.startup import connected, namespace, own_certificates, renewed, written
 from extender.state.enforcer_health import EnforcerHealth
-from extender.state.namespaces import NamespaceChanges, NamespaceSettings
 from extender.state.node_view import DecisionRow
 from extender.state.pods import NodeChanges, PodChanges
 from extender.thread_gauges import thread_gauges

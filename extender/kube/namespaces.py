@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from extender.kube.namespace_settings import NamespaceChanges, NamespaceRow
 from extender.kube.rows import Metadata
 from extender.kube.stream import ListMetadata, Page, Resource
-from extender.state.namespaces import NamespaceChanges, NamespaceRow
 from placement import namespaces as settings
 
 

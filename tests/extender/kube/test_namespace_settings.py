@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from extender.state import namespaces
-from extender.state.namespaces import NamespaceChanges, NamespaceRow, NamespaceSettings
+from extender.kube import namespace_settings as namespaces
+from extender.kube.namespace_settings import NamespaceChanges, NamespaceRow, NamespaceSettings
 from placement.namespaces import Settings
 from placement.optin.quotas import Quota
 
