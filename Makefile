@@ -8,19 +8,19 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs page clean
+.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs lock audit sbom page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY)  ## Debian packages (as root), and the virtual environment
 
-$(READY): pyproject.toml setup/debian-packages setup/install
+$(READY): pyproject.toml setup/debian-packages setup/install setup/locked/dev.txt
 	@setup/install $(VENV) all
 	@touch $@
 
 # A fraction of the rest: an environment that is ready for all is ready for the demo.
-$(DEMO): pyproject.toml setup/debian-packages setup/install
+$(DEMO): pyproject.toml setup/debian-packages setup/install setup/locked/demo.txt
 	@[ $(READY) -nt pyproject.toml ] || setup/install $(VENV) demo
 	@touch $@
 
@@ -65,6 +65,7 @@ check: $(READY)  ## lint, format, types, the layers' contracts, generated code
 	@$(VENV)/bin/lint-imports --no-cache
 	@setup/generate --check
 	@setup/limits --check
+	@$(PYTHON) setup/lock --check
 	@$(PYTHON) -m reference --check
 
 format: $(READY)  ## lint with fixes, and format
@@ -79,6 +80,15 @@ docs: $(READY)  ## the documentation as a site, in build/site, its links checked
 
 reference: $(READY)  ## write the tables and pictures of docs/ that are made from the code
 	@$(PYTHON) -m reference
+
+lock:  ## renew the locked dependencies in setup/locked, within what pyproject.toml allows (needs the registry)
+	@python3 setup/lock
+
+audit:  ## known vulnerabilities of the locked dependencies (needs the registry; says so where it can't be asked)
+	@setup/audit
+
+sbom:  ## what is in the images' Python packages, as CycloneDX, in build/sbom
+	@setup/sbom
 
 page:  ## build the web page of web/ into extender/web/assets (Node.js 20 or later, npm)
 	@cd web && npm ci --no-audit --no-fund && npm run --silent build
