@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from enforcer.hook.agent import Agent
+from placement.state.occupancy import Allocation, Reservation
+from proto import local_pb2 as local
 from proto import report_pb2 as pb
 
 
 def containers(agent: Agent) -> list[dict[str, object]]:
-    """The last decision on each container."""
-    return [_container(agent, key, record) for key, record in agent.records.latest().items()]
+    """The last decision on each container; then the members that were pinned before this start, as they are."""
+    latest = agent.records.latest()
+    decided = [_container(agent, key, record) for key, record in latest.items()]
+    residents = agent.residents.now()
+    taken_over = [
+        _taken_over(residents[key], allocation, agent.occupancy.reservations[allocation.reservation])
+        for key, allocation in agent.occupancy.allocations.items()
+        if key not in latest and key in residents and residents[key].opted_in and allocation.reservation
+    ]
+    return decided + taken_over
+
+
+def _taken_over(container: local.LocalContainer, allocation: Allocation, reservation: Reservation) -> dict[str, object]:
+    return {
+        "pod": f"{container.namespace}/{container.pod_name}",
+        "container": container.name,
+        "id": container.id,
+        "numa_nodes": str(reservation.numa_nodes),
+        "cpus": str(allocation.cpus),
+        "mems": str(allocation.mems),
+        "reasons": ["taken over: it was there when the enforcer started"],
+    }
 
 
 def _container(agent: Agent, key: str, record: pb.DecisionRecord) -> dict[str, object]:

@@ -171,6 +171,19 @@ def test_it_says_what_is_pinned_where_and_why(enforcer: Enforcer, runtime: Runti
     assert any("no kin here" in reason for reason in one["reasons"])
 
 
+def test_what_was_pinned_before_a_restart_is_still_shown(enforcer: Enforcer, runtime: Runtime) -> None:
+    enforcer.start()
+    runtime.wait_for_plugin(PATIENCE_S)
+    runtime.run_container(runtime.run_pod("m", "shop", annotations=GROUP), "app", cpu_request=2)
+    runtime.run_container(runtime.run_pod("plain", "shop"), "app", cpu_request=2)
+    (before,) = enforcer.status()["containers"]
+    enforcer.kill_hook()
+    until(enforcer.joined, "it is registered again")
+    (after,) = enforcer.status()["containers"]
+    assert {**after, "reasons": before["reasons"]} == before
+    assert after["reasons"] == ["taken over: it was there when the enforcer started"]
+
+
 def test_the_hook_logs_what_it_decides_whether_or_not_an_observer_is_there(
     enforcer: Enforcer, runtime: Runtime
 ) -> None:
