@@ -18,6 +18,7 @@ import msgspec
 
 from extender.kube.lease import LeaseDurations
 from process.files import read_regular, worded
+from process.version import VERSION
 
 PREFIX = "NUMAKIN_"
 
@@ -234,6 +235,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"numakin-extender {VERSION}")
     parser.add_argument("--config", metavar="FILE", help="options as TOML, by their names below")
     kinds = get_type_hints(Config)
     for field in fields(Config):
