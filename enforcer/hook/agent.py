@@ -20,6 +20,7 @@ from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.parsing import opted_in
+from placement.state import pools
 from placement.state.occupancy import Occupancy
 from process.log import Log
 from proto import nri_pb2 as nri
@@ -83,7 +84,7 @@ class Agent:
         updates = self.moves.along(ledger.updates(decision.updates), but=container.id)
         if not decision.cpus and not decision.mems:
             return None, updates
-        cpus = ledger.occupancy.allocations[container.id].cpus
+        cpus = ledger.cpus_after(decision, container.id)
         adjust = pods.adjustment(cpus, decision.mems, decision.exclusive, decision.numa_nodes)
         if decision.memory_policy is not None and self.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
@@ -162,7 +163,7 @@ class Agent:
         if ledger.occupancy is before:
             return []
         log.debug("container stopped", **names(pod, container))
-        return self.moves.along(ledger.settle())
+        return self.moves.along(ledger.settle() if pools.depend_on(before, container.id) else [])
 
     def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """For a runtime that never sent StopContainer; maybe the last event of its pod."""

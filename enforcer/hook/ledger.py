@@ -46,7 +46,8 @@ class Ledger:
     def __init__(self, node: NodeFacts, nominations: Nominations) -> None:
         self.node, self.nominations = node, nominations
         self.machine = node.machine
-        self.occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1).on(node.machine)
+        self._owed: tuple[Decision, Request] | None = None
+        self._occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1).on(node.machine)
         self.demands = Demands(nominations, node.limited)
         self.residents = LocalContainers(self.demands.workload)
         self.sandboxes = Sandboxes(node.pod_cgroup)
@@ -60,6 +61,33 @@ class Ledger:
         self.released = False
         self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
         self._free: Mapping[int, int] = {}
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """As it is now. A decision that was prepared is applied when somebody first asks, after the runtime's answer:
+        that takes longer the more containers there are.
+        """
+        if self._owed is not None:
+            self._apply_owed()
+        return self._occupancy
+
+    @occupancy.setter
+    def occupancy(self, after: Occupancy) -> None:
+        self._owed, self._occupancy = None, after
+
+    def cpus_after(self, decision: Decision, container: str) -> CpuSet:
+        """What the container has by the decision that was just committed, and what came with it."""
+        return decision.cpus if self._owed is not None else self.occupancy.allocations[container].cpus
+
+    def _apply_owed(self) -> None:
+        assert self._owed is not None
+        decision, request = self._owed
+        self._owed = None
+        try:
+            self._occupancy = decision.applied(self._occupancy, request)
+        except Exception as error:
+            log.exception("not decided: the container is left open", pod=request.pod, container=request.name)
+            self._occupancy = self._failed(request, error).applied(self._occupancy, request)
 
     # Live figures
 
@@ -104,8 +132,9 @@ class Ledger:
         if pod.uid not in self.occupancy.directory.by_pod:
             self.prepared.first_request(request)
         kin, decision = self.place(request)
-        self.newcomers.add(self.occupancy.generation, request, kin)
-        self.records.decided(pod, container, decision, kin.expected, event=event, at=self.occupancy.generation)
+        at = self._occupancy.generation + (self._owed is not None)
+        self.newcomers.add(at, request, kin)
+        self.records.decided(pod, container, decision, kin.expected, event=event, at=at)
         return decision
 
     def place(self, request: Request) -> tuple[Kin, Decision]:
@@ -114,15 +143,18 @@ class Ledger:
         try:
             began = time.perf_counter()
             basis = self._basis(request)
-            kin, decision = self.prepared.take(basis) or self._decide(basis)
+            ahead = self.prepared.take(basis)
+            kin, decision = ahead or self._decide(basis)
             self.records.durations.add(time.perf_counter() - began)
+            if ahead is not None and self.remark is None and not decision.updates:
+                self._owed = decision, request
+                return kin, decision
             if self.remark is not None:
                 decision = replace(decision, reasons=(*decision.reasons, *self.remark(decision)))
             after = decision.applied(self.occupancy, request)
         except Exception as error:
             log.exception("not decided: the container is left open", pod=request.pod, container=request.name)
-            self.records.counts["failed"] += 1
-            decision = self._undecided(request, error)
+            decision = self._failed(request, error)
             after = decision.applied(self.occupancy, request)
         self.occupancy = after
         return kin, decision
@@ -130,7 +162,7 @@ class Ledger:
     def prepare(self) -> bool:
         """Decides ahead for one pod whose first container is still to come; whether there may be more to do."""
         try:
-            return self.prepared.prepare(self._foreseen, self._decide)
+            return self.prepared.prepare(self._foreseen, self._decide_ahead)
         except Exception:
             log.exception("not prepared: decided when the container comes")
             return True
@@ -147,9 +179,17 @@ class Ledger:
         kin = self.learned.kin(self.machine, basis.occupancy, request, self.nominations.kin(request.pod))
         return kin, decide(self.machine, basis.occupancy, request, kin)
 
-    def _undecided(self, request: Request, error: Exception) -> Decision:
+    def _decide_ahead(self, basis: Basis) -> tuple[Kin, Decision]:
+        """Raises where the decision can't be applied, so that one that was prepared can."""
+        kin, decision = self._decide(basis)
+        decision.applied(basis.occupancy, basis.request)
+        return kin, decision
+
+    def _failed(self, request: Request, error: Exception) -> Decision:
+        """A fault of ours: the container is left open."""
+        self.records.counts["failed"] += 1
         why = Reason("fault", "", f"left open: {type(error).__name__}: {error}")
-        reservation = self.occupancy.reservations.get(request.reservation_key)
+        reservation = self._occupancy.reservations.get(request.reservation_key)
         return left_open(self.machine, request, (why,), reservation=reservation)
 
     # Containers that are not ours

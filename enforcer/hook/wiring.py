@@ -158,11 +158,7 @@ class Wiring:
             self._control.close()
 
     def publish_soon(self) -> None:
-        """Some milliseconds later: a burst of containers is reported at once, and none of them waits for the report.
-        The checkpoint is written as soon as the answers under way are out.
-        """
-        if self._recorder is not None:
-            self._recorder.write_soon()
+        """Some milliseconds later: a burst of containers is reported at once, and none of them waits for the report."""
         if self._agent is not None and self._agent.ledger.prepared.waiting:
             self._prepare_in(0.0)
         if not self._publishing:
@@ -255,8 +251,10 @@ class Wiring:
         }
 
     def _publish(self) -> None:
-        """In two steps, between which an event may come."""
+        """In steps, between which an event may come; the checkpoint is written first."""
         self._publishing = False
+        if self._recorder is not None:
+            self._recorder.write_soon()
         if self._control is None or self._outbox is None:
             return
         self.agent.records.compose()

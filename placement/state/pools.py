@@ -99,6 +99,14 @@ def _members_cpus(machine: Machine, occupancy: Occupancy, reservation: Reservati
     return kept_within(occupancy, pool, domain, occupancy.directory.within[domain.mask]) if domain else pool
 
 
+def depend_on(occupancy: Occupancy, container: str) -> bool:
+    """Whether some pool may be another one once this container has ended: it has CPUs for itself, or some members run on
+    what a pool leaves over or are kept within a cache.
+    """
+    allocation, directory = occupancy.allocations.get(container), occupancy.directory
+    return bool(directory.special or directory.within) or (allocation is not None and bool(allocation.exclusive))
+
+
 def sharers(occupancy: Occupancy, but: str = "") -> int:
     """The mask of all CPUs that some container of a pool, other than `but`, runs on."""
     mask = 0
