@@ -251,7 +251,9 @@ class Wiring:
         }
 
     def _publish(self) -> None:
-        """In steps, between which an event may come; the checkpoint is written first."""
+        """In steps, between which an event may come; the checkpoint is written first. Until then a container's mark says
+        what it was given.
+        """
         self._publishing = False
         if self._recorder is not None:
             self._recorder.write_soon()
