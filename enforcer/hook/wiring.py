@@ -251,8 +251,8 @@ class Wiring:
         }
 
     def _publish(self) -> None:
-        """In steps, between which an event may come; the checkpoint is written first. Until then a container's mark says
-        what it was given.
+        """In steps, between which an event may come; the checkpoint is written first, and until then a container's mark
+        says what it was given.
         """
         self._publishing = False
         if self._recorder is not None:

@@ -100,8 +100,8 @@ def _members_cpus(machine: Machine, occupancy: Occupancy, reservation: Reservati
 
 
 def depend_on(occupancy: Occupancy, container: str) -> bool:
-    """Whether some pool may be another one once this container has ended: it has CPUs for itself, or some members run on
-    what a pool leaves over or are kept within a cache.
+    """Whether some pool may be another one once this container has ended: it has CPUs for itself, or some members run
+    on what a pool leaves over or are kept within a cache.
     """
     allocation, directory = occupancy.allocations.get(container), occupancy.directory
     return bool(directory.special or directory.within) or (allocation is not None and bool(allocation.exclusive))

@@ -1,7 +1,7 @@
 """Keeps `RUN_DIR/allocations.json`: what each container was given, for a later start of this process.
 
-It is written once for a burst of events, 20 ms after the first, so no container waits for it; what was given in between is
-known by the mark that a container carries from its creation. Where nobody's answer is held up (Synchronize, moves,
+It is written once for a burst of events, 20 ms after the first, so no container waits for it; what was given in between
+is known by the mark that a container carries from its creation. Where nobody's answer is held up (Synchronize, moves,
 release) it is written first.
 """
 
