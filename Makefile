@@ -46,7 +46,7 @@ soak: $(READY)  ## pods come and go while processes are killed and the network, 
 	@$(PYTHON) -m tests.soak $(ARGS)
 
 fuzz: $(READY)  ## every parser under mutated input, with coverage (MINUTES=60)
-	@$(PYTHON) -c 'import atheris' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r setup/locked/fuzz.txt
+	@$(PYTHON) -c 'import atheris' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	@$(PYTHON) -m tests.fuzz --minutes $(or $(MINUTES),60) $(ARGS)
 
 e2e: $(READY) kubernetes kustomize  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
