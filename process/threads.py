@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 STALE_AFTER_S = 60.0
 
@@ -85,7 +86,11 @@ class Thread:
     def start(self) -> None:
         self._succeeded = self._owner.clock()
         self._owner.started(self)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # no memory for it, or too many
+            self._owner.ended(self)
+            raise
 
     def stop(self, timeout_s: float = 0.0) -> None:
         """Ends it after the present round, and waits so long for that. Whoever makes the round wait wakes it."""
@@ -130,6 +135,26 @@ class Thread:
             self._error = ""
             self.progress()
         return True
+
+
+class Startable(Protocol):
+    """A thread, or what has some."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+S = TypeVar("S", bound=Startable)
+
+
+def running(part: S) -> S:
+    """The part, once it runs. One whose threads can't be started is stopped, so that another can be tried later."""
+    try:
+        part.start()
+    except BaseException:
+        part.stop()
+        raise
+    return part
 
 
 @dataclass(frozen=True, slots=True)

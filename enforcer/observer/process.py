@@ -37,7 +37,7 @@ from process import log, supervisor
 from process.log import Log
 from process.pulse import BEAT_S, beat
 from process.signals import received
-from process.threads import Backoff, Failure, Threads, worded
+from process.threads import Backoff, Failure, Threads, running, worded
 from process.version import VERSION
 from proto import convert
 from proto import local_pb2 as local
@@ -183,34 +183,32 @@ class Observer:
             return
         log.set_up(config.log_level, config.log_format)
         if config.metrics_listen and self._port is None:
-            self._port = Port(config.metrics_listen, pages.application(self))
-            port = self.threads.thread("metrics port", self._port.serve, last=self._port.close, backoff=PORT_RETRY)
-            port.start()
+            port = Port(config.metrics_listen, pages.application(self))
+            running(self.threads.thread("metrics port", port.serve, last=port.close, backoff=PORT_RETRY))
+            self._port = port
         if config.extender and self._replicas is None:
             tls = self._secured(config)
             places = [Endpoint(address, tls, config.extender_token) for address in config.extender.split(",")]
-            self._replicas = Replicas(
-                places, partial(self._stream, heartbeat_s=config.heartbeat_s), threads=self.threads
+            self._replicas = running(
+                Replicas(places, partial(self._stream, heartbeat_s=config.heartbeat_s), threads=self.threads)
             )
-            self._replicas.start()
         if config.podresources_socket != "off" and self._devices is None:
             failures = self.counters.podresources_failures
-            self._devices = DeviceWatch(config.podresources_socket, self._equipped, failures.inc, self.threads)
-            self._devices.start()
+            self._devices = running(DeviceWatch(config.podresources_socket, self._equipped, failures.inc, self.threads))
         if config.podresources_listen != "off" and self._podresources is None:
             failures = self.counters.podresources_failures
-            self._podresources = PodResourcesServer(
-                config.podresources_listen, config.podresources_socket, self.mirror, failures.inc, self.threads
+            self._podresources = running(
+                PodResourcesServer(
+                    config.podresources_listen, config.podresources_socket, self.mirror, failures.inc, self.threads
+                )
             )
-            self._podresources.start()
         if config.mode == "nri" and self.census is None:
             self.census = self._censused(config)
         if (config.observe == "auto" or config.replay) and self.watching is None:
             outlets = Outlets(
                 self._learned, self._planned, self._movable, self._seen, occupancy=lambda: self.mirror.occupancy
             )
-            self.watching = TrafficLoop(config, convert.machine_from(start.machine), outlets, self.threads)
-            self.watching.start()
+            self.watching = running(TrafficLoop(config, convert.machine_from(start.machine), outlets, self.threads))
         self._begun = True
 
     def _censused(self, config: Config) -> Census | None:
@@ -220,8 +218,7 @@ class Observer:
         except MachineError as error:
             logger.warning("whether the runtime reports every container can't be checked", why=error)
             return None
-        made.start()
-        return made
+        return running(made)
 
     def _secured(self, config: Config) -> Renewed | None:
         """None where the extender is dialled without TLS."""

@@ -137,10 +137,13 @@ class Replicas:
 
     def _keep(self, wanted: Mapping[str, str]) -> None:
         """Opens and closes streams so that there is one to each wanted address."""
-        before = self._streams
-        self._streams = {address: before.get(address) or self._opened(address, wanted[address]) for address in wanted}
-        for address in before.keys() - wanted.keys():
-            before[address].stop()
+        for address in wanted.keys() - self._streams.keys():
+            self._streams = {**self._streams, address: self._opened(address, wanted[address])}
+        unwanted = self._streams.keys() - wanted.keys()
+        ending = [self._streams[address] for address in unwanted]
+        self._streams = {address: self._streams[address] for address in wanted}
+        for stream in ending:
+            stream.stop()
 
     def _opened(self, address: str, name: str) -> ReportStream:
         told_name = "" if address == name else split(name)[0]
