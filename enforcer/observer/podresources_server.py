@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from queue import Empty, SimpleQueue
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 
@@ -31,6 +32,9 @@ RETRY = Backoff(first_s=0.5, longest_s=10.0)
 ROUND_S = 1.0
 """Between two looks at whether the socket is still there."""
 
+ENDING_S = 0.05
+"""Between two looks at whether the server has ended: calls that wait for the thread are run meanwhile."""
+
 OPTIONS = (("grpc.max_send_message_length", MOST_BYTES),)
 
 
@@ -41,6 +45,30 @@ class SocketError(RuntimeError):
     """The socket can't be served now; says which and why."""
 
 
+class Calls(Executor):
+    """gRPC's calls, which wait here until a supervised thread runs them."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._waiting.put((future, lambda: call(*arguments, **named)))
+        return future
+
+    def run(self, patience_s: float) -> None:
+        """The next one, if it comes within that time."""
+        try:
+            future, call = self._waiting.get(timeout=patience_s)
+        except Empty:
+            return
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - gRPC answers with it
+                future.set_exception(error)
+
+
 class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
     """kubelet: the socket of the kubelet's own API, or "off". failed: called for each question that it left open."""
 
@@ -49,6 +77,7 @@ class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
         self._kubelet = Lister(kubelet) if kubelet != "off" else None
         self._containers: dict[str, local.LocalContainer] = {}
         self._server: grpc.Server | None = None
+        self._calls = Calls()
         self._thread = threads.thread("podresources socket", self._round, last=self._close, backoff=RETRY)
 
     def start(self) -> None:
@@ -123,12 +152,13 @@ class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
         if self._server is None:
             self._server = self._listening()
             log.info("podresources are served", socket=self._path)
-        self._thread.stopping.wait(ROUND_S)
+        self._calls.run(ROUND_S)
 
     def _listening(self) -> grpc.Server:
         if _answers(str(self._path)):
             raise SocketError(f"podresources socket {self._path}: another process listens there; all else goes on")
-        server = grpc.server(ThreadPoolExecutor(1), options=OPTIONS, maximum_concurrent_rpcs=MOST_CALLS)
+        # Typed as a ThreadPoolExecutor; what it calls of it is submit().
+        server = grpc.server(self._calls, options=OPTIONS, maximum_concurrent_rpcs=MOST_CALLS)  # type: ignore[arg-type]
         podresources_pb2_grpc.add_PodResourcesListerServicer_to_server(self, server)
         try:
             server.add_insecure_port(f"unix:{self._path}")
@@ -141,7 +171,9 @@ class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
     def _close(self) -> None:
         server, self._server = self._server, None
         if server is not None:
-            server.stop(grace=None).wait()
+            ended = server.stop(grace=None)
+            while not ended.wait(ENDING_S):
+                self._calls.run(0)
         if self._kubelet is not None:
             self._kubelet.close()
 
