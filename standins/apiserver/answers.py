@@ -85,7 +85,7 @@ class Answers:
 
     def _makes(self, request: Request) -> bool:
         """Whether it is a server-side apply of what is not there yet, which takes the right to create, too."""
-        applied = request.method == "PATCH" and request.content_type == patches.APPLY
+        applied = request.method == "PATCH" and request.content_type == patches.APPLY and not request.subresource
         return applied and self.store.get(request.kind, (request.namespace, request.name)) is None
 
     def answer(self, request: Request) -> writing.Result:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -155,6 +156,12 @@ def aged(authority: Authority, age: timedelta) -> Authority:
     for extension in old.extensions:
         builder = builder.add_extension(extension.value, critical=extension.critical)
     return Authority(builder.sign(authority.key, hashes.SHA256()), authority.key)
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates are left in no folder that others look through."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,7 +167,9 @@ ADMISSION = Right(NRT, "noderesourcetopologies", "delete")
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """Certificates are left in no folder that others look through."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with ApiServer() as server:
         server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
         requests = [each["request"] for each in exchanges("05-nrt-crd") if each["request"]["method"] == "POST"]
