@@ -175,7 +175,7 @@ class Cluster:
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
         """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
-        snapshot = self._last = self._snapshot(want, names)
+        snapshot = self._last = self._snapshot(want, names, anew=True)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:
             self._refused.answered(want, everywhere=len(refused) == len(names) and self._ledger.knows(want.pod))
@@ -202,9 +202,9 @@ class Cluster:
         with self._lock:
             return replace(welcome, pods=self._refused.wake(checks.places, now))
 
-    def _snapshot(self, want: Wanted, names: Sequence[str]) -> Snapshot:
-        """Filter's, where the same is asked again just after it."""
-        last = self._last
+    def _snapshot(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Snapshot:
+        """Filter's, where prioritize asks just after it; anew for each filter, as of a pod that was woken."""
+        last = None if anew else self._last
         with self._lock:
             now = self.clock()
             if last is not None and last.serves(want, names, now, self._nodes.holds):
