@@ -39,8 +39,11 @@ bench-quick: $(READY)  ## the same in about three minutes, smaller
 cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example, until ^C (ARGS="--nodes 5")
 	@$(PYTHON) -m cluster $(ARGS)
 
+# The emulated machine, the real containerds and the real cluster take longest: a process for each.
+SIDE_BY_SIDE := --numprocesses=3 --dist=loadscope --no-loadscope-reorder
+
 test: $(READY) $(if $(ARGS),,kubernetes kustomize)  ## all tests (ARGS=... for pytest)
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE))
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
 	@$(PYTHON) -m tests.soak $(ARGS)
