@@ -33,7 +33,6 @@ from extender.state.node_view import NodeView, Report, ReportRefused
 from extender.state.pods import NodeChanges, PodChanges, PodRow
 from extender.traffic.known import ClusterTraffic
 from placement.namespaces import Namespaces
-from extender.watch_lag import WatchLag
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +60,12 @@ class Cluster:
         self._nodes, self._history, self._refused = nodes or NodeTable(), History(), RefusedPods()
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
-        self._lag = WatchLag()
         self._planner, self._shares = GroupPlanner(), KinShares()
         self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
         self._listed: set[str] = set()  # the nodes that the API server has sent
         self._expired = 0
         self._last: Snapshot | None = None
-        self.asked: Callable[[PodRow], None] = lambda _row: None
-        """Called with each pod that kube-scheduler asks about."""
+        self.asked: Callable[[PodRow], None] = lambda _row: None  # called with each pod that kube-scheduler asks about
 
     # What enforcers send.
 
@@ -156,7 +153,7 @@ class Cluster:
         the API server has.
         """
         self.asked(want.pod)
-        self._lag.wait(lambda: self._ledger.knows(want.pod))
+        self._ledger.wait_for(want.pod)
         snapshot, self._last = self._snapshot(want, names), None
         timeout, candidates, held = self.settings.report_timeout, snapshot.candidates, snapshot.held
         weighed = weigh(candidates, want, snapshot.known, candidates.live(timeout), self.faults)
@@ -233,9 +230,7 @@ class Cluster:
         """Nominations are for the pods that were seen bound by this change, in its order."""
         with self._lock:
             self._expired += self._nodes.expire(self.clock())
-            nominations = tuple(self._ledger.apply(changes))
-        self._lag.shown()
-        return nominations
+            return tuple(self._ledger.apply(changes))
 
     def apply_nodes(self, changes: NodeChanges) -> None:
         """Nodes that left the cluster are forgotten; those that the API server never sent are kept."""

@@ -22,6 +22,7 @@ from extender.state.faults import Faults
 from extender.state.member_facts import tellable, unknown
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodChanges, PodRow
+from extender.watch_lag import WatchLag
 from placement.decide.decide import Kin
 from placement.model.cpuset import NumaSet
 from placement.model.errors import PlacementError
@@ -72,7 +73,7 @@ class BindingLedger:
     ) -> None:
         self._nodes, self._history, self._refused, self._faults = nodes, history, refused, faults
         self._clock, self._hold_s = clock, hold_s
-        self._departed = Departed()
+        self._departed, self._lag = Departed(), WatchLag()
         self.rows: dict[str, PodRow] = {}
         self.listed = False
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
@@ -84,7 +85,13 @@ class BindingLedger:
             self.listed = True
             self._gone(self.rows.keys() - {row.uid for row in changes.rows})
         self._gone(changes.gone)
-        return [nomination for row in changes.rows if (nomination := self._seen(row)) is not None]
+        nominations = [nomination for row in changes.rows if (nomination := self._seen(row)) is not None]
+        self._lag.shown()
+        return nominations
+
+    def wait_for(self, pod: PodRow) -> None:
+        """A moment, for the watch to show it. Not under the cluster's lock."""
+        self._lag.wait(lambda: self.knows(pod))
 
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""

@@ -50,6 +50,7 @@ class ExtenderProcess:
         command = [sys.executable, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc]
         command += ["--ready-file", str(ready), *self.options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
+        environment["TMPDIR"] = str(self.folder)
         with self.log.open("ab") as log:
             self.process = process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         deadline = time.monotonic() + PATIENCE_S

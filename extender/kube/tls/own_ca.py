@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -71,7 +72,9 @@ class OwnCa:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
+        """The key is gone with its process."""
         self._thread.stop(timeout_s)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _round(self) -> object:
         if self._thread.stopping.wait(EVERY_S):
