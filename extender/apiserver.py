@@ -28,7 +28,7 @@ from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
 from extender.reports.streams import Denied, Unproven
 from extender.state.node_view import DecisionRow
-from extender.state.pods import NodeChanges, PodChanges, PodRow
+from extender.state.pods import NodeChanges, PodChanges, PodRow, ServiceChanges
 from extender.views.readout import Gauge
 from placement.optin.parsing import opted_in, problems
 from process.threads import Backoff, Threads
@@ -57,8 +57,9 @@ class ApiServerPart(Protocol):
 
 
 class ApiServerLink:
-    """pods, nodes, groups, namespaces: where changes go. published: what should be there for others. namespace: where
-    the Lease is. Every part has its own thread.
+    """pods, nodes, groups, namespaces, services: where changes go; without the last, Services are not watched, and not
+    looked for in pods. published: what should be there for others. namespace: where the Lease is. Every part has its
+    own thread.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class ApiServerLink:
         published: Callable[[], Iterable[Desired | Unwanted]],
         *,
         namespaces: Callable[[NamespaceChanges], None],
+        services: Callable[[ServiceChanges], None] | None,
         namespace: str,
         terms: LeaseDurations = DEFAULT_TERMS,
         threads: Threads,
@@ -81,14 +83,18 @@ class ApiServerLink:
         me = f"{socket.gethostname()}-{os.getpid()}"
         self._election = Election(api, namespace, LEASE, me, terms=terms, threads=threads)
         self._events = Events(api, me, lambda: self._election.leading, threads=threads)
-        self._pod_watch = ListWatch(api, stream.pods(), self._pods_changed, threads=threads)
+        self._pod_watch = ListWatch(
+            api, stream.pods(service_names=services is not None), self._pods_changed, threads=threads
+        )
         self._node_watch = ListWatch(api, stream.nodes(), nodes, threads=threads)
         self._namespace_watch = ListWatch(api, namespaces_resource(), self._namespaces_changed, threads=threads)
         pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
         publisher = Publisher(api, published, lambda: self._election.leading, threads=threads)
         self._waker = Waker(api, threads=threads)
-        watches = (self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch)
+        watches: list[ApiServerPart] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
+        if services is not None:
+            watches.append(ListWatch(api, stream.services(), services, pace, threads=threads))
         self._parts: tuple[ApiServerPart, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:

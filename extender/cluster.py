@@ -142,8 +142,6 @@ class Cluster:
         """From now on it is this; what was placed before stays."""
         self.namespaces, self._nodes.quotas = namespaces, namespaces.quotas
 
-    # What kube-scheduler asks.
-
     def wanted(self, pod: PodRow) -> Wanted | None:
         """As `NodeTable.wanted`."""
         return self._nodes.wanted(pod)
@@ -175,6 +173,7 @@ class Cluster:
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
         """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
+        self.asked(want.pod)
         snapshot = self._last = self._snapshot(want, names, anew=True)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:

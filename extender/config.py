@@ -48,6 +48,7 @@ class Config:
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
+    service_names: bool = True
     own_ca: bool = False
     authorise_readers: bool = False
     grpc_tls_cert: str = ""
@@ -137,6 +138,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP port, renewed under way; without it: plain HTTP"),
     "tls_key": ("FILE", "its private key"),
     "tls_client_ca": ("FILE", "demand a client certificate signed by this CA of whoever asks for filters and scores"),
+    "service_names": (
+        "",
+        "expect a pod to talk to the Services of its namespace that its containers' environment and arguments name",
+    ),
     "own_ca": (
         "",
         "TLS on both ports by numakin's own CA, in Secret numakin-own-ca; kube-scheduler must show its certificate",

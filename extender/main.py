@@ -136,6 +136,7 @@ class Program(SessionCallbacks):
             self._own_ca.start()
         if self._kube is not None:
             self._api = self._watched(self._kube)
+            self.cluster.asked = self.learner.awaited
         else:
             # Without an API server a pod is known from kube-scheduler's request at the earliest.
             self.cluster.asked = self.learner.asked
@@ -159,16 +160,12 @@ class Program(SessionCallbacks):
             written(Path(config.ready_file), msgspec.json.encode(addresses))
 
     def _watched(self, api: Api) -> ApiServerLink:
-        changed = self.pods_changed, self.nodes_changed, self.groups_changed
         return ApiServerLink(
-            api,
-            *changed,
-            self.published,
+            api, self.pods_changed, self.nodes_changed, self.groups_changed, self.published,
             namespaces=self.namespaces_changed,
-            namespace=namespace(self.config),
-            terms=self.config.terms,
-            threads=self.threads,
-        )
+            services=self.learner.services if self.config.service_names else None,
+            namespace=namespace(self.config), terms=self.config.terms, threads=self.threads,
+        )  # fmt: skip
 
     def _configured(self) -> Iterator[Gauge]:
         name, text = "numakin_extender_api_server_configured", "Whether it is known where the API server is."
@@ -210,7 +207,9 @@ class Program(SessionCallbacks):
         """As `pods_changed`, of the groups' objects."""
         self.saved_learning.changed(changes)
         self.groups.changed(changes)
-        waiting = self.cluster.asked_for(self.groups.specs())
+        specs = self.groups.specs()
+        self.learner.asked_for(specs)
+        waiting = self.cluster.asked_for(specs)
         if self._api is not None and self.config.refuse:
             self._api.wake(waiting)
 

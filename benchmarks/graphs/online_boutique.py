@@ -42,3 +42,19 @@ ONLINE_BOUTIQUE = app(
         ("cartservice", "redis-cart", 110, 350),
     ],
 )
+
+NAMED = (
+    *(("frontend", name) for name in (
+        "productcatalogservice", "currencyservice", "cartservice", "recommendationservice", "shippingservice",
+        "checkoutservice", "adservice",
+    )),
+    *(("checkoutservice", name) for name in (
+        "productcatalogservice", "shippingservice", "paymentservice", "emailservice", "currencyservice", "cartservice",
+    )),
+    ("recommendationservice", "productcatalogservice"),
+    ("cartservice", "redis-cart"),
+    ("loadgenerator", "frontend"),
+)  # fmt: skip
+"""Which Services the containers of each Deployment name in their environment (release/kubernetes-manifests.yaml, August
+2026).
+"""

@@ -7,7 +7,7 @@ dropped here, and containers with the same resources are one object however many
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import Any, ClassVar
 
@@ -24,7 +24,8 @@ from extender.state.pod_json import (
 )
 from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_row
 from placement.model.workload import NODE, top_owner
-from placement.optin.parsing import DOMAIN
+from placement.optin.parsing import DOMAIN, opted_in
+from placement.traffic.mentions import NOBODY, mentions
 
 MIRROR = "kubernetes.io/config.mirror"
 _HASH = re.compile(r"[0-9a-f]{32}")
@@ -42,6 +43,21 @@ class Metadata(msgspec.Struct, rename="camel"):
     owner_references: list[OwnerReference] | None = None
 
 
+class _Variable(msgspec.Struct):
+    value: str | None = None
+
+
+_NULL = msgspec.Raw(b"null")
+
+
+class _ContainerSpec(Container, rename="camel"):
+    """env, args, command: as received; decoded only for pods that have opted in."""
+
+    env: msgspec.Raw = _NULL
+    args: msgspec.Raw = _NULL
+    command: msgspec.Raw = _NULL
+
+
 class _ContainerStatus(msgspec.Struct, rename="camel"):
     name: str = ""
     allocated_resources: dict[str, str | int | float] | None = None
@@ -53,8 +69,8 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     service_account_name: str = ""
     host_network: bool | None = None
     priority: int | None = None
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    containers: list[_ContainerSpec] | None = None
+    init_containers: list[_ContainerSpec] | None = None
     resources: Resources | None = None
 
 
@@ -102,18 +118,22 @@ class PodRows:
     _LARGEST: ClassVar[int] = 50_000
     """Distinct container lists that are remembered; past it they are forgotten and learned anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, service_names: bool = False) -> None:
+        """service_names: whether to look for names of Services in the containers of pods that have opted in."""
+        self._service_names = service_names
         self._known: dict[Any, tuple[ContainerRow, ...]] = {}
 
     def row(self, pod: PodObject) -> PodRow:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
+        annotations = _ours(metadata.annotations)
+        member = opted_in(annotations)
         own = _given(spec.resources, status.resources, status.allocated_resources) if spec.resources else NO_RESOURCES
         return PodRow(
             uid=uid_of(metadata),
             namespace=intern(metadata.namespace),
             name=metadata.name,
             node=intern(spec.node_name or ""),
-            annotations=_ours(metadata.annotations),
+            annotations=annotations,
             containers=self._containers(spec, status),
             owner=_owner(metadata),
             phase=intern(status.phase),
@@ -123,6 +143,8 @@ class PodRows:
             account=intern(spec.service_account_name),
             requests=amounts(own.requests) if own.requests else _NOTHING,
             limits=amounts(own.limits) if own.limits else _NOTHING,
+            labels=_shared(metadata.labels or _NOTHING) if member else _NOTHING,
+            mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NOBODY,
         )
 
     def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
@@ -166,7 +188,7 @@ def node_row(node: NodeObject) -> NodeRow:
     )
 
 
-def _as_given(containers: list[Container] | None, statuses: list[_ContainerStatus] | None) -> list[Container]:
+def _as_given(containers: list[_ContainerSpec] | None, statuses: list[_ContainerStatus] | None) -> Sequence[Container]:
     """With the resources that the node has given them by now."""
     given = {status.name: status for status in statuses or () if status.resources or status.allocated_resources}
     if not given:
@@ -192,7 +214,7 @@ def _given(spec: Resources | None, actual: Resources | None, allocated: Mapping[
     )
 
 
-def _key(containers: list[Container]) -> tuple[Any, ...]:
+def _key(containers: Sequence[Container]) -> tuple[Any, ...]:
     return tuple(
         (
             container.name,
@@ -202,6 +224,19 @@ def _key(containers: list[Container]) -> tuple[Any, ...]:
         )
         for container in containers
     )
+
+
+def _texts(spec: _PodSpec) -> Iterator[str]:
+    """Values and arguments of all containers."""
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        for variable in msgspec.json.decode(container.env, type=list[_Variable] | None) or ():
+            yield variable.value or ""
+        for words in (container.args, container.command):
+            yield from msgspec.json.decode(words, type=list[str] | None) or ()
+
+
+def _shared(labels: Mapping[str, str]) -> Mapping[str, str]:
+    return {intern(key): intern(value) for key, value in labels.items()}
 
 
 def _ours(annotations: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -10,7 +10,8 @@ import msgspec
 
 from extender.kube.api import ApiError
 from extender.kube.rows import Metadata, NodeObject, PodObject, PodRows, node_row, uid_of
-from extender.state.pods import NodeChanges, NodeRow, PodChanges, PodRow
+from extender.kube.service_rows import ServiceObject, service_row
+from extender.state.pods import NodeChanges, NodeRow, PodChanges, PodRow, ServiceChanges, ServiceRow
 
 LARGEST_FRAME = 16 * 1024 * 1024
 """Bytes of one watch event; etcd's largest object is 1.5 MiB by default."""
@@ -40,6 +41,11 @@ class _Pods(msgspec.Struct):
 class _Nodes(msgspec.Struct):
     metadata: ListMetadata
     items: list[NodeObject]
+
+
+class _Services(msgspec.Struct):
+    metadata: ListMetadata
+    items: list[ServiceObject]
 
 
 class _Event(msgspec.Struct):
@@ -90,9 +96,12 @@ class Resource(Generic[Row, Changes]):
     changes: Callable[..., Changes]
 
 
-def pods() -> Resource[PodRow, PodChanges]:
-    """All pods but those that have ended: one that ends leaves the selection, which a watch reports as a deletion."""
-    rows = PodRows()
+def pods(*, service_names: bool = False) -> Resource[PodRow, PodChanges]:
+    """All pods but those that have ended: one that ends leaves the selection, which a watch reports as a deletion.
+
+    service_names: as PodRows takes it.
+    """
+    rows = PodRows(service_names=service_names)
     lists, single = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(PodObject)
 
     def page(body: bytes) -> Page[PodRow]:
@@ -129,6 +138,28 @@ def nodes() -> Resource[NodeRow, NodeChanges]:
         key=lambda row: row.name,
         gone_key=lambda metadata: metadata.name,
         changes=NodeChanges,
+    )
+
+
+def services() -> Resource[ServiceRow, ServiceChanges]:
+    lists, single = msgspec.json.Decoder(_Services), msgspec.json.Decoder(ServiceObject)
+
+    def page(body: bytes) -> Page[ServiceRow]:
+        listed = lists.decode(body)
+        return Page(
+            [service_row(service) for service in listed.items],
+            listed.metadata.resource_version,
+            listed.metadata.continue_,
+        )
+
+    return Resource(
+        path="/api/v1/services",
+        query={},
+        page=page,
+        row=lambda raw: service_row(single.decode(raw)),
+        key=lambda row: row.key,
+        gone_key=lambda metadata: f"{metadata.namespace}/{metadata.name}",
+        changes=ServiceChanges,
     )
 
 

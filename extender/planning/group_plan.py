@@ -72,9 +72,12 @@ def make_plan(
     kept: Mapping[Place, Room],
     *,
     previous: GroupPlan | None = None,
+    unseen: str = "",
 ) -> GroupPlan:
     """views: of the machines to consider (`roomiest`). members: the workload of each reservation key. kept: the room
-    that other groups' plans count on. Same arguments, same plan.
+    that other groups' plans count on. unseen: the group, where none of its traffic was seen yet: then it is not known
+    how much of other groups is still to come, and their NUMA nodes count as far, as in `strangers`. Same arguments,
+    same plan.
     """
     parts = [problem_of(view.machine, view.occupancy, members, workloads, weights) for view in views]
     places = [Place(view.name, cpu_node) for view in views for cpu_node in view.machine.cpu_nodes]
@@ -82,6 +85,11 @@ def make_plan(
     problem = _side_by_side(parts, [workload.replicas - wide[workload.name] for workload in workloads])
     capacity = [_less(room, kept.get(at)) for room, at in zip(problem.capacity, places, strict=True)]
     problem = replace(problem, capacity=capacity)
+    if unseen:
+        problem = _away(
+            problem, [_strange(view, cpu_node, unseen) for view in views for cpu_node in view.machine.cpu_nodes]
+        )
+    problem, places = _ordered(problem, places)
     best = solve(problem, effort=CLIMB)
     if previous is not None:
         counts = {name: dict(slots) for name, slots in previous.slots.items()}
@@ -89,6 +97,36 @@ def make_plan(
         stays = climbed(PartitionState.of(problem, before))
         best = kept_or_replaced(stays, best)
     return GroupPlan({workload.name: _ranked(best, kind, places) for kind, workload in enumerate(workloads)})
+
+
+def _strange(view: NodeView, numa_node: int, group: str) -> bool:
+    """Whether other groups live there."""
+    groups = view.occupancy.directory.grouped.get(numa_node, ())
+    return len(groups) > (group in groups)
+
+
+def _away(problem: PartitionProblem, strange: Sequence[bool]) -> PartitionProblem:
+    """With these NUMA nodes near to no other."""
+    nearness = [
+        [near if bin_ == other or not (strange[bin_] or strange[other]) else 0.0 for other, near in enumerate(row)]
+        for bin_, row in enumerate(problem.nearness)
+    ]
+    return replace(problem, nearness=nearness)
+
+
+def _ordered(problem: PartitionProblem, places: Sequence[Place]) -> tuple[PartitionProblem, list[Place]]:
+    """With the NUMA nodes first where most members are, then those with most room: of equal ones the search takes the
+    first, and groups of which little is known yet would otherwise all begin on the same NUMA node.
+    """
+    there = [sum(column) for column in zip(*problem.pinned, strict=True)]
+    order = sorted(range(problem.bins), key=lambda bin_: (-there[bin_], -problem.capacity[bin_][0], bin_))
+    ordered = replace(
+        problem,
+        capacity=[problem.capacity[bin_] for bin_ in order],
+        nearness=[[problem.nearness[bin_][other] for other in order] for bin_ in order],
+        pinned=[[row[bin_] for bin_ in order] for row in problem.pinned],
+    )
+    return ordered, [places[bin_] for bin_ in order]
 
 
 def roomiest(

@@ -78,17 +78,21 @@ class GroupPlanner:
         self._plans = {group: made for group, made in self._plans.items() if group in wanted}
         due = [group for group in wanted if self._due(wanted[group], self._plans.get(group), placed, now)]
         due.sort(key=lambda group: (self._plans[group].at if group in self._plans else -1.0, group))
+        seen = {end for key in known.graph.edges for end in key[:2]}
         for group in due[:MOST_PER_ROUND] if views else ():
             names, before = wanted[group], self._plans.get(group)
             weights = _weights(names, known.peers, specs.get(group, NOTHING))
-            plan = self._made(names, weights, views, placed, before=before.plan if before else None)
+            plan = self._made(
+                names, weights, views, placed,
+                before=before.plan if before else None, unseen="" if seen & {*names} else group,
+            )  # fmt: skip
             self._plans[group] = Made(plan, now, self._asked(names, placed))
         return {name: slots for made in self._plans.values() for name, slots in made.plan.slots.items()}
 
     def _expect(self, known: ClusterTraffic, placed: PlacedMembers, now: float) -> None:
         expected = {}
         for name in known.peers:
-            before, demand = self._expected.get(name), placed.demands.get(name)
+            before, demand = self._expected.get(name), placed.demands.get(name) or known.demands.get(name)
             if before is None and demand is not None:
                 before = Expected(Peak(0, now), demand)
             if before is not None:
@@ -124,6 +128,7 @@ class GroupPlanner:
         placed: PlacedMembers,
         *,
         before: GroupPlan | None,
+        unseen: str,
     ) -> GroupPlan:
         expected = {name: self._expected[name] for name in names}
         members = {key: name for key, name in placed.members.items() if name in expected}
@@ -131,7 +136,9 @@ class GroupPlanner:
         need = sum(workload.demand.cpu_milli * workload.replicas for workload in expected.values())
         workloads = [Workload(name, workload.demand, workload.replicas) for name, workload in expected.items()]
         kept = self._kept(names, placed)
-        return make_plan(roomiest(views, here, kept, need), workloads, weights, members, kept, previous=before)
+        return make_plan(
+            roomiest(views, here, kept, need), workloads, weights, members, kept, previous=before, unseen=unseen
+        )
 
     def _kept(self, but: Collection[str], placed: PlacedMembers) -> dict[Place, Room]:
         """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""

@@ -16,11 +16,12 @@ USUAL = 1
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
     """Of one group. defaults: for pods that do not say it themselves. priorities: by workload, NAMESPACE/KIND/NAME, how
-    many times as heavy its members are as kin.
+    many times as heavy its members are as kin. edges: by two workloads, who will talk to whom, each with its weight.
     """
 
     defaults: Defaults = SILENT
     priorities: Mapping[str, int] = field(default_factory=dict, hash=False)
+    edges: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
 
     def weighed(self, weights: Mapping[str, float], locations: WorkloadLocations) -> dict[str, float]:
         """Kin weights by pod uid, each times its workload's priority; who has priority 0 stays, and weighs nothing."""

@@ -1,4 +1,5 @@
-"""Pods and nodes as the API server reports them, reduced to what placement needs: the rows that `extender.kube` makes.
+"""Pods, nodes and Services as the API server reports them, reduced to what placement needs: the rows that
+`extender.kube` makes.
 
 Nothing here knows the API server; `extender.scheduler.wire` builds the same rows from what kube-scheduler sends.
 """
@@ -12,6 +13,7 @@ from functools import cached_property
 from placement.model.demand import Demand, from_resources, of_pod, own_resources
 from placement.model.names import is_kind, is_object
 from placement.model.workload import HASH_LABEL, NODE, top_owner
+from placement.traffic.mentions import NOBODY, Mentions
 
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
@@ -58,7 +60,8 @@ class PodRow:
 
     requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
-    priority: as its PriorityClass has it.
+    priority: as its PriorityClass has it. labels, mentions: of a pod that has opted in; the latter where the Services
+    that its containers name are asked for.
     """
 
     uid: str
@@ -76,6 +79,8 @@ class PodRow:
     account: str = ""
     requests: Mapping[str, str] = field(default_factory=dict, hash=False)
     limits: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    mentions: Mentions = NOBODY
 
     @property
     def ended(self) -> bool:
@@ -137,5 +142,29 @@ class NodeChanges:
     """As PodChanges; gone: names of deleted nodes."""
 
     rows: tuple[NodeRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRow:
+    """One Service, reduced to what shows which pods are behind its name. selector: the labels that its pods have;
+    empty where it selects none by itself.
+    """
+
+    namespace: str
+    name: str
+    selector: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceChanges:
+    """As PodChanges; gone: NAMESPACE/NAME of deleted Services."""
+
+    rows: tuple[ServiceRow, ...] = ()
     gone: tuple[str, ...] = ()
     whole: bool = False

@@ -52,7 +52,7 @@ LONGEST_NAME = 63
 class Membership:
     """group: NAMESPACE/name. share: of the workload's traffic with other opted-in workloads, what stays in the group.
     partners: those of it that it talks with most; size: how many of it it talks with. relay: it passes on what it
-    receives, and so joins nobody with its group.
+    receives, and so joins nobody with its group. expected: none of that traffic was seen yet.
     """
 
     group: str
@@ -60,11 +60,14 @@ class Membership:
     partners: tuple[str, ...] = ()
     size: int = 0
     relay: bool = False
+    expected: bool = False
 
     @property
     def reason(self) -> str:
         names = ", ".join(partner.rpartition("/")[2] for partner in self.partners)
         more = f" and {self.size - len(self.partners)} more" if self.size > len(self.partners) else ""
+        if self.expected:
+            return f"expected to talk with {names}{more}, by what is written down: no traffic was seen yet"
         passing = "a relay: passes on what it receives; " if self.relay else ""
         return f"{passing}exchanges {round(100 * self.share)} % of its traffic with {names}{more}"
 

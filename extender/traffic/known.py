@@ -13,6 +13,8 @@ from extender.state.pods import PodChanges, PodRow
 from extender.traffic.communities import NOBODY, Membership, Partition, partition
 from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
+from extender.traffic.priors import Pair, Priors
+from placement.model.demand import Demand
 from placement.traffic.affinity import neighbours
 from placement.traffic.graph import HALF_LIFE_S, Flow, Graph
 from placement.traffic.relays import relays
@@ -30,7 +32,8 @@ class ClusterTraffic:
     pods the group that they name, empty for `auto`. found: the groups found for those. replicas: pods by workload.
     fates: bytes reported, by what became of them (`Fates`). dropped: edges lost to the caps. waiting: bytes whose
     other end is not known yet. restored: written texts that are taken in. relays: workloads that pass on what they
-    receive. pods: the graph between pods, by uid.
+    receive. pods: the graph between pods, by uid. expected: weights by pair of what is expected of workloads before
+    traffic shows it (`Priors`); peers have it added. demands: what one replica asks for, by workload that has pods.
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -45,6 +48,8 @@ class ClusterTraffic:
     restored: int = 0
     relays: frozenset[str] = frozenset()
     pods: Graph = field(default_factory=Graph)
+    expected: Mapping[Pair, float] = field(default_factory=dict)
+    demands: Mapping[str, Demand] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> dict[str, str]:
@@ -76,13 +81,16 @@ class TrafficLearning:
 
     def __init__(self, half_life: float = HALF_LIFE_S) -> None:
         self.graph = ClusterGraph(half_life)
+        self.priors = Priors()
         self.tenancy = SEPARATE
         self._found = NOBODY
         self._restored = 0
         self._relays: frozenset[str] = frozenset()
 
-    def apply(self, changes: PodChanges, now: float) -> None:
+    def apply(self, changes: PodChanges, now: float) -> bool:
+        """Whether what is expected of workloads may have changed."""
         self.graph.apply(changes, now)
+        return self.priors.pods(changes)
 
     def asked(self, row: PodRow, now: float) -> None:
         self.graph.asked(row, now)
@@ -105,17 +113,20 @@ class TrafficLearning:
         graph.tidy(now)
         pods = graph.pods(now)
         workloads = graph.workloads(pods, now)
-        weights = self.tenancy.within(workloads.weights())
+        seen = self.tenancy.within(workloads.weights())
+        expected = self.priors.weights(seen, graph.roster.replicas(), now)
+        weights = {
+            pair: seen.get(pair, 0.0) + expected.get(pair, 0.0) for pair in sorted(seen.keys() | expected.keys())
+        }
         between_pods = self.tenancy.within(pods.weights(), graph.roster.owners())
         declared = graph.roster.groups()
         self._relays_changed(relays(workloads, self._relays))
-        self._found = partition(
-            weights, self._to_divide(workloads, declared), _named(declared), self._found, self._relays
-        )
+        found = partition(weights, self._to_divide(workloads, declared), _named(declared), self._found, self._relays)
+        self._found = _without_traffic(found, neighbours(seen))
         return ClusterTraffic(
             workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.roster.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
-            self._relays, pods,
+            self._relays, pods, expected, self.priors.demands(),
         )  # fmt: skip
 
     def _relays_changed(self, now: frozenset[str]) -> None:
@@ -138,3 +149,9 @@ class TrafficLearning:
 
 def _named(declared: Mapping[str, str]) -> dict[str, str]:
     return {workload: group for workload, group in declared.items() if group}
+
+
+def _without_traffic(found: Partition, peers: Peers) -> Partition:
+    """With the memberships marked that nothing but what is expected speaks for."""
+    expected = {name: replace(member, expected=True) for name, member in found.members.items() if name not in peers}
+    return replace(found, members={**found.members, **expected})

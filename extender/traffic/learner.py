@@ -11,11 +11,12 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 
-from extender.state.pods import PodChanges, PodRow
+from extender.state.group_spec import Specs
+from extender.state.pods import PodChanges, PodRow, ServiceChanges
 from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.traffic.graph import Flow
@@ -27,6 +28,16 @@ EVERY_S = 2.0
 
 SHARE = 0.05
 """Of its time that the thread may spend on making what is known."""
+
+SHARE_OF_NEW = 0.25
+"""Of its time that it may spend on it while workloads come of which something may be expected (`Priors`): EVERY_S is
+too late for the pods of a new application, which are scheduled within milliseconds of their creation.
+"""
+
+NEW_WAITS_S = 0.25
+"""The longest that kube-scheduler's question about the first pod of a workload waits until what is expected of the
+workload is known: mostly some milliseconds. Where making it is seen to take longer than that, nobody waits.
+"""
 
 MOST_FLOWS = 500_000
 """Flows that wait to be taken in: some 150 MB."""
@@ -50,10 +61,12 @@ class Learner:
         self._publish = publish
         self._clock = clock
         self._learning = TrafficLearning()
-        self._steps: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._steps: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._flows = 0
-        self._due, self._news = 0.0, False
+        self._made = threading.Condition()
+        self._workloads: Collection[str] = ()
+        self._due, self._earliest, self._took_s, self._news = 0.0, 0.0, 0.0, False
         self._thread = threads.thread("learning", self._round, last=self._finish, backoff=BACKOFF)
 
     @property
@@ -93,6 +106,21 @@ class Learner:
         now = self._clock()
         self._steps.put(lambda: self._learning.asked(row, now))
 
+    def services(self, changes: ServiceChanges) -> None:
+        """What the API server reports."""
+        self._steps.put(lambda: self._learning.priors.services(changes))
+
+    def asked_for(self, specs: Specs) -> None:
+        """What operators ask of groups."""
+        self._steps.put(lambda: self._learning.priors.asked_for(specs))
+
+    def awaited(self, row: PodRow) -> None:
+        """Returns once what is expected of a pod's workload is known, or can't be within NEW_WAITS_S."""
+        if self._earliest - time.monotonic() + self._took_s > NEW_WAITS_S:
+            return
+        with self._made:
+            self._made.wait_for(lambda: row.workload in self._workloads, NEW_WAITS_S)
+
     def restored(self, group: str, text: str) -> None:
         """What an extender before this one wrote down of a group."""
         now = self._clock()
@@ -108,11 +136,15 @@ class Learner:
         self._learned_at = now
 
     def _round(self) -> object:
-        """One step, or making what is known where that is due. Only the latter makes up for a round that failed."""
+        """One step, or making what is known where that is due. Only the latter makes up for a round that failed.
+
+        A step that returns True changes what is expected of workloads.
+        """
         step = self._next()
         if step is not None:
             self._news = True
-            step()
+            if step() is True:
+                self._due = min(self._due, self._earliest)
         began = time.monotonic()
         if began < self._due:
             return IDLE
@@ -122,10 +154,12 @@ class Learner:
                 self._make()
         finally:
             ended = time.monotonic()
-            self._due = ended + max(EVERY_S, (ended - began) / SHARE)
+            self._took_s = ended - began
+            self._earliest = ended + self._took_s / SHARE_OF_NEW
+            self._due = ended + max(EVERY_S, self._took_s / SHARE)
         return None if news else IDLE
 
-    def _next(self) -> Callable[[], None] | None:
+    def _next(self) -> Callable[[], object] | None:
         try:
             return self._steps.get(timeout=max(0.0, self._due - time.monotonic()))
         except queue.Empty:
@@ -142,4 +176,8 @@ class Learner:
             self._make()
 
     def _make(self) -> None:
-        self._publish(self._learning.known(self._clock()))
+        known = self._learning.known(self._clock())
+        self._publish(known)
+        with self._made:
+            self._workloads = known.replicas
+            self._made.notify_all()

@@ -33,6 +33,12 @@ def graph(known: ClusterTraffic) -> dict[str, Any]:
             }
             for key in heaviest
         ],
+        "expected": [
+            {"source": source, "target": target, "weight": round(weight, 3)}
+            for (source, target), weight in nlargest(
+                MOST_EDGES, known.expected.items(), key=lambda edge: (edge[1], edge)
+            )
+        ],
         "edges_known": len(edges),
         "edges_dropped": known.dropped,
         "groups": [{"group": group, "workloads": members} for group, members in sorted(known.members.items())],
@@ -67,6 +73,12 @@ def gauges(known: ClusterTraffic, dropped_flows: int) -> Iterator[Gauge]:
         "Flows that came faster than they could be taken in.",
         "",
         {"": float(dropped_flows)},
+    )
+    yield (
+        "numakin_extender_expected_edges",
+        "Pairs of workloads that are expected to talk by what is written down: Services' names, groups' objects.",
+        "",
+        {"": float(len(known.expected))},
     )
     yield (
         "numakin_extender_found_groups",

@@ -53,6 +53,12 @@ class Namespace:
         for each in deployments:
             self.cluster.plane.api.request("POST", f"/apis/apps/v1/namespaces/{self.name}/deployments", None, each)
 
+    def serve(self, *names: str) -> None:
+        """A Service for each of these Deployments."""
+        for name in names:
+            body = {"metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 7070}]}}
+            self.cluster.plane.api.request("POST", f"/api/v1/namespaces/{self.name}/services", None, body)
+
     def pods(self) -> list[dict[str, Any]]:
         return self.cluster.pods(self.name)
 

@@ -40,7 +40,7 @@ def server() -> Iterator[ApiServer]:
 def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default", "--refuse")
     with running(tmp_path, "--kube", *options) as one:
-        assert server.wait_for(lambda: server.watches() == 4)
+        assert server.wait_for(lambda: server.watches() == 5)
         yield one
 
 

@@ -16,6 +16,8 @@ from placement.optin.parsing import LARGEST_SIZE
 
 MOST_PRIORITIES = 100
 LARGEST_PRIORITY = 100
+MOST_EDGES = 200
+LARGEST_WEIGHT = 100
 
 _WORKLOAD = re.compile(r"[A-Z][A-Za-z0-9]{0,62}/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _SHOWN = 64
@@ -40,9 +42,8 @@ def read(namespace: str, spec: Any) -> tuple[GroupSpec, tuple[str, ...]]:
             values[name] = read_field(namespace, value)
         except BadValue as bad:
             problems.append(_problem(f"spec.{name}", value, str(bad)))
-    return GroupSpec(Defaults(values.get("policy"), values.get("size", 0)), values.get("priorities", {})), tuple(
-        problems
-    )
+    defaults = Defaults(values.get("policy"), values.get("size", 0))
+    return GroupSpec(defaults, values.get("priorities", {}), values.get("edges", {})), tuple(problems)
 
 
 def _problem(field: str, value: Any, allowed: str) -> str:
@@ -79,10 +80,31 @@ def _priority(row: Any) -> tuple[str, int]:
     return workload, _whole(row.get("priority"), 0, LARGEST_PRIORITY, f"the priority of {workload}: ")
 
 
+def _edges(namespace: str, value: Any) -> dict[tuple[str, str], int]:
+    """By two workloads, NAMESPACE/KIND/NAME."""
+    if not isinstance(value, list) or len(value) > MOST_EDGES:
+        raise BadValue(f"a list of at most {MOST_EDGES}")
+    return {(f"{namespace}/{source}", f"{namespace}/{target}"): weight for source, target, weight in map(_edge, value)}
+
+
+def _edge(row: Any) -> tuple[str, str, int]:
+    if not isinstance(row, Mapping):
+        row = {}
+    source, target = str(row.get("source")), str(row.get("target"))
+    if not (_WORKLOAD.fullmatch(source) and _WORKLOAD.fullmatch(target)) or source == target:
+        raise BadValue("a list of {source: KIND/NAME, target: another KIND/NAME, weight: NUMBER}")
+    return source, target, _whole(row.get("weight", 1), 1, LARGEST_WEIGHT, f"the weight of {source} to {target}: ")
+
+
 def _whole(value: Any, least: int, most: int, what: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise BadValue(f"{what}an integer from {least} to {most}")
     return value
 
 
-_READERS: Mapping[str, Callable[[str, Any], Any]] = {"policy": _policy, "size": _size, "priorities": _priorities}
+_READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "policy": _policy,
+    "size": _size,
+    "priorities": _priorities,
+    "edges": _edges,
+}

@@ -14,7 +14,7 @@ from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
 from extender.kube.objects.grouprows import affinity_groups
 from extender.kube.objects.nrt import topology
 from extender.kube.publish import Publisher, Unwanted
-from extender.kube.stream import nodes, pods
+from extender.kube.stream import nodes, pods, services
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import ListWatch
 from placement.state.occupancy import Occupancy
@@ -42,7 +42,7 @@ def extender(server, tmp_path) -> Api:
     return api
 
 
-@pytest.mark.parametrize("resource", [pods, nodes, namespaces, affinity_groups])
+@pytest.mark.parametrize("resource", [pods, nodes, namespaces, services, affinity_groups])
 def test_it_may_watch(extender, server, resource):
     watcher = ListWatch(extender, resource(), lambda _changes: None, threads=threads())
     watcher.start()

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from extender.kube.stream import nodes, pods, reduce
-from extender.state.pods import ContainerRow, OwnerRow
+from extender.kube.stream import nodes, pods, reduce, services
+from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
+from placement.traffic.mentions import NOBODY, mention
 
 
 def row(pod: dict):
@@ -147,3 +148,42 @@ def test_a_node_is_ready_when_its_condition_says_so():
     ready = read(json.dumps(body).encode())
     assert (ready.name, ready.ready, ready.addresses) == ("n1", True, ("10.0.0.1", "n1"))
     assert not read(b'{"metadata":{"name":"n2"}}').ready
+
+
+NAMING = {
+    "containers": [
+        {"name": "main", "env": [{"name": "CART", "value": "cart:7070"}, {"name": "KEY", "valueFrom": {}}]},
+        {"name": "proxy", "args": ["--upstream=http://web.shop.svc.cluster.local/"], "command": ["run"]},
+    ],
+    "initContainers": [{"name": "wait", "command": ["sh", "-c", "until nc -z redis 6379; do sleep 1; done"]}],
+}
+
+
+class TestServiceNames:
+    """Of pods that have opted in, and as nothing that could be read back."""
+
+    def test_in_the_environment_and_arguments_of_all_containers(self):
+        found = pods(service_names=True).row(json.dumps({**POD, "spec": NAMING}).encode())
+        assert {mention(name) for name in ("cart", "web", "redis")} <= found.mentions
+        assert "cart" not in repr(found.mentions)
+
+    @pytest.mark.parametrize(
+        ("service_names", "annotations"), [(False, POD["metadata"]["annotations"]), (True, {})], ids=["off", "not ours"]
+    )
+    def test_nothing_is_looked_for_without_being_asked(self, service_names, annotations):
+        body = {**POD, "metadata": {**POD["metadata"], "annotations": annotations}, "spec": NAMING}
+        assert pods(service_names=service_names).row(json.dumps(body).encode()).mentions == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("spec", "selector"),
+    [
+        ({"selector": {"app": "cart"}}, {"app": "cart"}),
+        ({}, {}),
+        ({"type": "ExternalName", "selector": {"app": "cart"}}, {}),
+    ],
+    ids=["of pods", "without pods", "elsewhere"],
+)
+def test_a_service_shows_which_pods_are_behind_it(spec, selector):
+    body = {"metadata": {"name": "cart", "namespace": "shop"}, "spec": spec}
+    assert services().row(json.dumps(body).encode()) == ServiceRow("shop", "cart", selector)

@@ -76,6 +76,25 @@ def test_room_that_other_plans_count_on_is_not_planned_again():
     assert {place.node for places in found.values() for place in places} == {"n2"}
 
 
+def test_a_group_begins_where_most_room_is():
+    pair = [Workload(name, HALF, 1) for name in (A, B)]
+    found = at(make_plan([view("n1", other(0, 1000))], pair, {(A, B): 1.0}, {}, {}))
+    assert found == {A: [Place("n1", 1)], B: [Place("n1", 1)]}
+
+
+@pytest.mark.parametrize(("unseen", "home"), [("", 1), ("default/shop", 2)])
+def test_a_group_whose_traffic_was_not_seen_leaves_its_neighbour_to_who_lives_there(unseen, home):
+    """NUMA node 1 is near to 0, where the group's first member is; 2 and 3 are far."""
+    distances = [[10, 12, 32, 32], [12, 10, 32, 32], [32, 32, 10, 12], [32, 32, 12, 10]]
+    numa_nodes = tuple(replace(machine(4).node(at), distances=dict(enumerate(row))) for at, row in enumerate(distances))
+    slots = [reservation("a-0", "0", milli=8000), reservation("x-0", "1", group="default/other", milli=1000)]
+    occupancy = Occupancy(reservations={slot.key: slot for slot in slots})
+    node = NodeView("n1", "s", "1", replace(machine(4), numa_nodes=numa_nodes), occupancy)
+    workloads = [Workload(A, Demand(cpu_milli=8000), 1), Workload(B, HALF, 1)]
+    found = at(make_plan([node], workloads, {(A, B): 1.0}, {"a-0": A}, {}, unseen=unseen))
+    assert found[B] == [Place("n1", home)]
+
+
 def test_a_plan_changes_only_when_that_pays():
     views = [view("n1"), view("n2")]
     before = GroupPlan({name: (Vacancy(Place("n2", name in {C, D}), 1),) for name in (A, B, C, D)})

@@ -16,10 +16,12 @@ from placement.optin.parsing import LARGEST_SIZE
 from standins.apiserver.model import schema
 from tests.manifests.rendered import files, one
 
+EDGE = {"source": "Deployment/web", "target": "StatefulSet/db"}
 DB = {"workload": "StatefulSet/db", "priority": 5}
 SCHEMA = one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io")["spec"]["versions"][0]["schema"]
 SPEC_SCHEMA = SCHEMA["openAPIV3Schema"]["properties"]["spec"]
 
+EDGES = "a list of {source: KIND/NAME, target: another KIND/NAME, weight: NUMBER}"
 ROWS = "a list of {workload: KIND/NAME, priority: NUMBER}"
 
 TAKEN: list[tuple[Any, GroupSpec]] = [
@@ -33,6 +35,8 @@ TAKEN: list[tuple[Any, GroupSpec]] = [
      GroupSpec(priorities={"shop/StatefulSet/db": 5, "shop/Deployment/log": 0})),
     ({"policy": "none", "size": 3, "priorities": [DB]},
      GroupSpec(Defaults(Policy.NONE, 3), {"shop/StatefulSet/db": 5})),
+    ({"edges": [EDGE, {**EDGE, "source": "Job/load", "weight": 9}]},
+     GroupSpec(edges={("shop/Deployment/web", "shop/StatefulSet/db"): 1, ("shop/Job/load", "shop/StatefulSet/db"): 9})),
 ]  # fmt: skip
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -50,6 +54,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
      f"spec.priorities: [{{'workload': 'db', 'priority': 5}}] is not allowed; allowed: {ROWS}"),
     ({"priorities": [{"workload": "A/b", "priority": LARGEST_PRIORITY + 1}]},
      "spec.priorities: [{'workload': 'A/b', 'priority': 101}] is not allowed; allowed: the priority of A/b: an integer from 0 to 100"),
+    ({"edges": "db"}, "spec.edges: 'db' is not allowed; allowed: a list of at most 200"),
+    ({"edges": ["db"]}, f"spec.edges: ['db'] is not allowed; allowed: {EDGES}"),
+    ({"edges": [{"source": "A/b"}]}, f"spec.edges: [{{'source': 'A/b'}}] is not allowed; allowed: {EDGES}"),
+    ({"edges": [{"source": "A/b", "target": "A/c", "weight": 0}]},
+     "spec.edges: [{'source': 'A/b', 'target': 'A/c', 'weight': 0}] is not allowed; allowed: the weight of A/b to A/c: an integer from 1 to 100"),
 ]  # fmt: skip
 
 
@@ -67,8 +76,13 @@ def test_what_is_not_taken_and_refused_by_the_definition_too(told, problem):
 
 def test_a_field_that_is_not_known_is_told():
     assert read("shop", {"weight": 3})[1] == (
-        "spec.weight: 3 is not allowed; allowed: the fields policy, size, priorities",
+        "spec.weight: 3 is not allowed; allowed: the fields policy, size, priorities, edges",
     )
+
+
+def test_nobody_is_expected_to_talk_to_itself():
+    edge = {"source": "Deployment/web", "target": "Deployment/web"}
+    assert read("shop", {"edges": [edge]})[1] == (f"spec.edges: {[edge]} is not allowed; allowed: {EDGES}",)
 
 
 def test_what_is_bad_costs_only_itself():

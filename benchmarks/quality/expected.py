@@ -1,0 +1,111 @@
+"""A life in which nothing is known but what is written down about who will talk to whom: the extender's own path, from
+pods and Services as the API server sends them to the nomination, and the enforcer's, which takes it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from benchmarks.graphs import online_boutique
+from benchmarks.quality.arrivals import Event
+from benchmarks.quality.cold import WINDOW_S, GroupAlone
+from benchmarks.quality.placers import View
+from benchmarks.quality.scenario import Pair, Scenario
+from enforcer.local.learned import Learned
+from extender.cluster import Cluster
+from extender.state.group_spec import GroupSpec
+from extender.state.node_view import NodeView, Report
+from extender.state.pods import ContainerRow, OwnerRow, PodChanges, PodRow, ServiceChanges, ServiceRow
+from extender.traffic.known import TrafficLearning
+from placement.optin import parsing
+from placement.state.fingerprint import fingerprint
+from placement.state.occupancy import Occupancy
+from placement.traffic.mentions import mentions
+
+NODE = "n1"
+
+NAMED = {"online-boutique": online_boutique.NAMED}
+"""By graph, which Services each workload's public manifest names. The others keep that in files inside of their images
+and in ConfigMaps: there an operator writes one edge for each pair of workloads that call each other, all alike.
+"""
+
+
+class Expecting(GroupAlone):
+    """Pods are created so many at a time as a wave has; each wave is known before the first of it is scheduled."""
+
+    def __init__(self, scenario: Scenario, graph: str, happening: Iterable[Event], *, wave: int) -> None:
+        super().__init__()
+        self._wave = wave
+        self._scenario, self._named = scenario, NAMED.get(graph)
+        self._coming = [event for event in happening if event.joins]
+        self._now = 0.0
+        self._cluster = Cluster(clock=lambda: self._now)
+        self._learning = TrafficLearning()
+        self._rows: dict[str, PodRow] = {}
+        self._hook = Learned()
+        self._generation = 0
+        self._services_and_objects()
+        self._report(Occupancy().on(scenario.machine))
+
+    def __call__(self, view: View) -> tuple[Occupancy, bool]:
+        if view.event.pod not in self._rows:
+            self._created(self._coming[len(self._rows) : len(self._rows) + self._wave])
+        row = self._rows[view.event.pod]
+        want = self._cluster.wanted(row)
+        assert want is not None
+        self._cluster.score(want, [NODE])
+        (nomination,) = self._cluster.apply_pods(PodChanges((replace(row, node=NODE),)))
+        nominated = replace(nomination.kin, expected=nomination.numa_nodes)
+        kin = self._hook.kin(view.scenario.machine, view.occupancy, self.request(view), nominated)
+        occupancy, fits = self.commit(view, kin)
+        self._report(occupancy)
+        return occupancy, fits
+
+    def _services_and_objects(self) -> None:
+        pairs = [pair for pair in self._scenario.traffic if _namespace(pair[0]) == _namespace(pair[1])]
+        if self._named is None:
+            edges: dict[str, dict[Pair, int]] = {}
+            for pair in pairs:
+                namespace = _namespace(pair[0])
+                edges.setdefault(f"{namespace}/{namespace}", {})[pair] = 1
+            self._learning.priors.asked_for({group: GroupSpec(edges=pairs) for group, pairs in edges.items()})
+        services = [service.name.split("/") for service in self._scenario.services]
+        rows = tuple(ServiceRow(namespace, name, {"app": name}) for namespace, _, name in services)
+        self._learning.priors.services(ServiceChanges(rows, whole=True))
+
+    def _created(self, events: Sequence[Event]) -> None:
+        self._now += WINDOW_S
+        rows = tuple(self._row(event) for event in events)
+        self._rows |= {row.uid: row for row in rows}
+        changes = PodChanges(rows)
+        self._cluster.apply_pods(changes)
+        self._learning.apply(changes, self._now)
+        self._cluster.learned(self._learning.known(self._now))
+
+    def _row(self, event: Event) -> PodRow:
+        namespace, kind, name = event.workload.split("/")
+        demand = self._scenario.by_name[event.workload].demand
+        amounts = {"cpu": f"{demand.cpu_milli}m", "memory": str(demand.memory)}
+        texts = [f"{target}:80" for source, target in self._named or () if source == name]
+        return PodRow(
+            uid=event.pod,
+            namespace=namespace,
+            name=event.pod.replace("/", "-"),
+            annotations={parsing.GROUP_KEY: namespace},
+            containers=(ContainerRow("main", amounts, {"memory": amounts["memory"]}),),
+            owner=OwnerRow(kind, name),
+            labels={"app": name},
+            mentions=mentions(namespace, texts),
+        )
+
+    def _report(self, occupancy: Occupancy) -> None:
+        self._generation += 1
+        reservations = tuple(occupancy.reservations.values())
+        report = Report(self._generation, 0, fingerprint(reservations, ()), reservations)
+        self._cluster.connected(NODE)
+        self._cluster.reported(NodeView(NODE, "session", "1", self._scenario.machine), report)
+
+
+def _namespace(workload: str) -> str:
+    return workload.partition("/")[0]
