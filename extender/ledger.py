@@ -158,12 +158,17 @@ class BindingLedger:
         self.rows[row.uid] = row
         if opted_in(row.annotations):
             self._nodes.locations.named(row.uid, row.workload)
-        if row.node and row.phase == "Pending" and (before is None or not before.node):
+        if not row.node:
+            return None
+        view, bound_before = self._nodes.view(row.node), before is not None and bool(before.node)
+        # Its node may have shown it first: as a static pod, or where our watch lags.
+        if not bound_before and row.phase == "Pending" and not (view is not None and row.uid in view.index.pods):
             assumed = self._nodes.held(row.uid)
             nomination = self._nomination(row)
             self._judge(row, assumed, nomination)
             return nomination
-        return self._changed_facts(row, before) if row.node and (before is None or not before.asks_as(row)) else None
+        same = bound_before and before is not None and before.asks_as(row)
+        return None if same else self._changed_facts(row, before)
 
     def _changed_facts(self, row: PodRow, before: PodRow | None) -> Nomination | None:
         """The facts of a member that runs, or is about to, where its enforcer knows others."""

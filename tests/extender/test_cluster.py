@@ -156,6 +156,19 @@ def test_a_pod_that_fits_nowhere_gets_facts_without_a_place(cluster: Cluster):
     assert nomination.pod.demand.cpu_milli == 40_000
 
 
+def test_a_member_that_its_node_showed_before_the_api_server_did_gets_its_facts(cluster: Cluster):
+    tell(cluster, "a", reservation("p", "0", milli=8_000))
+    (facts,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a", cpu="1"),)))
+    assert (facts.pod.demand.cpu_milli, facts.numa_nodes) == (1_000, NumaSet())
+    assert reservations_of(cluster, "a") == {"p": "0"}
+
+
+def test_a_member_that_its_node_showed_before_its_binding_was_seen_gets_its_facts(cluster: Cluster):
+    cluster.apply_pods(PodChanges(rows=(pod("p", cpu="1"),)))
+    tell(cluster, "a", reservation("p", "0", milli=8_000))
+    assert len(cluster.apply_pods(PodChanges(rows=(pod("p", node="a", cpu="1"),)))) == 1
+
+
 @pytest.mark.parametrize(
     "change",
     [
