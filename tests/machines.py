@@ -90,7 +90,7 @@ EPYC_NPS1 = machine(
 
 EPYC_NPS4 = machine(
     "2-socket EPYC 7763, NPS4: two CCX in each NUMA node",
-    [f"{16 * one}-{16 * one + 15},{128 + 16 * one}-{143 + 16 * one}" for one in range(8)],
+    [f"{16 * entry}-{16 * entry + 15},{128 + 16 * entry}-{143 + 16 * entry}" for entry in range(8)],
     [64] * 8,
     [[10 if a == b else 12 if a // 4 == b // 4 else 32 for b in range(8)] for a in range(8)],
     threads=_siblings(128, 128),
@@ -111,7 +111,7 @@ ALTRA = machine("1-socket Ampere Altra Q80-30", ["0-79"], [256], sockets=["0-79"
 
 KNL_FLAT = machine(
     "Xeon Phi 7250, SNC-4 flat: four NUMA nodes with CPUs, four of HBM only",
-    [f"{17 * one}-{17 * one + 16}" for one in range(4)] + [""] * 4,
+    [f"{17 * entry}-{17 * entry + 16}" for entry in range(4)] + [""] * 4,
     [24] * 4 + [4] * 4,
     [
         [10, 21, 21, 21, 31, 41, 41, 41],
@@ -158,7 +158,7 @@ OFFLINE = machine(
 
 SIXTEEN = machine(
     "4-socket server, sub-NUMA clustering: 16 NUMA nodes",
-    [f"{8 * one}-{8 * one + 7}" for one in range(16)],
+    [f"{8 * entry}-{8 * entry + 7}" for entry in range(16)],
     [32] * 16,
     [[10 if a == b else 11 if a // 4 == b // 4 else 20 for b in range(16)] for a in range(16)],
     sockets=["0-31", "32-63", "64-95", "96-127"],
@@ -166,7 +166,7 @@ SIXTEEN = machine(
 
 THIRTY_TWO = machine(
     "32 NUMA nodes on a ring of eight boards",
-    [f"{8 * one}-{8 * one + 7}" for one in range(32)],
+    [f"{8 * entry}-{8 * entry + 7}" for entry in range(32)],
     [32] * 32,
     [
         [10 if a == b else 12 + 8 * min(abs(a // 4 - b // 4), 8 - abs(a // 4 - b // 4)) for b in range(32)]

@@ -11,14 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 def families(page: str) -> dict[str, Metric]:
     """By the name that people query: a counter's with `_total`."""
-    found = text_string_to_metric_families(page)
-    return {f"{one.name}_total" if one.type == "counter" else one.name: one for one in found}
+    result = text_string_to_metric_families(page)
+    return {f"{entry.name}_total" if entry.type == "counter" else entry.name: entry for entry in result}
 
 
 def value(page: str, name: str, **labels: str) -> float:
     """0 where there is no such series yet."""
     samples = [sample for family in text_string_to_metric_families(page) for sample in family.samples]
-    return sum(one.value for one in samples if one.name == name and labels.items() <= one.labels.items())
+    return sum(entry.value for entry in samples if entry.name == name and labels.items() <= entry.labels.items())
 
 
 def offences(page: str) -> Iterator[str]:

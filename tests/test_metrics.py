@@ -58,8 +58,8 @@ def test_every_name_is_a_good_one(extender_page, enforcer_page):
 def test_prometheus_has_nothing_against_them(extender_page, enforcer_page):
     for page in (extender_page, enforcer_page):
         command = ["promtool", "check", "metrics"]
-        said = subprocess.run(command, input=page, capture_output=True, text=True, timeout=60, check=False)
-        assert (said.returncode, said.stdout + said.stderr) == (0, "")
+        output = subprocess.run(command, input=page, capture_output=True, text=True, timeout=60, check=False)
+        assert (output.returncode, output.stdout + output.stderr) == (0, "")
 
 
 def test_no_name_is_exposed_by_both_halves(extender_page, enforcer_page):
@@ -74,8 +74,8 @@ def test_each_is_documented_with_its_kind(extender_page, enforcer_page):
         ("The enforcer", enforcer_page, ONLY_WITH_A_CERTIFICATE),
     ):
         exposed = {name: family.type for name, family in families(page).items()}
-        told = {name: kind for name, kind in documented(section).items() if name not in optional - exposed.keys()}
-        assert told == exposed
+        received = {name: kind for name, kind in documented(section).items() if name not in optional - exposed.keys()}
+        assert received == exposed
 
 
 def test_each_nomination_of_the_readme_has_its_metric():
@@ -85,11 +85,11 @@ def test_each_nomination_of_the_readme_has_its_metric():
         re.MULTILINE,
     )
     section = DOCUMENT.partition("## What fails")[2].partition("\n## ")[0]
-    told = dict(re.findall(r"^\| (.+?) \| (.+) \|$", section, re.MULTILINE))
+    received = dict(re.findall(r"^\| (.+?) \| (.+) \|$", section, re.MULTILINE))
     assert rows, "the README's table is not found"
-    assert rows == [name for name in told if name not in ("what fails", "---")]
+    assert rows == [name for name in received if name not in ("what fails", "---")]
     known = documented("The extender").keys() | documented("The enforcer").keys()
     for row in rows:
-        named = re.findall(r"`(numakin_\w+)", told[row])
+        named = re.findall(r"`(numakin_\w+)", received[row])
         assert set(named) <= known, row
-        assert named or told[row].startswith("none of its own"), row
+        assert named or received[row].startswith("none of its own"), row

@@ -53,10 +53,10 @@ def test_every_path_of_the_api_page_is_served():
         for rule in Program(load(["--no-kube"], {})).app().url_map.iter_rules()
         for method in rule.methods
     }
-    told = re.findall(r"^\| `(GET|POST) (/[^?`]*)", (ROOT / "docs/api.md").read_text(), re.MULTILINE)
-    assert len(told) > 5
+    received = re.findall(r"^\| `(GET|POST) (/[^?`]*)", (ROOT / "docs/api.md").read_text(), re.MULTILINE)
+    assert len(received) > 5
     probes = {"/healthz", "/readyz", "/metrics"}
-    assert {one for one in told if one[1] not in probes} <= served
+    assert {entry for entry in received if entry[1] not in probes} <= served
 
 
 def test_every_command_of_kubectl_numakin_is_explained():

@@ -25,8 +25,8 @@ REFUSED = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
 @pytest.fixture(scope="module")
 def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
     """One for all: whatever is tried, it goes on."""
-    with running(tmp_path_factory.mktemp("extender")) as one:
-        yield one
+    with running(tmp_path_factory.mktemp("extender")) as first:
+        yield first
 
 
 @pytest.mark.parametrize("name", FORGED, ids=range(len(FORGED)))

@@ -29,8 +29,8 @@ def over(extender: Extender, limit: str) -> float:
 
 @pytest.fixture
 def pod(extender: Extender):
-    with HostilePod(extender.http_address) as one:
-        yield one
+    with HostilePod(extender.http_address) as first:
+        yield first
 
 
 @pytest.mark.parametrize(("half", "limit"), [(HALF_A_REQUEST, "header_s"), (HALF_A_BODY, "body_s")])

@@ -86,8 +86,8 @@ def test_a_limit_that_can_t_be_read_counts_as_none_at_all_and_is_told(site):
     tenant = site.namespace("misspelt")
     site.limit(tenant, max_exclusive_cpus="four")
     assert len(site.run("a", tenant, GREEDY, 2)) > 2
-    told = "annotation numakin.io/max-exclusive-cpus: 'four' is not allowed"
-    until("it is an Event", lambda: [text for text in site.messages(tenant) if text.startswith(told)])
+    received = "annotation numakin.io/max-exclusive-cpus: 'four' is not allowed"
+    until("it is an Event", lambda: [text for text in site.messages(tenant) if text.startswith(received)])
 
 
 def test_keys_are_limited_too(site):

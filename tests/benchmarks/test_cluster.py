@@ -59,9 +59,9 @@ CALLS = Calls("c", "10.0.0.1", "s", "10.96.0.1", bytes=200, count=7)
     ],
 )
 def test_observers_tell_calls_as_each_end_sees_them(homes, ends):
-    found = reported_flows([CALLS], homes)
-    assert {node: (flows[0].source, flows[0].target, flows[0].by_server) for node, flows in found.items()} == ends
-    for there, back in found.values():
+    result = reported_flows([CALLS], homes)
+    assert {node: (flows[0].source, flows[0].target, flows[0].by_server) for node, flows in result.items()} == ends
+    for there, back in result.values():
         assert (there.source, there.target) == (back.target, back.source)
         assert (there.bytes, there.messages, back.messages) == (100, 7, 7)
 
@@ -76,8 +76,8 @@ def test_only_a_pair_within_one_same_numa_node_is_local():
 
 def test_calls_are_spread_over_the_replicas_and_never_to_oneself():
     ring = Instance("shop", app("ring", [("a", 100, 2)], [("a", "a", 100.0)]))
-    one, other = ring.replicas()
-    assert [(talk.source, talk.target) for talk in talks([one, other])] == [(one, other), (other, one)]
+    first, other = ring.replicas()
+    assert [(talk.source, talk.target) for talk in talks([first, other])] == [(first, other), (other, first)]
 
 
 def test_replicas_of_two_revisions_are_one_workload():
@@ -93,14 +93,14 @@ def test_percentiles_are_values_that_occurred(share, value):
 
 
 def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_placements(tmp_path):
-    found = []
+    result = []
     for run, played in {
         "first": [scenarios.steady, scenarios.burst, scenarios.enforcer_restarts],
         "second": [scenarios.steady, scenarios.burst, scenarios.node_loss, scenarios.extender_restart],
     }.items():
         (tmp_path / run).mkdir()
-        found.append(simulated(tmp_path / run, SMALL, lambda _: None, played))
-    first, second = found
+        result.append(simulated(tmp_path / run, SMALL, lambda _: None, played))
+    first, second = result
     assert [first.over_commitments, second.over_commitments] == [0, 0]
     assert [finding.placements for finding in first.findings[:2]] == [
         finding.placements for finding in second.findings[:2]
@@ -116,7 +116,7 @@ def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_p
 
 def test_no_small_group_is_split_though_nobody_waits_for_a_binding(tmp_path):
     """The stand-in scheduler draws lots among the best, and binds later than it scores the next pod."""
-    found = simulated(tmp_path, Plan(nodes=6, seed=7), lambda _: None, [scenarios.small_groups])
-    assert found.findings[0].pods == 680
-    assert set(found.findings[0].figures.values()) == {0.0}
-    assert found.errors == ()
+    result = simulated(tmp_path, Plan(nodes=6, seed=7), lambda _: None, [scenarios.small_groups])
+    assert result.findings[0].pods == 680
+    assert set(result.findings[0].figures.values()) == {0.0}
+    assert result.errors == ()

@@ -74,9 +74,9 @@ class TestScenarios:
         happening = events(what, order)
         assert happening == events(what, order)
         there = set()
-        for one in happening:
-            assert (one.pod in there) is not one.joins
-            (there.add if one.joins else there.discard)(one.pod)
+        for entry in happening:
+            assert (entry.pod in there) is not entry.joins
+            (there.add if entry.joins else there.discard)(entry.pod)
         assert sum(remaining(what, happening).values()) == len(there)
 
     def test_what_is_learned_is_near_the_truth_and_not_the_truth(self):
@@ -130,8 +130,8 @@ class TestYardstick:
 def test_the_same_run_twice_gives_the_same_figures():
     def figures():
         return [
-            (one.case, [(o.placer, o.share, o.locality, o.moved) for o in one.outcomes])
-            for one in run("online-boutique", 2, 0.7)
+            (entry.case, [(o.placer, o.share, o.locality, o.moved) for o in entry.outcomes])
+            for entry in run("online-boutique", 2, 0.7)
         ]
 
     assert figures() == figures()
@@ -142,7 +142,7 @@ def test_the_quick_benchmark_reaches_the_goal_and_oversubscribes_nothing(tmp_pat
     assert "): reached" in capsys.readouterr().out
     assert (tmp_path / "q.svg").read_text().startswith("<svg")
     for result in json.loads((tmp_path / "q.json").read_text()):
-        by_placer = {one["placer"]: one for one in result["outcomes"]}
+        by_placer = {outcome["placer"]: outcome for outcome in result["outcomes"]}
         assert set(by_placer) == set(PLACERS)
         assert by_placer[OURS]["oversubscribed"] == by_placer[FIT]["oversubscribed"] == 0
         assert result["best"] <= result["bound"] + 1e-9

@@ -38,12 +38,12 @@ def by_hand(changes: Values | None = None) -> list[dict[str, Any]]:
         "Release": {"Namespace": NAMESPACE},
         "Chart": yaml.safe_load((CHART / "Chart.yaml").read_text()),
     }
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for path in sorted((CHART / "templates").glob("*.yaml")):
         text, rest = _block(_parts(path.read_text()), 0, scope, scope)
         assert rest is None
-        found += [one for one in yaml.safe_load_all(text) if one]
-    return found
+        result += [entry for entry in yaml.safe_load_all(text) if entry]
+    return result
 
 
 def by_helm(changes: Values | None = None) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def by_helm(changes: Values | None = None) -> list[dict[str, Any]]:
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return [one for one in yaml.safe_load_all(done.stdout) if one]
+    return [entry for entry in yaml.safe_load_all(done.stdout) if entry]
 
 
 def _merged(before: Any, changes: Any) -> Any:
@@ -78,11 +78,11 @@ def _merged(before: Any, changes: Any) -> Any:
 
 def _parts(text: str) -> list[tuple[str, str]]:
     """Texts and actions in turn; `{{-` has eaten the white space before it."""
-    found, at = [], 0
+    result, at = [], 0
     for match in _ACTION.finditer(text):
-        found += [("text", text[at : match.start()]), ("action", match[2] if match[2] is not None else match[3])]
+        result += [("text", text[at : match.start()]), ("action", match[2] if match[2] is not None else match[3])]
         at = match.end()
-    return [*found, ("text", text[at:])]
+    return [*result, ("text", text[at:])]
 
 
 def _block(
@@ -96,8 +96,8 @@ def _block(
             out += text if shown else ""
         elif text in ("else", "end"):
             return out, at
-        elif (word := text.partition(" ")[0]) in ("if", "with", "range"):
-            more, at = _branch(parts, at, root, dot, word, shown=shown)
+        elif (term := text.partition(" ")[0]) in ("if", "with", "range"):
+            more, at = _branch(parts, at, root, dot, term, shown=shown)
             out += more
         elif shown:
             out += str(_piped(text, root, dot))
@@ -106,13 +106,13 @@ def _block(
 
 
 def _branch(
-    parts: list[tuple[str, str]], at: int, root: Values, dot: Any, word: str, *, shown: bool
+    parts: list[tuple[str, str]], at: int, root: Values, dot: Any, text: str, *, shown: bool
 ) -> tuple[str, int]:
     subject = _piped(parts[at][1].partition(" ")[2], root, dot) if shown else None
-    rounds = list(subject or ()) if word == "range" else [subject] if subject else []
+    rounds = list(subject or ()) if text == "range" else [subject] if subject else []
     out, closing = "", at
-    for one in rounds or [None]:
-        inner = dot if word == "if" else one
+    for entry in rounds or [None]:
+        inner = dot if text == "if" else entry
         more, end = _block(parts, at + 1, root, inner, shown=shown and bool(rounds))
         assert end is not None
         out, closing = out + more, end
@@ -128,8 +128,8 @@ def _piped(text: str, root: Values, dot: Any) -> Any:
     for number, call in enumerate(text.split(" | ")):
         words = _WORD.findall(call)
         given = [
-            _value(word, root, dot)
-            for word in (words if number == 0 and words[0].startswith((".", '"')) and len(words) == 1 else words[1:])
+            _value(term, root, dot)
+            for term in (words if number == 0 and words[0].startswith((".", '"')) and len(words) == 1 else words[1:])
         ]
         value = (
             given[0] if number == 0 and len(words) == 1 else _FUNCTIONS[words[0]](*given, *([value] if number else []))
@@ -137,17 +137,17 @@ def _piped(text: str, root: Values, dot: Any) -> Any:
     return value
 
 
-def _value(word: str, root: Values, dot: Any) -> Any:
-    if word.startswith('"'):
-        return word[1:-1]
-    if word.isdecimal():
-        return int(word)
-    if word == ".":
+def _value(text: str, root: Values, dot: Any) -> Any:
+    if text.startswith('"'):
+        return text[1:-1]
+    if text.isdecimal():
+        return int(text)
+    if text == ".":
         return dot
-    found: Any = root
-    for name in word.removeprefix(".").split("."):
-        found = found[name[0].lower() + name[1:] if name == "AppVersion" else name]
-    return found
+    result: Any = root
+    for name in text.removeprefix(".").split("."):
+        result = result[name[0].lower() + name[1:] if name == "AppVersion" else name]
+    return result
 
 
 def _indented(count: int, text: str) -> str:
@@ -161,6 +161,6 @@ _FUNCTIONS: dict[str, Any] = {
     "default": lambda fallback, value: value or fallback,
     "quote": lambda value: json.dumps(str(value)),
     "toJson": json.dumps,
-    "eq": lambda one, other: one == other,
+    "eq": lambda entry, other: entry == other,
     ".Files.Get": lambda name: (CHART / name).read_text(),
 }

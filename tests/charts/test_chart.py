@@ -60,8 +60,8 @@ def test_strict_and_bypass_and_monitoring_go_together(render, tmp_path):
 
 
 def container(objects: dict[tuple[str, str], dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = objects[kind, name]["spec"]["template"]["spec"]["containers"][0]
-    return found
+    result: dict[str, Any] = objects[kind, name]["spec"]["template"]["spec"]["containers"][0]
+    return result
 
 
 @WAYS
@@ -131,7 +131,7 @@ def test_a_wrong_value_is_refused_by_the_schema(case):
 
 def described(lines: list[str]) -> dict[str, bool]:
     """Each setting of values.yaml, and whether a comment stands above it or above its section's first."""
-    found, commented, path = {}, False, [""]
+    result, commented, path = {}, False, [""]
     for line in lines:
         text = line.strip()
         if text.startswith("#"):
@@ -142,9 +142,9 @@ def described(lines: list[str]) -> dict[str, bool]:
             depth = len(match[1]) // 2
             path = [*path[: depth + 1], match[2]][: depth + 2]
             if depth == 1:
-                found[".".join(path[1:])] = commented
+                result[".".join(path[1:])] = commented
         commented = False
-    return found
+    return result
 
 
 PLAIN = {"resources", "priorityClassName", "nodeSelector", "tolerations"}
@@ -152,9 +152,11 @@ PLAIN = {"resources", "priorityClassName", "nodeSelector", "tolerations"}
 
 
 def test_every_setting_is_documented():
-    told = described((CHART / "values.yaml").read_text().splitlines())
-    assert len(told) > 15
-    assert [name for name, commented in told.items() if not commented and name.rpartition(".")[2] not in PLAIN] == []
+    received = described((CHART / "values.yaml").read_text().splitlines())
+    assert len(received) > 15
+    assert [
+        name for name, commented in received.items() if not commented and name.rpartition(".")[2] not in PLAIN
+    ] == []
 
 
 @pytest.mark.skipif(not shutil.which("helm"), reason="helm is not installed")

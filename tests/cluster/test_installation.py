@@ -41,9 +41,9 @@ def foreign_kinds(ten_nodes: Cluster) -> None:
 @pytest.mark.parametrize("overlay", WHOLE)
 def test_every_overlay_can_be_applied_over_the_others(ten_nodes: Cluster, overlay: str):
     objects = rendered(overlay)
-    said = ten_nodes.apply(objects).splitlines()
-    assert len(said) == len(objects)
-    assert all(line.endswith((" created", " configured", " unchanged")) for line in said)
+    output = ten_nodes.apply(objects).splitlines()
+    assert len(output) == len(objects)
+    assert all(line.endswith((" created", " configured", " unchanged")) for line in output)
     for kind in ("daemonset/numakin-enforcer", "deployment/numakin-extender"):
         ten_nodes.kubectl("-n", "numakin", "rollout", "status", kind, "--timeout=60s")
 

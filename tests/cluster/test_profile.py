@@ -8,6 +8,7 @@ import pytest
 
 from cluster.binaries import Binaries
 from cluster.cluster import Cluster, Terms
+from cluster.release import Release
 from tests.cluster.conftest import TEN_NODES, made, up
 from tests.cluster.workloads import Namespace, member, split
 
@@ -20,11 +21,9 @@ GROUPS = [member(f"ten-{number}", 10, schedulerName="numakin") for number in ran
 @pytest.fixture(scope="module")
 def profile(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Ten nodes have enforcers; the others only make the cluster large."""
+    if not Release(kubernetes.minor).profiles_have_percentages:
+        pytest.skip("a profile of this kube-scheduler (before 1.25) has no percentage; KUBERNETES_BIN of a newer one")
     with up(kubernetes, Terms(TEN_NODES, scheduler="profile"), request) as cluster:
-        if not cluster.plane.release.profiles_have_percentages:
-            pytest.skip(
-                "a profile of this kube-scheduler (before 1.25) has no percentage; KUBERNETES_BIN of a newer one"
-            )
         for number in range(MANY - len(TEN_NODES)):
             cluster.register(f"bare-{number}", cluster.nodes["node-0"].capacity)
         yield cluster

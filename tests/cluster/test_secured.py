@@ -32,8 +32,8 @@ class Secured:
     folder: Path
 
     def data(self, kind: str, name: str) -> dict[str, bytes]:
-        found = json.loads(self.cluster.kubectl("-n", NAMESPACE, "get", kind, name, "-o", "json"))["data"]
-        return {key: base64.b64decode(text) if kind == "secret" else text.encode() for key, text in found.items()}
+        result = json.loads(self.cluster.kubectl("-n", NAMESPACE, "get", kind, name, "-o", "json"))["data"]
+        return {key: base64.b64decode(text) if kind == "secret" else text.encode() for key, text in result.items()}
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, *, scheduler: bool = False, **headers: str

@@ -22,8 +22,8 @@ from tests.extender.running import machine
 CPUS = sorted(os.sched_getaffinity(0))
 TWO = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
 ONE_OF = {
-    name: pytest.mark.skipif(not all(map(shutil.which, one.needs)), reason=f"{one.needs[0]} is not installed")
-    for name, one in WORKLOADS.items()
+    name: pytest.mark.skipif(not all(map(shutil.which, entry.needs)), reason=f"{entry.needs[0]} is not installed")
+    for name, entry in WORKLOADS.items()
 }
 
 ECHO = """
@@ -88,13 +88,13 @@ def test_both_ends_run_where_they_are_put_and_it_is_seen():
 @TWO
 def test_every_way_is_run_in_each_round_on_its_own_cpus():
     """The client's figure is the CPU that it was put on."""
-    told = [sys.executable, "-c", "import os; print(f'rate: {1 + max(os.sched_getaffinity(0))}; late: 1')"]
+    received = [sys.executable, "-c", "import os; print(f'rate: {1 + max(os.sched_getaffinity(0))}; late: 1')"]
     ways = [one(CPUS[0], CPUS[0]), *(one(CPUS[0], CPUS[1], name) for name in (SPREAD, UNPINNED, AGAIN))]
-    rounds = in_turn(partial(run, SPLIT, pinging(client=told), seconds=1), ways, 6, 1, lambda *_: None)
-    found = result(rounds)
+    rounds = in_turn(partial(run, SPLIT, pinging(client=received), seconds=1), ways, 6, 1, lambda *_: None)
+    actual = result(rounds)
     there = (1 + CPUS[0]) / (1 + CPUS[1])
-    assert (found.compared[0].ratio.value, found.control.ratio.value) == pytest.approx((there, 1))
-    assert found.conclusive
+    assert (actual.compared[0].ratio.value, actual.control.ratio.value) == pytest.approx((there, 1))
+    assert actual.conclusive
     assert {tuple(each) for each in rounds} != {tuple(rounds[0])}, "each round in another order"
 
 
@@ -118,8 +118,8 @@ def test_a_client_without_figures_is_told_so():
     ("    99%  950.00us\nRequests/sec:  1.00\n", Figures(1.0, 0.95)),
 ])  # fmt: skip
 def test_wrk_is_read_in_every_unit(text, figures):
-    told = wrk_figures(text)
-    assert (told.throughput, told.latency) == pytest.approx((figures.throughput, figures.latency))
+    received = wrk_figures(text)
+    assert (received.throughput, received.latency) == pytest.approx((figures.throughput, figures.latency))
 
 
 @pytest.mark.parametrize("text", ["", "Requests/sec: 0.00", "Requests/sec: 5.0\nNon-2xx or 3xx responses: 7"])

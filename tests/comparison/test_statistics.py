@@ -23,16 +23,16 @@ def sides(pairs):
 
 @given(PAIRS)
 def test_the_ratio_lies_in_its_interval(pairs):
-    found = ratio(*sides(pairs))
-    assert found.low <= found.value <= found.high
+    result = ratio(*sides(pairs))
+    assert result.low <= result.value <= result.high
 
 
 @given(PAIRS)
 def test_what_is_n_times_as_much_is_a_nth_the_other_way_round(pairs):
     ours, theirs = sides(pairs)
-    one, other = ratio(ours, theirs), ratio(theirs, ours)
-    assert isclose(one.value, 1 / other.value, rel_tol=1e-9)
-    assert isclose(one.low, 1 / other.high, rel_tol=1e-9)
+    first, other = ratio(ours, theirs), ratio(theirs, ours)
+    assert isclose(first.value, 1 / other.value, rel_tol=1e-9)
+    assert isclose(first.low, 1 / other.high, rel_tol=1e-9)
 
 
 @given(PAIRS, st.lists(st.floats(min_value=0.01, max_value=100), min_size=25, max_size=25))
@@ -56,14 +56,14 @@ def test_too_few_pairs_say_nothing(count):
 
 
 def test_equal_figures_do_not_differ():
-    found = ratio([5.0] * 8, [5.0] * 8)
-    assert (found.value, found.low, found.high, found.differs) == (1, 1, 1, False)
+    result = ratio([5.0] * 8, [5.0] * 8)
+    assert (result.value, result.low, result.high, result.differs) == (1, 1, 1, False)
 
 
 @pytest.mark.parametrize("count", range(FEWEST_PAIRS, 13))
 def test_the_interval_is_exact(count):
     """Over all ways to give signs to distinct differences, 1 is outside of it in at most one of twenty, and nearly so."""
-    sizes = [1.0 + 0.1 * one + 0.013 * one * one for one in range(count)]
+    sizes = [1.0 + 0.1 * number + 0.013 * number * number for number in range(count)]
     outside = sum(
         ratio([exp(sign * size) for sign, size in zip(signs, sizes, strict=True)], [1.0] * count).differs
         for signs in product((-1, 1), repeat=count)
@@ -77,22 +77,22 @@ def test_it_says_what_scipys_test_says(pairs):
     differences = [a / b for a, b in zip(ours, theirs, strict=True)]
     if len({abs(d) for d in differences}) < len(pairs) or 1.0 in differences:
         return
-    found = ratio(ours, theirs)
+    result = ratio(ours, theirs)
     from math import log  # noqa: PLC0415
 
     tested = wilcoxon([log(d) for d in differences], method="exact")
     if len({abs(log(d)) for d in differences}) == len(pairs):
-        assert found.differs == (tested.pvalue <= 0.05)
+        assert result.differs == (tested.pvalue <= 0.05)
 
 
 def test_an_effect_twice_the_noise_is_found_and_no_effect_is_not():
     random = Random(7)
-    found = missed = 0
+    result = missed = 0
     for _ in range(200):
         noise = [random.gauss(0, 0.05) + (1.0 if random.random() < 0.05 else 0.0) for _ in range(12)]
-        found += ratio([exp(0.10 + one) for one in noise], [1.0] * 12).differs
+        result += ratio([exp(0.10 + entry) for entry in noise], [1.0] * 12).differs
         missed += not ratio([exp(random.gauss(0, 0.05)) for _ in range(12)], [1.0] * 12).differs
-    assert found > 180
+    assert result > 180
     assert missed > 180
 
 

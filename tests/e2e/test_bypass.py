@@ -71,7 +71,7 @@ def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier
     assert pinned(stranger, machine) == machine.halves[1 - machine.halves.index(home)]
     for pid in (cart, checkout, stranger):
         assert kernel.allowed(pid) == kernel.cpuset(pid)
-    (shown,) = [one for one in enforcer.status()["containers"] if one["pod"] == "default/cart"]
+    (shown,) = [container for container in enforcer.status()["containers"] if container["pod"] == "default/cart"]
     assert any(reason.startswith("late: ") for reason in shown["reasons"])
 
 
@@ -146,8 +146,8 @@ def test_a_cpuset_that_the_kernel_refuses_is_counted_and_left_alone(
         (below / file).write_text((folder / file).read_text())
     enforcer.start()
     until(lambda: enforcer.status().get("counts", {}).get("refused"), "the refusal to be counted")
-    (said,) = enforcer.log_records("cpuset refused; the container is left alone")
-    assert os.strerror(16) in said["why"]
+    (output,) = enforcer.log_records("cpuset refused; the container is left alone")
+    assert os.strerror(16) in output["why"]
     assert kernel.cpuset(pid).cpus == machine.whole
     assert pinned(run(runtime, "payment", "bank"), machine), "others are pinned as before"
     below.rmdir()
@@ -166,9 +166,9 @@ def test_release_gives_back_what_the_containers_parents_have(
 
 
 def test_a_second_enforcer_over_nri_says_so_and_leaves(runtime: RealContainerd, enforcer: RunningEnforcer) -> None:
-    status, said = enforcer.try_another("--mode", "nri")
+    status, output = enforcer.try_another("--mode", "nri")
     assert status == 1
-    assert "another" in said
+    assert "another" in output
 
 
 def test_containers_are_pinned_soon_after_their_start(

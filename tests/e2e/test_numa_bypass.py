@@ -19,7 +19,7 @@ CPUS = {"0": "0-3", "1": "4-7"}
 MEMBERS = [pod for pod, group in bypass.GROUPS.items() if group]
 
 
-class Found:
+class Observed:
     """What the boot printed, by pod."""
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
@@ -28,36 +28,36 @@ class Found:
 
 
 @pytest.fixture(scope="module")
-def found(numavm: Callable[..., vm.Result]) -> Found:
+def observed(numavm: Callable[..., vm.Result]) -> Observed:
     result = numavm("2x4", ["python3", "-m", bypass.__name__], timeout_s=1200)
     assert result.status == 0, result.output[-20000:] + result.messages
-    return Found(result.records())
+    return Observed(result.records())
 
 
 @pytest.mark.parametrize("pod", MEMBERS)
-def test_a_members_cgroup_has_its_numa_nodes_cpus_and_memory(found: Found, pod: str) -> None:
-    seen = found.pinned[pod]
+def test_a_members_cgroup_has_its_numa_nodes_cpus_and_memory(observed: Observed, pod: str) -> None:
+    seen = observed.pinned[pod]
     assert seen["cgroup"]["cpus"] == CPUS[seen["cgroup"]["mems"]]
     assert seen["allowed"] == seen["cgroup"]
 
 
-def test_a_group_shares_a_numa_node_and_another_group_has_the_other(found: Found) -> None:
-    homes = {pod: found.pinned[pod]["cgroup"]["mems"] for pod in MEMBERS}
+def test_a_group_shares_a_numa_node_and_another_group_has_the_other(observed: Observed) -> None:
+    homes = {pod: observed.pinned[pod]["cgroup"]["mems"] for pod in MEMBERS}
     assert homes["cart"] == homes["checkout"] != homes["ledger"]
 
 
 @pytest.mark.parametrize("pod", MEMBERS)
-def test_memory_that_was_touched_before_the_pin_has_moved_along(found: Found, pod: str) -> None:
-    seen = found.pinned[pod]
+def test_memory_that_was_touched_before_the_pin_has_moved_along(observed: Observed, pod: str) -> None:
+    seen = observed.pinned[pod]
     pages = {node: size for node, size in seen["numa_stat"].items() if size}
     assert set(pages) == {seen["cgroup"]["mems"]}
     assert pages[seen["cgroup"]["mems"]] >= bypass.TOUCHED
 
 
-def test_a_pod_that_has_not_opted_in_is_never_touched(found: Found) -> None:
-    assert found.pinned["plain"]["cgroup"] == {"cpus": "", "mems": ""}
+def test_a_pod_that_has_not_opted_in_is_never_touched(observed: Observed) -> None:
+    assert observed.pinned["plain"]["cgroup"] == {"cpus": "", "mems": ""}
 
 
 @pytest.mark.parametrize("pod", list(bypass.GROUPS))
-def test_release_gives_every_container_the_whole_machine(found: Found, pod: str) -> None:
-    assert found.released[pod]["allowed"] == {"cpus": "0-7", "mems": "0-1"}
+def test_release_gives_every_container_the_whole_machine(observed: Observed, pod: str) -> None:
+    assert observed.released[pod]["allowed"] == {"cpus": "0-7", "mems": "0-1"}

@@ -19,16 +19,16 @@ pytestmark = [pytest.mark.numavm, pytest.mark.timeout(1500)]
 MEMBERS = [name for name, _ in members.MEMBERS]
 BY_CALL = ["socket_tracepoints", "fexit", "kprobes"]
 
-TCP = [one for one in chain.EXCHANGES if one.kind == "tcp"]
-UDP = [one for one in chain.EXCHANGES if one.kind == "udp"]
-SMALL = [one for one in chain.EXCHANGES if one.request < 1000]
+TCP = [entry for entry in chain.EXCHANGES if entry.kind == "tcp"]
+UDP = [entry for entry in chain.EXCHANGES if entry.kind == "udp"]
+SMALL = [entry for entry in chain.EXCHANGES if entry.request < 1000]
 
 
 def within_a_percent(size: int) -> Any:
     return pytest.approx(size, rel=0.01)
 
 
-class Found:
+class Observed:
     """What the boot printed. refusals: member -> what the kernel said. exchanges: name -> member -> end -> volume."""
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
@@ -42,27 +42,27 @@ class Found:
 
 
 @pytest.fixture(scope="module")
-def found(numavm: Callable[..., vm.Result]) -> Found:
+def observed(numavm: Callable[..., vm.Result]) -> Observed:
     result = numavm("2x4", ["python3", "-m", chain.__name__], timeout_s=1200)
     assert result.status == 0, result.output[-20000:] + result.messages
-    return Found(result.records())
+    return Observed(result.records())
 
 
 def exchanges(*kept: list[chain.Exchange]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("exchange", [one for some in kept for one in some], ids=lambda one: one.name)
+    return pytest.mark.parametrize("exchange", [entry for some in kept for entry in some], ids=lambda entry: entry.name)
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_every_member_counts_on_this_kernel(found: Found, member: str) -> None:
-    assert found.refusals[member] == ""
+def test_every_member_counts_on_this_kernel(observed: Observed, member: str) -> None:
+    assert observed.refusals[member] == ""
 
 
 @pytest.mark.parametrize("member", MEMBERS)
 @exchanges(TCP)
 def test_tcp_is_counted_within_a_percent_in_both_directions_at_both_ends(
-    found: Found, member: str, exchange: chain.Exchange
+    observed: Observed, member: str, exchange: chain.Exchange
 ) -> None:
-    ends = found.exchanges[exchange.name][member]
+    ends = observed.exchanges[exchange.name][member]
     assert ends["client"]["peer"] == chain.SERVER[exchange.version]
     assert ends["server"]["peer"] == chain.CLIENT[exchange.version]
     assert ends["client"]["tx_bytes"] == ends["server"]["rx_bytes"] == within_a_percent(exchange.asked)
@@ -72,17 +72,17 @@ def test_tcp_is_counted_within_a_percent_in_both_directions_at_both_ends(
 @pytest.mark.parametrize("member", ["cgroup_skb", *BY_CALL])
 @exchanges(UDP)
 def test_udp_is_counted_within_a_percent_in_both_directions_at_both_ends(
-    found: Found, member: str, exchange: chain.Exchange
+    observed: Observed, member: str, exchange: chain.Exchange
 ) -> None:
-    ends = found.exchanges[exchange.name][member]
+    ends = observed.exchanges[exchange.name][member]
     assert ends["client"]["peer"] == chain.SERVER[exchange.version]
     assert ends["client"]["tx_bytes"] == ends["server"]["rx_bytes"] == within_a_percent(exchange.asked)
     assert ends["client"]["rx_bytes"] == ends["server"]["tx_bytes"] == within_a_percent(exchange.answered)
 
 
 @exchanges(UDP)
-def test_only_packets_tell_the_server_of_udp_who_asks(found: Found, exchange: chain.Exchange) -> None:
-    counted = found.exchanges[exchange.name]
+def test_only_packets_tell_the_server_of_udp_who_asks(observed: Observed, exchange: chain.Exchange) -> None:
+    counted = observed.exchanges[exchange.name]
     assert counted["cgroup_skb"]["server"]["peer"] == chain.CLIENT[exchange.version]
     for member in BY_CALL:
         assert counted[member]["server"]["peer"] == {4: "0.0.0.0", 6: "::"}[exchange.version]
@@ -90,21 +90,23 @@ def test_only_packets_tell_the_server_of_udp_who_asks(found: Found, exchange: ch
 
 @pytest.mark.parametrize("member", ["cgroup_skb", *BY_CALL])
 @exchanges(SMALL)
-def test_a_small_request_and_its_reply_are_a_message_each(found: Found, member: str, exchange: chain.Exchange) -> None:
-    for end in found.exchanges[exchange.name][member].values():
+def test_a_small_request_and_its_reply_are_a_message_each(
+    observed: Observed, member: str, exchange: chain.Exchange
+) -> None:
+    for end in observed.exchanges[exchange.name][member].values():
         assert (end["tx_messages"], end["rx_messages"]) == (within_a_percent(exchange.count),) * 2
 
 
 @pytest.mark.parametrize("member", BY_CALL)
-@exchanges([one for one in TCP if one not in SMALL])
-def test_a_message_is_a_call_however_large(found: Found, member: str, exchange: chain.Exchange) -> None:
-    for end in found.exchanges[exchange.name][member].values():
+@exchanges([entry for entry in TCP if entry not in SMALL])
+def test_a_message_is_a_call_however_large(observed: Observed, member: str, exchange: chain.Exchange) -> None:
+    for end in observed.exchanges[exchange.name][member].values():
         assert end["tx_messages"] == exchange.count
 
 
 @pytest.mark.parametrize("member", ["cgroup_skb", *BY_CALL])
-def test_nginx_that_sends_a_file_is_counted_within_a_percent_of_its_own_log(found: Found, member: str) -> None:
-    log, counted = found.web["web"], found.web["counted"][member]["server"]
+def test_nginx_that_sends_a_file_is_counted_within_a_percent_of_its_own_log(observed: Observed, member: str) -> None:
+    log, counted = observed.web["web"], observed.web["counted"][member]["server"]
     assert log["requests"] > 100
     assert counted["rx_bytes"] == within_a_percent(log["asked"])
     assert counted["tx_bytes"] == within_a_percent(log["answered"])

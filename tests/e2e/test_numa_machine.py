@@ -20,10 +20,10 @@ CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
 MEMORY_ONLY = 4
 NEAREST = {0: 1, 1: 0, 2: 3, 3: 2}
 GROUPS = ("shop", "bank", "wide")
-MEMBERS = [wish.name for wish in main_path.WISHES if wish.group]
+MEMBERS = [option.name for option in main_path.WISHES if option.group]
 
 
-class Found:
+class Observed:
     """What the boot printed. homes: member -> the NUMA node that all of its CPUs belong to."""
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
@@ -34,43 +34,43 @@ class Found:
 
     def homes_of(self, group: str) -> list[int | None]:
         """In the order of creation."""
-        return [self.homes[wish.name] for wish in main_path.WISHES if wish.group == group]
+        return [self.homes[option.name] for option in main_path.WISHES if option.group == group]
 
 
 @pytest.fixture(scope="module")
-def found(numavm: Callable[..., vm.Result]) -> Found:
+def observed(numavm: Callable[..., vm.Result]) -> Observed:
     result = numavm("4n", ["python3", "-m", main_path.__name__], timeout_s=1200)
     assert result.status == 0, result.output[-20000:] + result.messages
-    return Found(result.records())
+    return Observed(result.records())
 
 
-def test_the_machine_is_what_it_is_meant_to_be(found: Found) -> None:
-    assert {int(node): cpus for node, cpus in found.machine["cpus"].items()} == {**CPUS, MEMORY_ONLY: ""}
-    assert found.machine["has_memory"] == "0-4"
-    assert found.machine["distances"]["0"][1] != found.machine["distances"]["1"][0], "distances are asymmetric"
+def test_the_machine_is_what_it_is_meant_to_be(observed: Observed) -> None:
+    assert {int(node): cpus for node, cpus in observed.machine["cpus"].items()} == {**CPUS, MEMORY_ONLY: ""}
+    assert observed.machine["has_memory"] == "0-4"
+    assert observed.machine["distances"]["0"][1] != observed.machine["distances"]["1"][0], "distances are asymmetric"
 
 
 @pytest.mark.parametrize("group", ["shop", "bank"])
-def test_members_of_a_group_run_on_the_cpus_of_one_numa_node(found: Found, group: str) -> None:
-    homes = found.homes_of(group)
+def test_members_of_a_group_run_on_the_cpus_of_one_numa_node(observed: Observed, group: str) -> None:
+    homes = observed.homes_of(group)
     assert homes[0] in CPUS
     assert len(set(homes)) == 1
 
 
-def test_groups_do_not_crowd_one_numa_node(found: Found) -> None:
-    assert len({found.homes_of(group)[0] for group in GROUPS}) == len(GROUPS)
+def test_groups_do_not_crowd_one_numa_node(observed: Observed) -> None:
+    assert len({observed.homes_of(group)[0] for group in GROUPS}) == len(GROUPS)
 
 
-def test_a_member_that_finds_its_groups_numa_node_full_goes_to_the_nearest(found: Found) -> None:
-    first, second, third = found.homes_of("wide")
+def test_a_member_that_finds_its_groups_numa_node_full_goes_to_the_nearest(observed: Observed) -> None:
+    first, second, third = observed.homes_of("wide")
     assert first is not None
     assert second == first
     assert third == NEAREST[first]
 
 
 @pytest.mark.parametrize("pod", MEMBERS)
-def test_a_members_memory_is_on_its_numa_node(found: Found, pod: str) -> None:
-    home, seen = found.homes[pod], found.pods[pod]
+def test_a_members_memory_is_on_its_numa_node(observed: Observed, pod: str) -> None:
+    home, seen = observed.homes[pod], observed.pods[pod]
     assert home is not None
     assert seen["allowed"]["mems"] == str(home)
     for witness in ("numa_maps", "numa_stat"):
@@ -80,29 +80,29 @@ def test_a_members_memory_is_on_its_numa_node(found: Found, pod: str) -> None:
 
 
 @pytest.mark.parametrize("pod", MEMBERS)
-def test_the_cgroup_says_what_is_in_force(found: Found, pod: str) -> None:
-    assert found.pods[pod]["cgroup"] == found.pods[pod]["allowed"]
+def test_the_cgroup_says_what_is_in_force(observed: Observed, pod: str) -> None:
+    assert observed.pods[pod]["cgroup"] == observed.pods[pod]["allowed"]
 
 
 @pytest.mark.parametrize("pod", MEMBERS)
-def test_the_extenders_prediction_is_what_happened(found: Found, pod: str) -> None:
-    seen = found.pods[pod]
+def test_the_extenders_prediction_is_what_happened(observed: Observed, pod: str) -> None:
+    seen = observed.pods[pod]
     predicted, happened = seen["predicted"], seen["happened"][-1]
-    assert predicted["numa_nodes"] == str(found.homes[pod]) == happened["numa_nodes"]
-    assert [one["cpus"] for one in predicted["containers"]] == [seen["allowed"]["cpus"]]
-    assert [one["mems"] for one in predicted["containers"]] == [seen["allowed"]["mems"]]
+    assert predicted["numa_nodes"] == str(observed.homes[pod]) == happened["numa_nodes"]
+    assert [container["cpus"] for container in predicted["containers"]] == [seen["allowed"]["cpus"]]
+    assert [container["mems"] for container in predicted["containers"]] == [seen["allowed"]["mems"]]
     assert happened["nomination"] == "kept"
 
 
 @pytest.mark.parametrize("pod", MEMBERS)
-def test_a_node_without_an_enforcer_scores_0_for_a_member(found: Found, pod: str) -> None:
-    scores = found.pods[pod]["scores"]
+def test_a_node_without_an_enforcer_scores_0_for_a_member(observed: Observed, pod: str) -> None:
+    scores = observed.pods[pod]["scores"]
     assert scores[main_path.UNKNOWN_NODE] == 0
     assert scores[main_path.NODE] > 0
 
 
-def test_a_pod_that_has_not_opted_in_is_never_touched(found: Found) -> None:
-    plain = found.pods["plain"]
+def test_a_pod_that_has_not_opted_in_is_never_touched(observed: Observed) -> None:
+    plain = observed.pods["plain"]
     assert plain["cgroup"] == {"cpus": "", "mems": ""}
     assert CpuSet.parse(plain["allowed"]["cpus"]) == CpuSet.parse("0-7")
     assert plain["allowed"]["mems"] == "0-4"

@@ -153,7 +153,7 @@ def test_a_container_restarted_in_place_finds_its_cpus_again_before_the_old_one_
 def test_one_enforcer_per_node_a_second_one_says_so_and_leaves(
     runtime: RealContainerd, enforcer: RunningEnforcer
 ) -> None:
-    status, said = enforcer.try_another()
+    status, output = enforcer.try_another()
     assert status == 1
-    assert "another" in said
+    assert "another" in output
     assert enforcer.status()["registered"]

@@ -76,14 +76,14 @@ class Enforcer:
 
     def children(self) -> dict[str, int]:
         """The pids of the hook and the observer."""
-        found = {}
+        result = {}
         for pid in Path(f"/proc/{self.processes[-1].pid}/task/{self.processes[-1].pid}/children").read_text().split():
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            found[line[2].decode().rpartition(".")[2] if len(line) > 2 else ""] = int(pid)
-        return found
+            result[line[2].decode().rpartition(".")[2] if len(line) > 2 else ""] = int(pid)
+        return result
 
     def joined(self) -> bool:
         try:
@@ -128,7 +128,9 @@ def runtime(enforcer: Enforcer) -> Iterator[Runtime]:
 
 
 def numa_cpus(enforcer: Enforcer) -> list[CpuSet]:
-    return [CpuSet.parse((enforcer.sysfs / f"devices/system/node/node{one}/cpulist").read_text()) for one in (0, 1)]
+    return [
+        CpuSet.parse((enforcer.sysfs / f"devices/system/node/node{number}/cpulist").read_text()) for number in (0, 1)
+    ]
 
 
 def cpus(runtime: Runtime, container) -> CpuSet:
@@ -158,7 +160,7 @@ def test_members_share_a_last_level_cache_where_the_operator_or_they_ask_for_it(
     other = runtime.run_container(runtime.run_pod("other", annotations=wide), "app", cpu_request=2)
     assert [str(cpus(runtime, member)) for member in members] == ["0-7,128-135"] * 2
     assert cpus(runtime, other) == numa_cpus(enforcer)[0]
-    reasons = {one["pod"]: one["reasons"] for one in enforcer.status()["containers"]}
+    reasons = {container["pod"]: container["reasons"] for container in enforcer.status()["containers"]}
     assert "cache CPUs 0-7,128-135: 100% of its kin in its home's caches are there" in reasons["default/mb"]
 
 
@@ -166,9 +168,9 @@ def test_it_says_what_is_pinned_where_and_why(enforcer: Enforcer, runtime: Runti
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
     runtime.run_container(runtime.run_pod("m", "shop", annotations=GROUP), "app", cpu_request=2)
-    (one,) = enforcer.status()["containers"]
-    assert (one["pod"], one["numa_nodes"]) == ("shop/m", "0")
-    assert any("no kin here" in reason for reason in one["reasons"])
+    (only,) = enforcer.status()["containers"]
+    assert (only["pod"], only["numa_nodes"]) == ("shop/m", "0")
+    assert any("no kin here" in reason for reason in only["reasons"])
 
 
 def test_what_was_pinned_before_a_restart_is_still_shown(enforcer: Enforcer, runtime: Runtime) -> None:
@@ -192,8 +194,8 @@ def test_the_hook_logs_what_it_decides_whether_or_not_an_observer_is_there(
     runtime.wait_for_plugin(PATIENCE_S)
     runtime.run_container(runtime.run_pod("m", "shop", annotations=GROUP), "app", cpu_request=2)
     assert process.stderr is not None
-    said = next(line for line in process.stderr if "container pinned" in line)
-    assert "pod=shop/m container=app" in said
+    output = next(line for line in process.stderr if "container pinned" in line)
+    assert "pod=shop/m container=app" in output
 
 
 def test_what_was_decided_before_the_observer_was_there_is_counted_too(enforcer: Enforcer, runtime: Runtime) -> None:
@@ -248,11 +250,11 @@ def test_killed_at_any_moment_it_knows_its_own_work_and_gives_no_cpu_twice(
             runtime.stop_container(kept.pop(0))
         missed = runtime.run_container(runtime.run_pod(f"missed-{number}", annotations=own), "app", cpu_request=2)
         until(enforcer.joined, "it is back")
-        until(lambda one=missed: cpus(runtime, one), "the missed one is pinned")
+        until(lambda entry=missed: cpus(runtime, entry), "the missed one is pinned")
         kept.append(missed)
-        taken = [cpus(runtime, one) for one in kept]
+        taken = [cpus(runtime, entry) for entry in kept]
         everyones = set().union(*taken)
-        asked = sum(one.resources.cpu.shares.value for one in kept) // 1024
+        asked = sum(entry.resources.cpu.shares.value for entry in kept) // 1024
         assert len(everyones) == sum(map(len, taken)) == asked, "no CPU is anybody's twice"
         assert everyones.isdisjoint(cpus(runtime, early))
         assert not enforcer.status()["counts"].get("yielded")
@@ -328,13 +330,13 @@ def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
     made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "enforcer", "release", "--run-dir", str(enforcer.run_dir)],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert said.stdout == "released 1 containers; nothing is pinned until `numakin-enforcer resume`\n"
+    assert output.stdout == "released 1 containers; nothing is pinned until `numakin-enforcer resume`\n"
     assert str(cpus(runtime, made)) == "0-159"
     later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
     assert not cpus(runtime, later)
@@ -355,13 +357,13 @@ def test_a_release_lasts_over_restarts_of_either_until_it_is_ended(enforcer: Enf
     later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
     assert (str(cpus(runtime, made)), str(cpus(runtime, later))) == ("0-159", "")
     assert enforcer.status()["released"]
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "enforcer", "resume", "--run-dir", str(enforcer.run_dir)],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert said.stdout == "resumed: containers are pinned again\n"
+    assert output.stdout == "resumed: containers are pinned again\n"
     until(lambda: cpus(runtime, made) == cpus(runtime, later) == numa_cpus(enforcer)[0], "they are pinned again")
 
 
@@ -369,9 +371,9 @@ def test_a_second_enforcer_says_so_and_leaves(enforcer: Enforcer, runtime: Runti
     first = enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
     second = enforcer.start()
-    _, said = second.communicate(timeout=PATIENCE_S)
+    _, output = second.communicate(timeout=PATIENCE_S)
     assert second.returncode == 1
-    assert f"another numakin-enforcer (pid {first.pid}) runs on this node" in said
+    assert f"another numakin-enforcer (pid {first.pid}) runs on this node" in output
     assert first.poll() is None
 
 
@@ -380,10 +382,10 @@ def test_it_ends_cleanly_on_sigterm(enforcer: Enforcer, runtime: Runtime) -> Non
     runtime.wait_for_plugin(PATIENCE_S)
     until(lambda: enforcer.get("/readyz")[0] == 200, "ready")
     process.terminate()
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, output = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
-    assert "left the runtime" in said
-    assert "Traceback" not in said
+    assert "left the runtime" in output
+    assert "Traceback" not in output
     assert not (enforcer.run_dir / "hook.sock").exists()
 
 
@@ -400,9 +402,9 @@ def test_a_bad_option_is_said_and_ends_it(
     enforcer: Enforcer, options: tuple[str, ...], status: int, message: str
 ) -> None:
     process = enforcer.start(*options)
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, output = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
-    assert message in said
+    assert message in output
 
 
 class TestLaunchedByTheRuntime:

@@ -126,16 +126,16 @@ def test_a_recording_of_what_is_seen_can_be_replayed(enforcer: Enforcer, runtime
     run(runtime, "web")
     until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
     file = enforcer.folder / "again"
-    said = command("record", str(file), "--seconds", "1", "--metrics", enforcer.metrics)
-    assert said.returncode == 0, said.stderr
+    output = command("record", str(file), "--seconds", "1", "--metrics", enforcer.metrics)
+    assert output.returncode == 0, output.stderr
     assert any(window.flows for window in recorded(file))
 
 
 def test_top_says_through_whom_nobody_is_seen() -> None:
     """Also of a proxy that has not opted in."""
     halves = [("web", "proxy", 1), ("proxy", "db", 1), ("cart", "proxy", 3), ("proxy", "cache", 3)]
-    asked = [Flow(f"uid-{one}", f"uid-{other}", "tcp", 100 * much, 10) for one, other, much in halves]
-    answered = [Flow(f"uid-{other}", f"uid-{one}", "tcp", 2000 * much, 10) for one, other, much in halves]
+    asked = [Flow(f"uid-{entry}", f"uid-{other}", "tcp", 100 * much, 10) for entry, other, much in halves]
+    answered = [Flow(f"uid-{other}", f"uid-{entry}", "tcp", 2000 * much, 10) for entry, other, much in halves]
     tally = TrafficTally(1.0)
     tally.add(asked + answered, 0.0)
     view = TrafficView("replay", graph=tally.graph(0.0), names={"uid-proxy": "mesh/proxy-x2x7"})
@@ -155,9 +155,9 @@ def test_a_recording_goes_on_when_the_observer_was_started_again(enforcer: Enfor
 
 
 def test_without_an_enforcer_top_says_so() -> None:
-    said = command("top", "--metrics", "127.0.0.1:1")
-    assert said.returncode == 1
-    assert said.stderr.startswith("numakin-enforcer: no enforcer answers at 127.0.0.1:1: ")
+    output = command("top", "--metrics", "127.0.0.1:1")
+    assert output.returncode == 1
+    assert output.stderr.startswith("numakin-enforcer: no enforcer answers at 127.0.0.1:1: ")
 
 
 def test_a_window_survives_its_way_through_a_file() -> None:
@@ -196,13 +196,13 @@ def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(e
 
 class TestDoctor:
     def test_it_says_what_will_not_work_and_ends_with_1(self, enforcer: Enforcer) -> None:
-        said = command("doctor", "--json", "--nri-socket", str(enforcer.socket), "--sysfs", str(enforcer.sysfs))
-        found = {(load["topic"], load["grade"]): load["text"] for load in json.loads(said.stdout)}
-        assert said.returncode == 1
-        assert found["NRI", "bad"].startswith(f"no socket at {enforcer.socket}: switch NRI on")
-        assert found["NUMA", "good"] == "2 NUMA nodes with 80 CPUs each"
+        output = command("doctor", "--json", "--nri-socket", str(enforcer.socket), "--sysfs", str(enforcer.sysfs))
+        result = {(load["topic"], load["grade"]): load["text"] for load in json.loads(output.stdout)}
+        assert output.returncode == 1
+        assert result["NRI", "bad"].startswith(f"no socket at {enforcer.socket}: switch NRI on")
+        assert result["NUMA", "good"] == "2 NUMA nodes with 80 CPUs each"
 
     def test_a_runtime_that_listens_is_found(self, enforcer: Enforcer) -> None:
         with Runtime(enforcer.socket):
-            said = command("doctor", "--nri-socket", str(enforcer.socket))
-        assert f"the container runtime listens at {enforcer.socket}" in said.stdout
+            output = command("doctor", "--nri-socket", str(enforcer.socket))
+        assert f"the container runtime listens at {enforcer.socket}" in output.stdout

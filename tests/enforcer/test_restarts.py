@@ -242,9 +242,9 @@ class Histories(RuleBasedStateMachine):
         name = sorted(self.given)[which % len(self.given)]
         taken = CpuSet.parse("2,14")
         if self.up:
-            one, running = self.node.running[name]
+            first, running = self.node.running[name]
             self.node.apply(
-                self.node.agent.update_container(one, running, container(name, claim=str(taken)).linux.resources)
+                self.node.agent.update_container(first, running, container(name, claim=str(taken)).linux.resources)
             )
         self.node.cgroups[path_of(name)] = taken, self.node.machine.mems
         self.externally_managed[name] = taken

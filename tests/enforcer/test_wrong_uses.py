@@ -168,8 +168,8 @@ COMMANDS: dict[str, tuple[str, int, str]] = {
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[Program]:
-    with Program("enforcer.cli.main") as one:
-        yield one
+    with Program("enforcer.cli.main") as first:
+        yield first
 
 
 @pytest.fixture(scope="module")
@@ -204,8 +204,8 @@ def machine(folder: Path) -> Path:
     return folder / "sys"
 
 
-@pytest.mark.parametrize(("words", "status", "told"), RUN.values(), ids=RUN)
-def test_a_wrong_option_gets_one_line(program, folder, machine, tmp_path, words, status, told):
+@pytest.mark.parametrize(("words", "status", "received"), RUN.values(), ids=RUN)
+def test_a_wrong_option_gets_one_line(program, folder, machine, tmp_path, words, status, received):
     base = (
         "run",
         "--run-dir",
@@ -216,15 +216,15 @@ def test_a_wrong_option_gets_one_line(program, folder, machine, tmp_path, words,
         "--sysfs",
         str(machine),
     )
-    line = refused(program, status, *base, *(word.format(folder=folder) for word in words.split()))
-    assert told.format(folder=folder) in line
+    line = refused(program, status, *base, *(part.format(folder=folder) for part in words.split()))
+    assert received.format(folder=folder) in line
 
 
-@pytest.mark.parametrize(("words", "status", "told"), COMMANDS.values(), ids=COMMANDS)
-def test_a_wrong_command_gets_one_line(program, folder, words, status, told):
-    line = refused(program, status, *(word.format(folder=folder) for word in words.split()))
+@pytest.mark.parametrize(("words", "status", "received"), COMMANDS.values(), ids=COMMANDS)
+def test_a_wrong_command_gets_one_line(program, folder, words, status, received):
+    line = refused(program, status, *(part.format(folder=folder) for part in words.split()))
     assert line.startswith("numakin-enforcer: ")
-    assert told.format(folder=folder) in line
+    assert received.format(folder=folder) in line
 
 
 def test_help_says_what_each_option_takes(program):

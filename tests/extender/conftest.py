@@ -12,8 +12,8 @@ from tests.extender.running import Extender, running
 @pytest.fixture
 def extender(tmp_path: Path) -> Iterator[Extender]:
     """A real extender process without an API server."""
-    with running(tmp_path) as one:
-        yield one
+    with running(tmp_path) as first:
+        yield first
 
 
 @pytest.fixture

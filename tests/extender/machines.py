@@ -61,26 +61,26 @@ def machines(draw: st.DrawFn) -> Machine:
     count = draw(st.sampled_from([1, 2, 3, 4, 5, 11]))
     cpus = draw(st.lists(st.sampled_from([0, 1, 2, 4, 6]), min_size=count, max_size=count).filter(any))
     memory = draw(st.lists(st.sampled_from([0, 1, 4, 16]), min_size=count, max_size=count))
-    distances = {one: {one: 10} for one in range(count)}
+    distances = {number: {number: 10} for number in range(count)}
     for a in range(count):
         for b in range(a):
             distances[a][b] = distances[b][a] = draw(st.sampled_from([11, 20, 32]))
     nodes, first = [], 0
     isolated = CpuSet.of(draw(st.sets(st.integers(0, sum(cpus) - 1), max_size=2)) if sum(cpus) > 2 else ())
     withheld = draw(st.sets(st.integers(0, count - 1), max_size=2))
-    for one in range(count):
-        here = CpuSet.of(range(first, first + cpus[one]))
+    for number in range(count):
+        here = CpuSet.of(range(first, first + cpus[number]))
         nodes.append(
             NumaNode(
-                one,
+                number,
                 here - isolated,
-                memory[one] * GIB,
-                distances[one],
+                memory[number] * GIB,
+                distances[number],
                 isolated=here & isolated,
-                withheld=one in withheld,
+                withheld=number in withheld,
             )
         )
-        first += cpus[one]
+        first += cpus[number]
     size = draw(st.sampled_from([1, 2]))
     return Machine(
         tuple(nodes), cores=tuple(CpuSet.of(range(at, min(first, at + size))) for at in range(0, first, size))

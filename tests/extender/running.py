@@ -41,12 +41,12 @@ def machine(numa_nodes: int = 2, cpus: int = 8, memory: int = 16 * GIB) -> Machi
     return Machine(
         numa_nodes=tuple(
             NumaNode(
-                one,
-                CpuSet.of(range(one * cpus, (one + 1) * cpus)),
+                number,
+                CpuSet.of(range(number * cpus, (number + 1) * cpus)),
                 memory,
-                {other: 10 if other == one else 20 for other in range(numa_nodes)},
+                {other: 10 if other == number else 20 for other in range(numa_nodes)},
             )
-            for one in range(numa_nodes)
+            for number in range(numa_nodes)
         ),
         cores=tuple(CpuSet.of((cpu,)) for cpu in range(numa_nodes * cpus)),
         name="plain",
@@ -78,10 +78,10 @@ def welcome(*, resume: bool) -> pb.ToEnforcer:
 def until(what: str, done: Callable[[], Any], within_s: float = DEADLINE) -> Any:
     """Asks until the answer is true; the deadline is for tests that fail."""
     end = time.monotonic() + within_s
-    while not (found := done()):
+    while not (result := done()):
         assert time.monotonic() < end, f"not within {within_s} s: {what}"
         time.sleep(0.01)
-    return found
+    return result
 
 
 class Enforcer:

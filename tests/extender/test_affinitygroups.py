@@ -29,19 +29,19 @@ MEMBER = {"group.numakin.io": "shop"}
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    with ApiServer() as one:
-        one.define(DEFINITION)
+    with ApiServer() as first:
+        first.define(DEFINITION)
         for node in ("n1", "n2"):
-            one.create_node(node)
-        yield one
+            first.create_node(node)
+        yield first
 
 
 @pytest.fixture
 def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default", "--refuse")
-    with running(tmp_path, "--kube", *options) as one:
+    with running(tmp_path, "--kube", *options) as first:
         assert server.wait_for(lambda: server.watches() == 5)
-        yield one
+        yield first
 
 
 def written(server: ApiServer, **spec: Any) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def written(server: ApiServer, **spec: Any) -> dict[str, Any]:
 
 def stored(server: ApiServer) -> dict[str, Any]:
     """The object, empty while there is none."""
-    found = server.store.get(server.answers.kind(GROUPS, "affinitygroups"), ("default", "shop"))
-    return found.object if found else {}
+    result = server.store.get(server.answers.kind(GROUPS, "affinitygroups"), ("default", "shop"))
+    return result.object if result else {}
 
 
 def status(server: ApiServer) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def question(pod: dict[str, Any]) -> bytes:
 
 def events(server: ApiServer) -> list[dict[str, Any]]:
     kind = server.answers.kind("v1", "events")
-    every = [one.object for _, one in server.store.snapshot(kind, server.store.revision) or ()]
-    return [one for one in every if one["involvedObject"]["kind"] == "AffinityGroup"]
+    every = [entry.object for _, entry in server.store.snapshot(kind, server.store.revision) or ()]
+    return [entry for entry in every if entry["involvedObject"]["kind"] == "AffinityGroup"]
 
 
 def test_policy_and_size_are_those_of_the_object_where_the_pod_is_silent(extender: Extender, server: ApiServer):
@@ -109,7 +109,7 @@ def test_a_workload_with_priority_draws_newcomers_from_a_greater_number(extender
     scores = extender.scores(asked)
     assert scores["n1"] > scores["n2"]
     server.delete(GROUPS, "affinitygroups", "shop", namespace="default")
-    until("it is as before", lambda: (found := extender.scores(asked)) and found["n2"] > found["n1"])
+    until("it is as before", lambda: (result := extender.scores(asked)) and result["n2"] > result["n1"])
     until("the group has an object again", lambda: status(server).get("memberCount"))
     assert "spec" not in stored(server)
 
@@ -148,9 +148,13 @@ def test_the_status_comes_and_goes_and_the_spec_stays(extender: Extender, server
     server.delete("v1", "pods", "web-0", namespace="default", grace_s=0)
     enforcer.send(report=whole_report(2))
     until("it has none", lambda: status(server)["memberCount"] == 0)
-    found = stored(server)
-    assert found["spec"] == spec
-    owners = {one["manager"] for one in found["metadata"]["managedFields"] if "f:spec" in one["fieldsV1"]}
+    result = stored(server)
+    assert result["spec"] == spec
+    owners = {
+        managedfield["manager"]
+        for managedfield in result["metadata"]["managedFields"]
+        if "f:spec" in managedfield["fieldsV1"]
+    }
     assert not owners & {"numakin", "numakin-learned"}
 
 

@@ -42,7 +42,7 @@ def tell(cluster: Cluster, node: str, *reservations, of=None, generation: int = 
 def reservations_of(cluster: Cluster, node: str) -> dict[str, str]:
     view = cluster.view(node)
     assert view is not None
-    return {key: str(one.numa_nodes) for key, one in view.occupancy.reservations.items()}
+    return {key: str(entry.numa_nodes) for key, entry in view.occupancy.reservations.items()}
 
 
 def scores(cluster: Cluster, asked, *names: str) -> dict[str, int]:
@@ -70,8 +70,8 @@ def test_a_burst_of_members_fills_numa_nodes_and_never_overcommits(cluster: Clus
         tell(cluster, node)
     placed = []
     for at in range(32):
-        found = scores(cluster, want(f"p{at}", cpu="1"), "a", "b")
-        placed.append(max(found, key=found.__getitem__))
+        result = scores(cluster, want(f"p{at}", cpu="1"), "a", "b")
+        placed.append(max(result, key=result.__getitem__))
     for node in ("a", "b"):
         view = cluster.view(node)
         assert all(load <= 8000 for load in view.occupancy.cpu_load(view.machine).values())
@@ -104,7 +104,7 @@ def test_a_bound_pod_is_nominated_the_place_it_was_scored_for(cluster: Cluster):
     cluster.apply_pods(PodChanges(rows=(asked,)))
     (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(asked, node="a"),)))
     assert (nomination.node, nomination.numa_nodes, nomination.generation) == ("a", NumaSet.parse("1"), 7)
-    assert [one.bound for one in cluster.picture().assumed] == [True]
+    assert [entry.bound for entry in cluster.picture().assumed] == [True]
 
 
 def test_a_pod_bound_elsewhere_takes_its_room_along(cluster: Cluster):
@@ -242,16 +242,16 @@ def test_members_elsewhere_weigh_against_a_node(cluster: Cluster):
     """One member of ten is less than nine of ten, though each node's own members are all at home."""
     tell(cluster, "a", reservation("k0", "0", milli=100))
     tell(cluster, "b", *(reservation(f"k{at}", "0", milli=100) for at in range(1, 10)))
-    found = scores(cluster, want("p"), "a", "b")
-    assert found["b"] == 10
-    assert found["a"] <= 4
+    result = scores(cluster, want("p"), "a", "b")
+    assert result["b"] == 10
+    assert result["a"] <= 4
 
 
 def test_the_first_member_goes_where_the_whole_group_has_room(cluster: Cluster):
     tell(cluster, "small", of=machine(2, 4))
     tell(cluster, "large", reservation("other", "0", group="default/other", milli=4000), of=machine(2, 16))
-    found = scores(cluster, want("p", cpu="1", size="12"), "small", "large")
-    assert found["large"] > found["small"]
+    result = scores(cluster, want("p", cpu="1", size="12"), "small", "large")
+    assert result["large"] > result["small"]
 
 
 def test_what_happened_is_kept_for_explain(cluster: Cluster):
@@ -261,9 +261,9 @@ def test_what_happened_is_kept_for_explain(cluster: Cluster):
     cluster.connected("a")
     report = Report(1, 0, fingerprint([], []), decisions=(row,))
     cluster.reported(NodeView("a", "s", "1", machine()), report)
-    found = explain(cluster, "default", "p")
-    assert found["happened"][0]["reasons"] == ["kin: near"]
-    assert found["scored"] is None
+    result = explain(cluster, "default", "p")
+    assert result["happened"][0]["reasons"] == ["kin: near"]
+    assert result["scored"] is None
 
 
 FULL = [reservation(f"low{at}", str(at), milli=7000) for at in range(2)]

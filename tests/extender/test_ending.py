@@ -78,12 +78,12 @@ FIRST, SECOND = _edge("web", "cart"), _edge("cart", "db")
 @pytest.fixture
 def enforcer(site: Site) -> Enforcer:
     """What it told first is written, and what it told next, within the same minute, is not yet."""
-    found = site.enforcer()
-    site.talk(found, "web", "cart")
+    result = site.enforcer()
+    site.talk(result, "web", "cart")
     until("the first is written", lambda: site.written == {FIRST})
-    site.talk(found, "cart", "db")
+    site.talk(result, "cart", "db")
     assert site.written == {FIRST}
-    return found
+    return result
 
 
 def test_an_extender_that_is_asked_to_end_writes_what_it_has_learned_at_once(site, enforcer):

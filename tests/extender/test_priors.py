@@ -62,8 +62,8 @@ def created(server: ApiServer, workload: str, replica: int = 0, **annotations: s
 
 def groups(extender: Extender) -> set[tuple[str, ...]]:
     """The workloads of each group, by name."""
-    found = extender.get("/api/v1/graph")["groups"]
-    return {tuple(workload.rpartition("/")[2] for workload in group["workloads"]) for group in found}
+    result = extender.get("/api/v1/graph")["groups"]
+    return {tuple(workload.rpartition("/")[2] for workload in group["workloads"]) for group in result}
 
 
 def nominated(message: pb.ToEnforcer, uid: str) -> str:

@@ -32,7 +32,7 @@ class World:
         self.call.pods(PodChanges(rows, gone, whole))
 
     def nodes(self, gone: tuple[str, ...] = (), **ready: bool) -> None:
-        self.call.nodes(NodeChanges(tuple(NodeRow(name, ready=one) for name, one in ready.items()), gone))
+        self.call.nodes(NodeChanges(tuple(NodeRow(name, ready=entry) for name, entry in ready.items()), gone))
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ def refused(cluster: Cluster, count: int, name: str = "n1") -> list[Wanted]:
         want(f"p{number}", policy="single-numa-node", cpus="exclusive", cpu="6", memory=f"{number + 1}Mi")
         for number in range(count)
     ]
-    for one in asked:
-        assert set(cluster.refusals(one, [name])) == {name}
+    for entry in asked:
+        assert set(cluster.refusals(entry, [name])) == {name}
     return asked
 
 
@@ -52,7 +52,7 @@ class TestALook:
             looks.append(cluster.welcome(["n1"]))
             assert len(looks) <= 10
         assert len(looks) == 3
-        assert all(look.pods == () for look in looks)
+        assert all(poll.pods == () for poll in looks)
 
     def test_a_pod_that_a_node_would_take_is_found_once(self) -> None:
         cluster = Cluster()

@@ -45,8 +45,8 @@ class Replica:
 
     @property
     def members(self) -> set[str]:
-        found = [group["members"] for group in self.extender.get("/api/v1/groups")["groups"]]
-        return {member["pod"] for members in found for member in members if not member["expected"]}
+        result = [group["members"] for group in self.extender.get("/api/v1/groups")["groups"]]
+        return {member["pod"] for members in result for member in members if not member["expected"]}
 
     @property
     def edges(self) -> set[tuple[str, str]]:
@@ -156,8 +156,8 @@ def _free_port() -> int:
 
 def test_every_replica_is_fed_and_answers_alike(site):
     for replica in site.replicas:
-        until("it has heard of both pods", lambda one=replica: one.members == {"default/web-0", "default/db-0"})
-        until("it has learned who talks to whom", lambda one=replica: one.edges == TALK)
+        until("it has heard of both pods", lambda entry=replica: entry.members == {"default/web-0", "default/db-0"})
+        until("it has learned who talks to whom", lambda entry=replica: entry.edges == TALK)
     question = site.question("web-1")
     answers = [replica.extender.scores(question) for replica in site.replicas]
     assert answers[0] == answers[1]
@@ -206,9 +206,9 @@ def test_why_a_pod_is_where_it_is_outlives_all_replicas_and_is_no_news_to_the_ne
         replica.extender.kill()
     if observer_too:
         site.kill_observer()
-    told = site.server.count("create", "events")
+    received = site.server.count("create", "events")
     fresh = site.start_replica(0)
     until("it says why", lambda: fresh.happened("web-1") == [happened])
     until("it writes", lambda: fresh.leading, TAKEN_OVER_S)
-    assert site.server.count("create", "events") == told
+    assert site.server.count("create", "events") == received
     assert "numakin_extender_predictions_total{outcome=" not in fresh.extender.get("/metrics")

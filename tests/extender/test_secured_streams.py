@@ -87,11 +87,11 @@ class Site:
     def heard(self) -> bool:
         """Whether the extender has the node's report, and its stream."""
         assert self.extender is not None
-        return any(one["connected"] for one in self.extender.get("/api/v1/nodes")["nodes"])
+        return any(node["connected"] for node in self.extender.get("/api/v1/nodes")["nodes"])
 
     def said(self, *words: str) -> bool:
         """Whether one line of the enforcer's log has all of these."""
-        return any(all(word in line for word in words) for line in self.log.read_text().splitlines())
+        return any(all(text in line for text in words) for line in self.log.read_text().splitlines())
 
     def expires(self) -> float:
         """By the enforcer's metrics."""

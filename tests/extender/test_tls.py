@@ -41,10 +41,10 @@ class Secured:
     caller: Mount
 
     def context(self, *, proving: bool = True) -> ssl.SSLContext:
-        found = ssl.create_default_context(cafile=self.authority.ca)
+        result = ssl.create_default_context(cafile=self.authority.ca)
         if proving:
-            found.load_cert_chain(self.caller.cert, self.caller.key)
-        return found
+            result.load_cert_chain(self.caller.cert, self.caller.key)
+        return result
 
     def connection(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self.extender.http_address, timeout=DEADLINE, context=self.context())
@@ -59,9 +59,9 @@ class Secured:
             socket.create_connection((host, int(number)), DEADLINE) as plain,
             context.wrap_socket(plain, server_hostname=host) as secure,
         ):
-            found = secure.getpeercert(binary_form=True)
-            assert found is not None
-            return found
+            result = secure.getpeercert(binary_form=True)
+            assert result is not None
+            return result
 
     def metric(self, port: str, name: str = "numakin_extender_certificate_expiration_timestamp_seconds") -> float:
         connection = self.connection()
@@ -177,18 +177,20 @@ def test_no_call_fails_while_certificates_come_good_and_broken(secured):
             answered["fresh"] += 1
 
     with ThreadPoolExecutor(2) as callers:
-        calling = [callers.submit(one) for one in (kept, fresh)]
+        calling = [callers.submit(entry) for entry in (kept, fresh)]
         try:
             for _ in range(5):
                 before = dict(answered)
                 good, other = secured.authority.issue(*NAMES), secured.authority.issue(*NAMES)
                 secured.mount.put(Pair(good.cert, other.key))
                 secured.mount.put(good)
-                until("both were answered", lambda before=before: all(answered[one] > before[one] for one in before))
+                until(
+                    "both were answered", lambda before=before: all(answered[entry] > before[entry] for entry in before)
+                )
         finally:
             over.set()
-        for one in calling:
-            one.result(DEADLINE)
+        for entry in calling:
+            entry.result(DEADLINE)
 
 
 def test_a_renewed_ca_decides_who_may_call(secured, tmp_path):

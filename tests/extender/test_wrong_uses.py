@@ -137,8 +137,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[Program]:
-    with Program("extender.main") as one:
-        yield one
+    with Program("extender.main") as first:
+        yield first
 
 
 @pytest.fixture(scope="module")
@@ -165,28 +165,28 @@ def refused(program: Program, *arguments: str) -> str:
     return ended.lines[0]
 
 
-@pytest.mark.parametrize(("words", "told"), OPTIONS.values(), ids=OPTIONS)
-def test_a_wrong_option_gets_one_line(program, folder, taken, words, told):
+@pytest.mark.parametrize(("words", "received"), OPTIONS.values(), ids=OPTIONS)
+def test_a_wrong_option_gets_one_line(program, folder, taken, words, received):
     places = {"folder": str(folder), "taken": taken}
-    line = refused(program, *FREE, *(word.format(**places) for word in words.split()))
+    line = refused(program, *FREE, *(part.format(**places) for part in words.split()))
     assert line.startswith("numakin-extender: ")
-    assert told.format(**places) in line
+    assert received.format(**places) in line
 
 
-@pytest.mark.parametrize(("content", "told"), KUBECONFIGS.values(), ids=KUBECONFIGS)
-def test_a_wrong_kubeconfig_gets_one_line(program, tmp_path, content, told):
+@pytest.mark.parametrize(("content", "received"), KUBECONFIGS.values(), ids=KUBECONFIGS)
+def test_a_wrong_kubeconfig_gets_one_line(program, tmp_path, content, received):
     path = tmp_path / "kubeconfig"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     line = refused(program, *FREE, "--kubeconfig", str(path))
     assert line.startswith(f"numakin-extender: kubeconfig {path}: ")
-    assert told in line
+    assert received in line
 
 
 @needed
 def test_a_key_of_another_certificate_is_named(program, tmp_path):
     authority = Authority(tmp_path / "authority")
-    one, other = (Mount(tmp_path / name, authority.issue("IP:127.0.0.1")) for name in ("one", "other"))
-    line = refused(program, *FREE, "--no-kube", "--tls-cert", str(one.cert), "--tls-key", str(other.key))
+    first, other = (Mount(tmp_path / name, authority.issue("IP:127.0.0.1")) for name in ("one", "other"))
+    line = refused(program, *FREE, "--no-kube", "--tls-cert", str(first.cert), "--tls-key", str(other.key))
     assert line.endswith("the key does not belong to the certificate")
 
 

@@ -20,8 +20,8 @@ def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
 
     It outlives all tests, on a busy machine too: nothing of it gets too old.
     """
-    with running(tmp_path_factory.mktemp("extender"), "--report-timeout=3600", "--hold=3600") as one:
-        first = one.enforcer("node-1")
+    with running(tmp_path_factory.mktemp("extender"), "--report-timeout=3600", "--hold=3600") as single:
+        first = single.enforcer("node-1")
         members = [
             reservation(uid, numa, group="shop/boutique", milli=1500)
             for uid, numa in ((POD, "0"), ("1d", "0"), ("2e", "1"))
@@ -32,11 +32,11 @@ def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
             reasons=[pb.Reason(what="kin here", number="75 %", effect="pulls")],
         )  # fmt: skip
         first.report(machine(), *members, decisions=[decision])
-        one.enforcer("node-2").report(machine())
-        until("both nodes are known", lambda: len(one.get("/api/v1/nodes")["nodes"]) == 2)
-        one.post("prioritize", scored("cart-9"))
-        one.connection.close()  # an idle one is closed by the extender; it is opened again when it is used
-        yield one
+        single.enforcer("node-2").report(machine())
+        until("both nodes are known", lambda: len(single.get("/api/v1/nodes")["nodes"]) == 2)
+        single.post("prioritize", scored("cart-9"))
+        single.connection.close()  # an idle one is closed by the extender; it is opened again when it is used
+        yield single
 
 
 @pytest.fixture

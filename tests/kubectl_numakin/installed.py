@@ -52,15 +52,15 @@ def installed(folder: Path) -> Iterator[Installed]:
             f"--nri-socket={node.folder / 'nri.sock'}",
         ]
         _pod(api, "numakin-enforcer", 0, "enforcer", ["run", "--node-name=$(NODE_NAME)", *options], [])
-        found = Installed(cluster, folder, [])
+        result = Installed(cluster, folder, [])
 
         def program(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-            found.started.append([*words])
+            result.started.append([*words])
             command = [sys.executable, "-m", "enforcer", *words[1:]]
             return subprocess.run(command, capture_output=True, timeout=60, check=False)
 
         api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
-        yield found
+        yield result
 
 
 def _pod(

@@ -16,18 +16,18 @@ from tests.machines import EPYC_NPS1
 
 
 def test_explain_says_where_a_pod_is_and_why(at):
-    told = ask("explain", "pod", "cart-0", "-n", "shop", at)
-    assert told.code == 0, told.err
-    assert "pod shop/cart-0" in told.out
-    assert "cart at create: NUMA node 0, CPUs 0-7, memory 0; nomination kept (NUMA node 0 was nominated)" in told.out
-    assert "kin here" in told.out
+    answer = ask("explain", "pod", "cart-0", "-n", "shop", at)
+    assert answer.code == 0, answer.err
+    assert "pod shop/cart-0" in answer.out
+    assert "cart at create: NUMA node 0, CPUs 0-7, memory 0; nomination kept (NUMA node 0 was nominated)" in answer.out
+    assert "kin here" in answer.out
 
 
 def test_explain_shows_what_else_was_weighed_the_best_first(at):
-    told = ask("explain", "cart-9", "-n", "shop", at)
-    nodes = [line.split()[0] for line in told.lines if line.startswith("node-")]
+    answer = ask("explain", "cart-9", "-n", "shop", at)
+    nodes = [line.split()[0] for line in answer.lines if line.startswith("node-")]
     assert nodes == ["node-1", "node-2"]
-    assert "room is held on node-1, NUMA node 0" in told.out
+    assert "room is held on node-1, NUMA node 0" in answer.out
 
 
 @pytest.mark.parametrize("words", [("pod", "cart-0"), ("pod/cart-0",), ("cart-0",), ("po", "cart-0")], ids=" ".join)
@@ -36,20 +36,20 @@ def test_a_pod_is_named_as_for_kubectl(at, words):
 
 
 def test_a_pod_that_nobody_knows_is_bad_news_and_no_failure(at):
-    told = ask("explain", "pod", "nobody", at)
-    assert told.code == 1
-    assert told.err.startswith("kubectl numakin: pod default/nobody was neither scored nor reported lately; ")
+    answer = ask("explain", "pod", "nobody", at)
+    assert answer.code == 1
+    assert answer.err.startswith("kubectl numakin: pod default/nobody was neither scored nor reported lately; ")
 
 
 @pytest.mark.parametrize(
     "words", [("cart", "-n", "shop"), ("cart-8", "-n", "shop"), ("pod", "shop/cart-8")], ids=" ".join
 )
 def test_pods_that_could_be_meant_are_named(at, words):
-    told = ask("explain", *words, at)
-    assert told.code == 1
-    assert "pod shop/cart" in told.err
-    assert "known are cart-0" in told.err
-    assert told.err.count("\n") == 1
+    answer = ask("explain", *words, at)
+    assert answer.code == 1
+    assert "pod shop/cart" in answer.err
+    assert "known are cart-0" in answer.err
+    assert answer.err.count("\n") == 1
 
 
 def test_the_wide_map_and_groups_show_the_caches_that_members_are_kept_within(tmp_path):
@@ -58,10 +58,10 @@ def test_the_wide_map_and_groups_show_the_caches_that_members_are_kept_within(tm
         replace(reservation(uid, "0", milli=milli), cache_domain=cache)
         for uid, milli, cache in (("a", 1500, first), ("b", 500, first), ("c", 4000, second))
     ]
-    with running(tmp_path) as one:
-        one.enforcer("epyc").report(EPYC_NPS1, *members, hot_caches={4: True})
-        until("the node is known", lambda: one.get("/api/v1/nodes")["nodes"])
-        address = f"--extender=http://{one.http_address}"
+    with running(tmp_path) as single:
+        single.enforcer("epyc").report(EPYC_NPS1, *members, hot_caches={4: True})
+        until("the node is known", lambda: single.get("/api/v1/nodes")["nodes"])
+        address = f"--extender=http://{single.http_address}"
         seen, groups, brief = (
             ask("map", "-o", "wide", address),
             ask("groups", "-A", "-o", "wide", address),
@@ -76,10 +76,10 @@ def test_the_wide_map_and_groups_show_the_caches_that_members_are_kept_within(tm
 
 
 def test_the_map_shows_each_numa_node_and_who_is_there(at):
-    told = ask("map", at)
-    assert told.code == 0, told.err
-    first = next(at for at, line in enumerate(told.lines) if line.startswith("node-1"))
-    home, other = told.lines[first : first + 2]
+    answer = ask("map", at)
+    assert answer.code == 0, answer.err
+    first = next(at for at, line in enumerate(answer.lines) if line.startswith("node-1"))
+    home, other = answer.lines[first : first + 2]
     assert "shop/boutique x3" in home  # two that run there, and the one that was scored
     assert "shop/boutique x1" in other
     assert "19% 1.5" in other
@@ -91,8 +91,8 @@ def test_one_node_can_be_picked(at):
 
 
 def test_groups_tells_how_many_are_together(at):
-    told = ask("groups", "-n", "shop", at)
-    row = next(line for line in told.lines if line.startswith("shop/boutique"))
+    answer = ask("groups", "-n", "shop", at)
+    row = next(line for line in answer.lines if line.startswith("shop/boutique"))
     assert row.split()[1] == "4"
     assert "node-1:0 x3, node-1:1 x1" in row
 
@@ -103,14 +103,14 @@ def test_groups_of_another_namespace_are_another_question(at):
 
 
 def test_wide_names_every_member(at):
-    told = ask("groups", "-n", "shop", "-o", "wide", at)
-    assert sum(line.startswith("shop/boutique") for line in told.lines) == 4
+    answer = ask("groups", "-n", "shop", "-o", "wide", at)
+    assert sum(line.startswith("shop/boutique") for line in answer.lines) == 4
 
 
 def test_top_names_who_talks_to_whom(at):
-    told = ask("top", "-A", "--once", at)
-    assert told.code == 0, told.err
-    assert "no traffic between opted-in pods is known yet" in told.out
+    answer = ask("top", "-A", "--once", at)
+    assert answer.code == 0, answer.err
+    assert "no traffic between opted-in pods is known yet" in answer.out
 
 
 @pytest.mark.parametrize("command", [("map",), ("groups", "-A"), ("top", "-A"), ("explain", "cart-9", "-n", "shop")])
@@ -123,8 +123,8 @@ def test_json_and_yaml_say_the_same(at, command):
 def shape(value: object) -> object:
     """Without what passes with time."""
     if isinstance(value, dict):
-        return {key: shape(one) for key, one in value.items() if "seconds" not in key}
-    return [shape(one) for one in value] if isinstance(value, list) else value
+        return {key: shape(entry) for key, entry in value.items() if "seconds" not in key}
+    return [shape(entry) for entry in value] if isinstance(value, list) else value
 
 
 def test_a_reader_that_goes_away_is_no_failure_of_ours(at):

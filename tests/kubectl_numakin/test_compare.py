@@ -24,8 +24,8 @@ Ran = tuple[str, bytes]
 
 
 def pods(api: ApiServer) -> list[str]:
-    found = api.store.snapshot(api.answers.kind("v1", "pods"), api.store.revision) or []
-    return [name for (_, name), _ in found]
+    actual = api.store.snapshot(api.answers.kind("v1", "pods"), api.store.revision) or []
+    return [name for (_, name), _ in actual]
 
 
 @contextmanager

@@ -24,7 +24,7 @@ CASES = {
 def test_what_may_come_next_is_offered(case):
     words, wanted, directive = CASES[case]
     command = [sys.executable, "-c", "from kubectl_numakin.completion import main; main()", *words]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert wanted <= set(told[:-1])
-    assert told[-1] == directive
-    assert all(one.startswith(words[-1] if words else "") for one in told[:-1])
+    received = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert wanted <= set(received[:-1])
+    assert received[-1] == directive
+    assert all(entry.startswith(words[-1] if words else "") for entry in received[:-1])

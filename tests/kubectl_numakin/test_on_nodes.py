@@ -17,30 +17,30 @@ from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, installe
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    with installed(tmp_path_factory.mktemp("installed")) as one:
-        yield one
+    with installed(tmp_path_factory.mktemp("installed")) as first:
+        yield first
 
 
-def findings(told) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in told.json["findings"]:
-        found.setdefault((row["where"], row["topic"]), []).append((row["grade"], row["text"]))
-    return found
+def findings(received) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    result: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in received.json["findings"]:
+        result.setdefault((row["where"], row["topic"]), []).append((row["grade"], row["text"]))
+    return result
 
 
 def test_the_doctor_of_every_node_is_asked_with_its_enforcers_options(there):
-    told = there.ask("doctor", "-o", "json")
-    found = findings(told)
-    assert ("good", "2 NUMA nodes with 80 CPUs each") in found[NODE, "NUMA"]
-    assert found[NODE, "NRI"][0][0] == "good"
+    received = there.ask("doctor", "-o", "json")
+    result = findings(received)
+    assert ("good", "2 NUMA nodes with 80 CPUs each") in result[NODE, "NUMA"]
+    assert result[NODE, "NRI"][0][0] == "good"
     assert there.started[-1][:3] == ["numakin-enforcer", "doctor", "--json"]
     assert f"--node-name={NODE}" in there.started[-1]
 
 
 def test_an_extender_that_is_never_asked_is_bad_news(there):
-    told = there.ask("doctor")
-    assert told.code == 1
-    assert "kube-scheduler has never asked for scores" in told.out
+    received = there.ask("doctor")
+    assert received.code == 1
+    assert "kube-scheduler has never asked for scores" in received.out
 
 
 def test_an_extender_that_is_asked_is_well(there):
@@ -88,9 +88,9 @@ def test_a_node_without_an_enforcer_is_named(there):
 def test_what_one_node_fails_by_costs_no_other(there):
     program = there.api.behind.programs.pop((NAMESPACE, "numakin-enforcer-0"))
     try:
-        told = there.ask("doctor", "-o", "json")
-        ((grade, text),) = findings(told)[NODE, "doctor"]
-        assert (told.code, grade) == (1, "bad")
+        received = there.ask("doctor", "-o", "json")
+        ((grade, text),) = findings(received)[NODE, "doctor"]
+        assert (received.code, grade) == (1, "bad")
         assert "numakin-enforcer-0 on node-1: no program can be started there" in text
     finally:
         there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
@@ -113,14 +113,17 @@ def test_without_the_right_to_exec_that_is_said_node_by_node(there):
         {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list"]},
         {"apiGroups": [""], "resources": ["services/proxy", "pods/proxy"], "verbs": ["get"]},
     ]
-    told = there.ask("doctor", token=there.api.grant("viewer", rules))
-    assert told.code == 1
-    assert 'User "viewer" cannot get resource "pods/exec"' in " ".join(told.out.split())
+    received = there.ask("doctor", token=there.api.grant("viewer", rules))
+    assert received.code == 1
+    assert 'User "viewer" cannot get resource "pods/exec"' in " ".join(received.out.split())
 
 
 def test_a_node_that_is_none_costs_one_line(there):
-    told = there.ask("doctor", "--node", "nowhere")
-    assert (told.code, told.err) == (1, "kubectl numakin: no enforcer's pod is on node nowhere; they are on: node-1\n")
+    received = there.ask("doctor", "--node", "nowhere")
+    assert (received.code, received.err) == (
+        1,
+        "kubectl numakin: no enforcer's pod is on node nowhere; they are on: node-1\n",
+    )
 
 
 def test_release_un_pins_every_container_and_resume_pins_again(there):
@@ -130,13 +133,13 @@ def test_release_un_pins_every_container_and_resume_pins_again(there):
     until("it is pinned", lambda: runtime.containers[container.id].resources.cpu.cpus)
     pinned = runtime.containers[container.id].resources.cpu.cpus
 
-    told = there.ask("release", "--all", "--yes")
-    assert told.code == 0, told.err
-    assert "released 1 containers" in told.out
+    received = there.ask("release", "--all", "--yes")
+    assert received.code == 0, received.err
+    assert "released 1 containers" in received.out
     assert runtime.containers[container.id].resources.cpu.cpus != pinned
 
-    told = there.ask("release", "--node", NODE, "--resume")
-    assert "containers are pinned again" in told.out
+    received = there.ask("release", "--node", NODE, "--resume")
+    assert "containers are pinned again" in received.out
     until("it is pinned again", lambda: runtime.containers[container.id].resources.cpu.cpus == pinned)
 
 
@@ -146,18 +149,18 @@ def test_release_un_pins_every_container_and_resume_pins_again(there):
     (("--all",), "nobody is there to be asked: give --yes"),
 ])  # fmt: skip
 def test_nothing_is_released_by_mistake(there, words, why):
-    told = there.ask("release", *words, stdin="")
-    assert told.code == 2
-    assert why in told.err
+    received = there.ask("release", *words, stdin="")
+    assert received.code == 2
+    assert why in received.err
 
 
 def test_a_node_whose_enforcer_does_not_answer_is_bad_news(there):
     program = there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"]
     there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = lambda words: program([*words[:2], "--run-dir=/no"])
     try:
-        told = there.ask("release", "--all", "--yes", "-o", "json")
-        (row,) = told.json["nodes"]
-        assert (told.code, row["done"]) == (1, False)
+        received = there.ask("release", "--all", "--yes", "-o", "json")
+        (row,) = received.json["nodes"]
+        assert (received.code, row["done"]) == (1, False)
         assert "no enforcer answers at /no/hook.sock" in row["text"]
     finally:
         there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
@@ -165,9 +168,9 @@ def test_a_node_whose_enforcer_does_not_answer_is_bad_news(there):
 
 @pytest.mark.parametrize("command", [("doctor",), ("release", "--all", "--yes")])
 def test_what_needs_the_api_server_says_so_to_who_goes_past_it(there, command):
-    told = there.ask(*command, "--extender", f"http://{there.cluster.extender}")
-    assert told.code == 2
-    assert "asks the API server: leave --extender out" in told.err
+    received = there.ask(*command, "--extender", f"http://{there.cluster.extender}")
+    assert received.code == 2
+    assert "asks the API server: leave --extender out" in received.err
 
 
 WINDOW = Window(10.0, (Flow("uid-a", "uid-b", "tcp", 1000, 10, by_server=True),)).to_json()
@@ -185,28 +188,28 @@ def test_a_recording_has_the_pods_the_machines_and_the_traffic_of_every_node(the
         there.api.set_phase(f"pod-{name}", "Running", "shop")
     there.api.create_pod("stranger", "shop")
     there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = recording_program
-    told = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
-    assert told.code == 0, told.err
-    found = read(tmp_path / "traffic")
-    assert {pod.name for pod in found.pods} >= {"pod-a", "pod-b"}
-    assert "stranger" not in {pod.name for pod in found.pods}
-    assert len(found.machines[NODE].numa_nodes) == 2
-    assert [(node, window.flows[0].bytes) for node, window in found.windows] == [(NODE, 1000)]
+    received = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
+    assert received.code == 0, received.err
+    result = read(tmp_path / "traffic")
+    assert {pod.name for pod in result.pods} >= {"pod-a", "pod-b"}
+    assert "stranger" not in {pod.name for pod in result.pods}
+    assert len(result.machines[NODE].numa_nodes) == 2
+    assert [(node, window.flows[0].bytes) for node, window in result.windows] == [(NODE, 1000)]
 
 
 def test_a_node_that_can_not_be_recorded_is_named_and_the_rest_is_written(there, tmp_path):
     there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = lambda words: subprocess.CompletedProcess(
         words, 1, b"", b"numakin-enforcer: no enforcer answers at 127.0.0.1:16862\n"
     )
-    told = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
-    assert told.code == 1
-    assert told.err == "kubectl numakin: node-1: numakin-enforcer: no enforcer answers at 127.0.0.1:16862\n"
-    assert "0 windows of 0 nodes" in told.out
+    received = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
+    assert received.code == 1
+    assert received.err == "kubectl numakin: node-1: numakin-enforcer: no enforcer answers at 127.0.0.1:16862\n"
+    assert "0 windows of 0 nodes" in received.out
 
 
 def test_a_recording_is_never_written_over(there, tmp_path):
     (tmp_path / "traffic").write_text("dear")
     there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = recording_program
-    told = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
-    assert (told.code, "File exists" in told.err) == (2, True)
+    received = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
+    assert (received.code, "File exists" in received.err) == (2, True)
     assert (tmp_path / "traffic").read_text() == "dear"

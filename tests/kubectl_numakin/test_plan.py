@@ -36,9 +36,9 @@ def written(tmp_path: Path):
 
 
 def planned(written: Any, at: str, *objects: object, code: int = 0) -> list[dict[str, Any]]:
-    told = ask("plan", "-f", written(*objects), "-n", "shop", at, "-o", "json")
-    assert told.code == code, told.err
-    rows: list[dict[str, Any]] = told.json["pods"]
+    answer = ask("plan", "-f", written(*objects), "-n", "shop", at, "-o", "json")
+    assert answer.code == code, answer.err
+    rows: list[dict[str, Any]] = answer.json["pods"]
     return rows
 
 
@@ -64,8 +64,8 @@ def test_nothing_is_held_or_remembered(written, at, extender):
     extender.connection.close()
     planned(written, at, deployment(8, cpu="2"))
     after = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
-    assert [(one["generation"], one["assumed"]) for one in before[0]] == [
-        (one["generation"], one["assumed"]) for one in after[0]
+    assert [(entry["generation"], entry["assumed"]) for entry in before[0]] == [
+        (entry["generation"], entry["assumed"]) for entry in after[0]
     ]
     assert before[1] == after[1]
     assert extender.ask("GET", "/api/v1/explain?namespace=shop&pod=web-numakin0plan-0")[0] == 404
@@ -94,22 +94,22 @@ def test_a_pod_that_fits_nowhere_is_bad_news(written, at):
 
 
 def test_a_pod_that_has_not_opted_in_is_left_alone(written, at):
-    told = ask("plan", "-f", written(deployment(2, annotations={})), at)
-    assert told.code == 0
-    assert "2 of 2 pods have no annotation group.numakin.io: numakin leaves them alone" in told.out
+    answer = ask("plan", "-f", written(deployment(2, annotations={})), at)
+    assert answer.code == 0
+    assert "2 of 2 pods have no annotation group.numakin.io: numakin leaves them alone" in answer.out
 
 
 def test_an_annotation_that_would_not_be_taken_is_named(written, at):
     bad = {"group.numakin.io": "boutique", "cpus.numakin.io": "mine"}
-    told = ask("plan", "-f", written(deployment(2, annotations=bad)), "-n", "shop", at)
-    (line,) = [line for line in told.lines if "cpus.numakin.io" in line]
+    answer = ask("plan", "-f", written(deployment(2, annotations=bad)), "-n", "shop", at)
+    (line,) = [line for line in answer.lines if "cpus.numakin.io" in line]
     assert "'mine' is not allowed; allowed: shared, exclusive, exclusive-cores" in line
 
 
 def test_a_manifest_comes_from_standard_input_too(at):
-    told = ask("plan", "-f", "-", "-n", "shop", at, "-o", "wide", stdin=json.dumps(deployment(1)))
-    assert told.code == 0
-    assert [line.split()[0] for line in told.lines[1:]] == ["shop/web-numakin0plan-0", "node-2"]
+    answer = ask("plan", "-f", "-", "-n", "shop", at, "-o", "wide", stdin=json.dumps(deployment(1)))
+    assert answer.code == 0
+    assert [line.split()[0] for line in answer.lines[1:]] == ["shop/web-numakin0plan-0", "node-2"]
 
 
 def test_every_kind_with_pods_is_taken_and_others_are_passed_by(written, at):
@@ -147,9 +147,9 @@ def test_each_bad_manifest_costs_one_line(tmp_path, at, case):
     text, why = WRONG[case]
     path = tmp_path / "bad.yaml"
     path.write_text(text)
-    told = ask("plan", "-f", str(path), at)
-    assert told.code == 2
-    (line,) = told.err.splitlines()
+    answer = ask("plan", "-f", str(path), at)
+    assert answer.code == 2
+    (line,) = answer.err.splitlines()
     assert line.startswith(f"kubectl numakin: {path}: ")
     assert why in line
 
@@ -157,11 +157,11 @@ def test_each_bad_manifest_costs_one_line(tmp_path, at, case):
 def test_a_field_that_the_extender_does_not_take_is_named(written, at):
     bad = deployment(1)
     bad["spec"]["template"]["spec"]["containers"] = "none"
-    told = ask("plan", "-f", written(bad), at)
-    assert told.code == 1
-    assert "questions[0].pods[0].spec.containers" in told.err
+    answer = ask("plan", "-f", written(bad), at)
+    assert answer.code == 1
+    assert "questions[0].pods[0].spec.containers" in answer.err
 
 
 def test_a_file_that_is_not_there_costs_one_line(at):
-    told = ask("plan", "-f", "/no/such.yaml", at)
-    assert (told.code, told.err) == (2, "kubectl numakin: /no/such.yaml: No such file or directory\n")
+    answer = ask("plan", "-f", "/no/such.yaml", at)
+    assert (answer.code, answer.err) == (2, "kubectl numakin: /no/such.yaml: No such file or directory\n")

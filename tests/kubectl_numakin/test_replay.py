@@ -39,9 +39,9 @@ def node(name: str = "node-1", numa_nodes: int = 2, cpus: int = 16) -> dict[str,
     return {
         "node": name,
         "numa_nodes": [
-            {"id": one, "cpus": f"{one * cpus}-{(one + 1) * cpus - 1}", "memory": 64 * GIB,
-             "distances": [10 if one == other else 20 for other in range(numa_nodes)]}
-            for one in range(numa_nodes)
+            {"id": number, "cpus": f"{number * cpus}-{(number + 1) * cpus - 1}", "memory": 64 * GIB,
+             "distances": [10 if number == other else 20 for other in range(numa_nodes)]}
+            for number in range(numa_nodes)
         ],
     }  # fmt: skip
 
@@ -51,10 +51,14 @@ def recorded(tmp_path: Path) -> Path:
     """Pairs of a client and a server on a machine with two NUMA nodes that are just large enough: every client was on
     NUMA node 0, every server on 1.
     """
-    pods = [pod(f"{kind}-{one}", 2 * one + (kind == "server")) for one in range(PAIRS) for kind in ("client", "server")]
+    pods = [
+        pod(f"{kind}-{number}", 2 * number + (kind == "server"))
+        for number in range(PAIRS)
+        for kind in ("client", "server")
+    ]
     places = {each["metadata"]["uid"]: "0" if each["metadata"]["name"].startswith("client") else "1" for each in pods}
     flows = tuple(
-        Flow(f"client-{one}", f"server-{one}", "tcp", 1 << 24, 20_000, by_server=True) for one in range(PAIRS)
+        Flow(f"client-{number}", f"server-{number}", "tcp", 1 << 24, 20_000, by_server=True) for number in range(PAIRS)
     )
     lines = [recording.header(pods, [node()], places)]
     lines += [recording.line("node-1", Window(10.0, flows).to_json())] * 12
@@ -64,9 +68,9 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def replayed(path: Path, *words: str) -> dict[str, dict[str, Any]]:
-    told = ask("replay", str(path), "-o", "json", *words)
-    assert told.code == 0, told.err
-    return {way["name"]: way for way in told.json["ways"]}
+    answer = ask("replay", str(path), "-o", "json", *words)
+    assert answer.code == 0, answer.err
+    return {way["name"]: way for way in answer.json["ways"]}
 
 
 def test_what_was_and_what_might_have_been_stand_side_by_side(recorded):
@@ -85,10 +89,10 @@ def test_moves_bring_together_what_was_apart(recorded):
 
 def test_a_pod_that_must_not_move_stays(recorded):
     first, *windows = recorded.read_text().splitlines()
-    told = json.loads(first)
-    for each in told["pods"]:
+    received = json.loads(first)
+    for each in received["pods"]:
         each["metadata"]["annotations"]["move.numakin.io"] = "never"
-    recorded.write_text("\n".join([json.dumps(told), *windows]))
+    recorded.write_text("\n".join([json.dumps(received), *windows]))
     assert "as recorded, then moves" not in replayed(recorded)
 
 
@@ -108,8 +112,8 @@ def test_nothing_secret_is_in_the_file(recorded):
 
 
 def test_people_see_a_table(recorded):
-    told = ask("replay", str(recorded))
-    assert told.lines[0].split() == [
+    answer = ask("replay", str(recorded))
+    assert answer.lines[0].split() == [
         "PLACED",
         "BY",
         "INSIDE",
@@ -122,7 +126,7 @@ def test_people_see_a_table(recorded):
         "PLACED",
         "MOVED",
     ]
-    assert any(line.startswith("lowest NUMA node that fits") for line in told.lines)
+    assert any(line.startswith("lowest NUMA node that fits") for line in answer.lines)
 
 
 WRONG = {
@@ -150,9 +154,9 @@ def test_a_file_that_is_no_recording_costs_one_line(tmp_path, case):
     text, why = WRONG[case]
     path = tmp_path / "bad.jsonl"
     path.write_text(text)
-    told = ask("replay", str(path))
-    assert told.code == 2, told.err
-    (line,) = told.err.splitlines()
+    answer = ask("replay", str(path))
+    assert answer.code == 2, answer.err
+    (line,) = answer.err.splitlines()
     assert line.startswith(f"kubectl numakin: {path}")
     assert why in line
 
@@ -165,7 +169,7 @@ def test_a_file_that_is_no_recording_costs_one_line(tmp_path, case):
     (("x", "--policy", "strict"), "invalid choice: 'strict'"),
 ])  # fmt: skip
 def test_each_wrong_use_costs_one_line(words, why):
-    told: Told = ask("replay", *words)
-    assert told.code == 2
-    assert why in told.err
-    assert len(told.err.splitlines()) == 1
+    received: Told = ask("replay", *words)
+    assert received.code == 2
+    assert why in received.err
+    assert len(received.err.splitlines()) == 1

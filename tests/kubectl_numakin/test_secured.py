@@ -33,15 +33,15 @@ def asked(site: Site, server: ApiServer, token: str, *words: str) -> Told:
 @pytest.mark.parametrize("words", [("map",), ("groups", "-A"), ("top", "-A", "--once")], ids=lambda words: words[0])
 def test_a_viewer_reads_by_the_role_that_is_made_for_it(site, server, words):
     viewer = server.grant("viewer", one(files(), "ClusterRole", "numakin-viewer")["rules"])
-    told = asked(site, server, viewer, *words)
-    assert told.code == 0, told.err
+    received = asked(site, server, viewer, *words)
+    assert received.code == 0, received.err
 
 
 def test_who_may_use_the_proxy_but_not_the_account_reads_nothing(site, server):
     rules = [{"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"]}]
-    told = asked(site, server, server.grant("passer-by", rules), "map")
-    assert told.code == 3
-    (line,) = told.err.splitlines()
+    received = asked(site, server, server.grant("passer-by", rules), "map")
+    assert received.code == 3
+    (line,) = received.err.splitlines()
     assert "the extender does not let this user read" in line
     assert "ClusterRole numakin-viewer" in line
 
@@ -54,5 +54,5 @@ def test_an_extender_straight_wants_its_authority_and_a_token(site, server):
     refused = ask(*straight, "--extender-ca", str(authority))
     assert (refused.code, "does not let this user read" in refused.err) == (3, True)
     token.write_text(server.grant("person", one(files(), "ClusterRole", "numakin-reader")["rules"]))
-    told = ask(*straight, "--extender-ca", str(authority), "--extender-token", str(token))
-    assert told.code == 0, told.err
+    answer = ask(*straight, "--extender-ca", str(authority), "--extender-token", str(token))
+    assert answer.code == 0, answer.err

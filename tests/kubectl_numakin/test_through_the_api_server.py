@@ -36,8 +36,8 @@ def asked(api: ApiServer, folder: Path, *words: str, token: str = "admin-token",
 
 @pytest.mark.parametrize("command", [("map",), ("groups", "-A"), ("top", "--once"), ("explain", "pod", "cart-0")])
 def test_every_question_is_answered(api, tmp_path, command):
-    told = asked(api, tmp_path, *command)
-    assert told.code == 0, told.err
+    received = asked(api, tmp_path, *command)
+    assert received.code == 0, received.err
 
 
 def test_the_namespace_is_the_contexts(api, tmp_path):
@@ -48,9 +48,9 @@ def test_the_namespace_is_the_contexts(api, tmp_path):
 def test_a_plan_takes_only_nodes_that_kube_scheduler_may_use(api, tmp_path, written):
     api.create_node("node-1", spec={"unschedulable": True})
     api.create_node("node-2")
-    told = asked(api, tmp_path, "plan", "-f", written(deployment(2)), "-o", "json")
-    assert told.code == 0, told.err
-    assert [row["node"] for row in told.json["pods"]] == ["node-2"] * 2
+    received = asked(api, tmp_path, "plan", "-f", written(deployment(2)), "-o", "json")
+    assert received.code == 0, received.err
+    assert [row["node"] for row in received.json["pods"]] == ["node-2"] * 2
 
 
 def test_a_viewer_needs_to_read_and_to_plan_one_right_more(api, tmp_path, written):
@@ -58,22 +58,22 @@ def test_a_viewer_needs_to_read_and_to_plan_one_right_more(api, tmp_path, writte
     viewer = api.grant("viewer", [PROXY | {"verbs": ["get"]}, NODES])
     planner = api.grant("planner", [PROXY | {"verbs": ["get", "create"]}, NODES])
     assert asked(api, tmp_path, "map", token=viewer).code == 0
-    told = asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=viewer)
-    assert told.code == 3
-    assert 'cannot create resource "services/proxy"' in told.err
+    received = asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=viewer)
+    assert received.code == 3
+    assert 'cannot create resource "services/proxy"' in received.err
     assert asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=planner).code == 0
 
 
 def test_without_the_right_to_list_nodes_every_node_is_taken_and_that_is_said(api, tmp_path, written):
     token = api.grant("planner", [PROXY | {"verbs": ["get", "create"]}])
-    told = asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=token)
-    assert (told.code, "may not list nodes" in told.err) == (0, True)
+    received = asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=token)
+    assert (received.code, "may not list nodes" in received.err) == (0, True)
 
 
 def test_who_may_not_is_told_what_it_takes(api, tmp_path):
-    told = asked(api, tmp_path, "map", token=api.grant("nobody", []))
-    assert told.code == 3
-    (line,) = told.err.splitlines()
+    received = asked(api, tmp_path, "map", token=api.grant("nobody", []))
+    assert received.code == 3
+    (line,) = received.err.splitlines()
     assert 'User "nobody" cannot get resource "services/proxy"' in line
     assert "ClusterRole numakin-viewer has it" in line
 
@@ -84,21 +84,21 @@ def test_who_may_not_is_told_what_it_takes(api, tmp_path):
 ], ids=["no replica", "not installed"])  # fmt: skip
 def test_what_is_missing_is_told_in_one_line(api, tmp_path, change, why):
     change(api)
-    told = asked(api, tmp_path, "map")
-    assert told.code == 3
-    (line,) = told.err.splitlines()
+    received = asked(api, tmp_path, "map")
+    assert received.code == 3
+    (line,) = received.err.splitlines()
     assert why in line
 
 
 def test_an_unknown_user_is_told_to_log_in(api, tmp_path):
-    told = asked(api, tmp_path, "map", token="stale")
-    assert told.code == 3
-    assert "log in again" in told.err
+    received = asked(api, tmp_path, "map", token="stale")
+    assert received.code == 3
+    assert "log in again" in received.err
 
 
 def test_another_namespace_of_numakins_is_an_option(api, tmp_path):
-    told = asked(api, tmp_path, "map", "--numakin-namespace", "elsewhere")
-    assert "there is no service elsewhere/numakin-extender" in told.err
+    received = asked(api, tmp_path, "map", "--numakin-namespace", "elsewhere")
+    assert "there is no service elsewhere/numakin-extender" in received.err
 
 
 def test_where_there_is_an_account_for_viewers_its_token_goes_along(api, tmp_path):

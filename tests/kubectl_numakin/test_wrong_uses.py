@@ -37,9 +37,9 @@ WORDS = {
 @pytest.mark.parametrize("use", WORDS)
 def test_each_wrong_use_costs_one_line(use):
     words, why = WORDS[use]
-    told = ask(*words)
-    assert (told.code, told.out) == (USAGE, "")
-    (line,) = told.err.splitlines()
+    answer = ask(*words)
+    assert (answer.code, answer.out) == (USAGE, "")
+    (line,) = answer.err.splitlines()
     assert line.startswith("kubectl numakin: ")
     assert why in line
 
@@ -82,9 +82,9 @@ def test_each_bad_kubeconfig_costs_one_line(tmp_path, case):
     content, why = CONFIGS[case]
     path = tmp_path / "config"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    told = ask("map", "--kubeconfig", str(path))
-    assert told.code == USAGE
-    (line,) = told.err.splitlines()
+    answer = ask("map", "--kubeconfig", str(path))
+    assert answer.code == USAGE
+    (line,) = answer.err.splitlines()
     assert str(path) in line
     assert why in line
 
@@ -92,17 +92,17 @@ def test_each_bad_kubeconfig_costs_one_line(tmp_path, case):
 def test_a_context_that_is_none_costs_one_line(tmp_path):
     path = tmp_path / "config"
     path.write_text(json.dumps(kubeconfig()))
-    told = ask("map", "--context", "other", KUBECONFIG=str(path))
-    assert told.code == USAGE
-    (line,) = told.err.splitlines()
+    answer = ask("map", "--context", "other", KUBECONFIG=str(path))
+    assert answer.code == USAGE
+    (line,) = answer.err.splitlines()
     assert "other" in line
 
 
 @pytest.mark.parametrize("command", [("map",), ("groups",), ("top", "--once"), ("explain", "a")])
 def test_an_extender_that_is_not_there_costs_one_line(nothing_there, command):
-    told = ask(*command, "--extender", nothing_there)
-    assert told.code == SILENT
-    (line,) = told.err.splitlines()
+    answer = ask(*command, "--extender", nothing_there)
+    assert answer.code == SILENT
+    (line,) = answer.err.splitlines()
     assert f"no answer from the extender {nothing_there}" in line
     assert "refused" in line
 
@@ -110,9 +110,9 @@ def test_an_extender_that_is_not_there_costs_one_line(nothing_there, command):
 def test_an_api_server_that_is_not_there_costs_one_line(tmp_path, nothing_there):
     path = tmp_path / "config"
     path.write_text(json.dumps(kubeconfig(clusters=[{"name": "c", "cluster": {"server": nothing_there}}])))
-    told = ask("map", KUBECONFIG=str(path))
-    assert told.code == SILENT
-    (line,) = told.err.splitlines()
+    answer = ask("map", KUBECONFIG=str(path))
+    assert answer.code == SILENT
+    (line,) = answer.err.splitlines()
     assert "no answer from the API server" in line
 
 
@@ -120,6 +120,6 @@ def test_help_comes_with_examples_for_every_command():
     commands = [line.split()[0] for line in ask("--help").lines if line.startswith("    ") and line[4] != " "]
     assert len(commands) >= 4
     for command in commands:
-        told = ask(command, "--help")
-        assert told.code == 0
-        assert "examples:" in told.out, command
+        answer = ask(command, "--help")
+        assert answer.code == 0
+        assert "examples:" in answer.out, command

@@ -12,18 +12,18 @@ import yaml
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 BEFORE_1_30 = "overlays/before-1.30"
-OVERLAYS = tuple(f"overlays/{one.name}" for one in sorted((MANIFESTS / "overlays").iterdir()))
+OVERLAYS = tuple(f"overlays/{entry.name}" for entry in sorted((MANIFESTS / "overlays").iterdir()))
 WHOLE = ("base", *OVERLAYS)
 """What can be applied."""
 
 
 def files(folder: str = "base") -> list[dict[str, Any]]:
     """Every object in a folder's files, as written."""
-    found = []
+    result = []
     for path in sorted((MANIFESTS / folder).glob("*.yaml")):
         if path.name != "kustomization.yaml":
-            found += [one for one in yaml.safe_load_all(path.read_text()) if one]
-    return found
+            result += [entry for entry in yaml.safe_load_all(path.read_text()) if entry]
+    return result
 
 
 @functools.cache
@@ -33,12 +33,12 @@ def rendered(overlay: str) -> list[dict[str, Any]]:
         [*_kustomize(), str(MANIFESTS / overlay)], capture_output=True, text=True, timeout=60, check=False
     )
     assert answer.returncode == 0, answer.stderr
-    return [one for one in yaml.safe_load_all(answer.stdout) if one]
+    return [entry for entry in yaml.safe_load_all(answer.stdout) if entry]
 
 
 def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
-    (found,) = [each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)]
-    return found
+    (result,) = [each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    return result
 
 
 @functools.cache

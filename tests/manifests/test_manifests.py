@@ -40,7 +40,7 @@ def pod_specs(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def arguments(objects: list[dict[str, Any]], kind: str, name: str) -> list[str]:
     container = one(objects, kind, name)["spec"]["template"]["spec"]["containers"][0]
-    return [word.replace("$(NODE_NAME)", "node-1") for word in container["args"]]
+    return [argument.replace("$(NODE_NAME)", "node-1") for argument in container["args"]]
 
 
 @pytest.fixture(params=WHOLE)
@@ -72,7 +72,7 @@ def nulls(value: Any, path: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", SUPPORTED)
-@pytest.mark.parametrize("overlay", [one for one in WHOLE if one != BEFORE_1_30])
+@pytest.mark.parametrize("overlay", [entry for entry in WHOLE if entry != BEFORE_1_30])
 def test_every_object_is_as_kubernetes_has_it(overlay, version):
     for each in rendered(overlay):
         check_strictly(each, version)
@@ -130,7 +130,7 @@ def test_the_programs_listen_where_the_containers_and_the_service_say(objects):
     assert ports == {"http": 8080, "grpc": 8081, "health": 8082}
     assert load(arguments(objects, "Deployment", "numakin-extender"), {}).health_listen == "0.0.0.0:8082"
     services = [one(objects, "Service", name)["spec"]["ports"] for name in (ASKED, TOLD)]
-    assert [[(each["targetPort"], each["port"]) for each in found] for found in services] == [
+    assert [[(each["targetPort"], each["port"]) for each in service] for service in services] == [
         [("http", 8080)],
         [("grpc", 8081)],
     ]
@@ -139,10 +139,10 @@ def test_the_programs_listen_where_the_containers_and_the_service_say(objects):
 def test_every_replica_is_told_by_every_enforcer_before_it_is_asked(objects):
     deployment = one(objects, "Deployment", "numakin-extender")["spec"]
     assert 2 <= deployment["replicas"] <= MOST_REPLICAS
-    told = one(objects, "Service", TOLD)
-    assert told["spec"]["clusterIP"] == "None"
-    assert told["spec"]["publishNotReadyAddresses"]
-    dialled = f"--extender={TOLD}.{told['metadata']['namespace']}.svc:8081"
+    received = one(objects, "Service", TOLD)
+    assert received["spec"]["clusterIP"] == "None"
+    assert received["spec"]["publishNotReadyAddresses"]
+    dialled = f"--extender={TOLD}.{received['metadata']['namespace']}.svc:8081"
     assert dialled in arguments(objects, "DaemonSet", "numakin-enforcer")
     probe = deployment["template"]["spec"]["containers"][0]["readinessProbe"]
     assert probe["httpGet"]["path"] == "/readyz"
@@ -180,10 +180,10 @@ def test_files_that_the_programs_are_pointed_at_are_mounted(objects):
     for kind, name in (("Deployment", "numakin-extender"), ("DaemonSet", "numakin-enforcer")):
         mounts = one(objects, kind, name)["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
         folders = tuple(each["mountPath"] + "/" for each in mounts)
-        for word in arguments(objects, kind, name):
-            path = word.partition("=")[2]
+        for argument in arguments(objects, kind, name):
+            path = argument.partition("=")[2]
             if path.startswith("/"):
-                assert (path + "/").startswith(folders), word
+                assert (path + "/").startswith(folders), argument
 
 
 def test_probes_and_policies_name_ports_that_exist(objects):
@@ -283,22 +283,26 @@ def test_the_extender_may_touch_its_own_secrets_alone():
 
 @pytest.mark.parametrize("overlay", ["overlays/tls", "overlays/tls-cert-manager"])
 def test_with_tls_both_ports_have_it_and_no_node_gets_the_key(overlay):
-    found = rendered(overlay)
-    config = load(arguments(found, "Deployment", "numakin-extender"), {})
+    result = rendered(overlay)
+    config = load(arguments(result, "Deployment", "numakin-extender"), {})
     assert config.tls_cert == config.grpc_tls_cert == "/etc/numakin/tls/tls.crt"
     assert config.tls_client_ca
-    spec = one(found, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
+    spec = one(result, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
     (secret,) = [each["secret"] for each in spec["volumes"] if "secret" in each]
     assert [each["key"] for each in secret["items"]] == ["ca.crt"]
 
 
 def test_the_certificate_is_for_the_name_that_enforcers_dial():
-    found = rendered("overlays/tls-cert-manager")
-    names = one(found, "Certificate", "numakin-extender")["spec"]["dnsNames"]
+    result = rendered("overlays/tls-cert-manager")
+    names = one(result, "Certificate", "numakin-extender")["spec"]["dnsNames"]
     assert f"{ASKED}.numakin.svc" in names
-    (dialled,) = [word for word in arguments(found, "DaemonSet", "numakin-enforcer") if word.startswith("--extender=")]
+    (dialled,) = [
+        argument
+        for argument in arguments(result, "DaemonSet", "numakin-enforcer")
+        if argument.startswith("--extender=")
+    ]
     assert dialled.removeprefix("--extender=").rpartition(":")[0] in names
-    secret = one(found, "Certificate", "numakin-extender")["spec"]["secretName"]
+    secret = one(result, "Certificate", "numakin-extender")["spec"]["secretName"]
     assert secret == "numakin-extender-tls"
 
 

@@ -37,13 +37,13 @@ def panels(board: dict[str, Any]) -> list[dict[str, Any]]:
 
 def queries() -> dict[str, str]:
     """By where it stands; Grafana's own variables filled in."""
-    found = {f"alert {rule['alert']}": rule["expr"] for rule in ALERTS}
+    result = {f"alert {rule['alert']}": rule["expr"] for rule in ALERTS}
     for name, board in DASHBOARDS.items():
         for panel in panels(board):
             for target in panel["targets"]:
                 text = target["expr"].replace("$__rate_interval", "1m").replace("$pod", ".*")
-                found[f"{name}: {panel['title']} {target['refId']}"] = text
-    return found
+                result[f"{name}: {panel['title']} {target['refId']}"] = text
+    return result
 
 
 def known() -> set[str]:
@@ -141,10 +141,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def scraped(address: str) -> bool:
     try:
-        found = answered(address, "count_over_time(numakin_extender_nodes[1m])")
+        result = answered(address, "count_over_time(numakin_extender_nodes[1m])")
     except OSError:
         return False
-    return bool(found) and float(found[0]["value"][1]) >= 2
+    return bool(result) and float(result[0]["value"][1]) >= 2
 
 
 def answered(address: str, query: str) -> list[dict[str, Any]]:

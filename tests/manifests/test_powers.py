@@ -65,10 +65,10 @@ def named() -> set[str]:
 def as_root() -> dict[str, str]:
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    found = works()
-    if found["cgroup_skb"] != "works":
-        pytest.skip(f"the kernel refuses: {found['cgroup_skb']}")
-    return found
+    result = works()
+    if result["cgroup_skb"] != "works":
+        pytest.skip(f"the kernel refuses: {result['cgroup_skb']}")
+    return result
 
 
 @pytest.mark.bpf

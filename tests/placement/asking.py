@@ -27,7 +27,7 @@ def asks(pod: str, cpu: float = 1, memory: float = 1, **wishes: Any) -> Request:
     `workload`.
     """
     own = demand(cpu, memory, wishes.pop("limit", 0), wishes.pop("hugepages", None))
-    devices = tuple(NumaSet.parse(one) for one in wishes.pop("devices", ()))
+    devices = tuple(NumaSet.parse(entry) for entry in wishes.pop("devices", ()))
     if "mems" in wishes:
         wishes["memory"] = wishes.pop("mems")
     name, whole = wishes.pop("name", "main"), wishes.pop("pod_demand", own)

@@ -24,10 +24,10 @@ def hints(provider: Provider, nodes: Sequence[int]) -> list[Hint]:
     if not needs:
         return [(None, True)]
     sets = [frozenset(combination) for width in range(1, len(nodes) + 1) for combination in combinations(nodes, width)]
-    able = [one for one in sets if all(_sum(need.capacity, one) >= need.amount for need in needs)]
+    able = [entry for entry in sets if all(_sum(need.capacity, entry) >= need.amount for need in needs)]
     least = min(map(len, able), default=0)
-    free = [one for one in able if all(_sum(need.available, one) >= need.amount for need in needs)]
-    return [(one, len(one) == least) for one in free] or [(None, False)]
+    free = [entry for entry in able if all(_sum(need.available, entry) >= need.amount for need in needs)]
+    return [(entry, len(entry) == least) for entry in free] or [(None, False)]
 
 
 def _sum(table, nodes: Iterable[int]) -> int:
@@ -38,15 +38,15 @@ def merged(providers: Sequence[Provider], nodes: Sequence[int], *, single: bool 
     """The best preferred result; (None, False): there is none."""
     lists = [hints(provider, nodes) for provider in providers]
     if single:
-        lists = [[one for one in each if one[1] and (one[0] is None or len(one[0]) == 1)] for each in lists]
+        lists = [[entry for entry in each if entry[1] and (entry[0] is None or len(entry[0]) == 1)] for each in lists]
     everything = frozenset(nodes)
-    found = []
+    actual = []
     for chosen in product(*lists):
-        sets = [one for one, _ in chosen if one is not None]
+        sets = [entry for entry, _ in chosen if entry is not None]
         result = everything.intersection(*sets)
-        if result and all(preferred for _, preferred in chosen) and all(one == sets[0] for one in sets):
-            found.append(result)
-    return (min(found, key=lambda one: (len(one), sorted(one))), True) if found else (None, False)
+        if result and all(preferred for _, preferred in chosen) and all(entry == sets[0] for entry in sets):
+            actual.append(result)
+    return (min(actual, key=lambda entry: (len(entry), sorted(entry))), True) if actual else (None, False)
 
 
 def admits(policy: str, providers: Sequence[Provider], nodes: Sequence[int]) -> bool:

@@ -19,13 +19,13 @@ def started(text: str) -> list[str]:
         if isinstance(node, ast.ImportFrom) and node.module in ("threading", "concurrent.futures", "_thread")
         for name in node.names
     }
-    found = []
+    result = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in STARTERS:
-            found.append(f"line {node.lineno}: {ast.unparse(node)}")
+            result.append(f"line {node.lineno}: {ast.unparse(node)}")
         if isinstance(node, ast.Name) and names.get(node.id) in STARTERS:
-            found.append(f"line {node.lineno}: {node.id}")
-    return found
+            result.append(f"line {node.lineno}: {node.id}")
+    return result
 
 
 @pytest.mark.parametrize(

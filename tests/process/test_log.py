@@ -77,6 +77,6 @@ def test_text_has_one_event_a_line_too(program: str) -> None:
 @PROGRAMS
 def test_times_are_utc_wherever_the_machine_is(program: str) -> None:
     here = subprocess.run(["date", "-u", "+%Y-%m-%dT%H"], capture_output=True, text=True, check=True).stdout.strip()
-    told = json.loads(lines(program, "json")[0])["time"]
+    received = json.loads(lines(program, "json")[0])["time"]
     after = subprocess.run(["date", "-u", "+%Y-%m-%dT%H"], capture_output=True, text=True, check=True).stdout.strip()
-    assert told[:13] in (here, after)
+    assert received[:13] in (here, after)

@@ -46,9 +46,9 @@ def test_stopped_and_continued_it_goes_on_supervising(enforcer: Enforcer, runtim
     made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
     assert cpus(runtime, made)
     process.terminate()
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, output = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
-    assert "asked to end signal=SIGTERM" in said
+    assert "asked to end signal=SIGTERM" in output
 
 
 def test_the_observer_ends_whichever_of_its_threads_the_kernel_hands_the_signal_to(

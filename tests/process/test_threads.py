@@ -46,8 +46,8 @@ def test_a_round_that_raises_is_told_and_the_next_one_comes(threads, failures, e
     thread.start()
     rounds.put(error)
     rounds.put(None)
-    told = failures.get(timeout=PATIENCE_S)
-    assert (told.thread, told.error) == ("lease", error)
+    received = failures.get(timeout=PATIENCE_S)
+    assert (received.thread, received.error) == ("lease", error)
     assert [taken.get(timeout=PATIENCE_S), taken.get(timeout=PATIENCE_S)] == [error, None]
     assert threads.standings()[0].failures == 1
     stop(thread, rounds)

@@ -124,10 +124,10 @@ def test_the_expiry_is_what_openssl_reads(tmp_path, authority, days):
     path = tmp_path / "cert"
     pair = authority.issue("DNS:localhost", days=days)
     path.write_bytes(pair.cert)
-    told = openssl("x509", "-in", path, "-noout", "-enddate").strip().removeprefix("notAfter=")
-    assert datetime.fromtimestamp(expiry(pair.cert), UTC) == datetime.strptime(told, "%b %d %H:%M:%S %Y GMT").replace(
-        tzinfo=UTC
-    )
+    received = openssl("x509", "-in", path, "-noout", "-enddate").strip().removeprefix("notAfter=")
+    assert datetime.fromtimestamp(expiry(pair.cert), UTC) == datetime.strptime(
+        received, "%b %d %H:%M:%S %Y GMT"
+    ).replace(tzinfo=UTC)
 
 
 def test_of_a_chain_the_first_certificates_expiry_counts(authority):

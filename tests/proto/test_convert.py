@@ -79,7 +79,7 @@ def test_a_allocation_comes_back(allocation):
     assert convert.allocation_from(_sent(convert.allocation_to(allocation))) == allocation
 
 
-@pytest.mark.parametrize("machine", machines.ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize("machine", machines.ALL, ids=lambda entry: entry.name)
 def test_a_machine_comes_back(machine):
     assert convert.machine_from(_sent(convert.machine_to(machine))) == machine
 
@@ -92,8 +92,8 @@ def test_so_do_its_clusters_and_cache_domains(name):
 
 
 @given(rules)
-def test_the_operators_rules_come_back(told):
-    assert convert.rules_from(_sent(convert.machine_to(machines.SMALL, CpuSet(), told))) == told
+def test_the_operators_rules_come_back(received):
+    assert convert.rules_from(_sent(convert.machine_to(machines.SMALL, CpuSet(), received))) == received
 
 
 def test_rules_that_are_not_told_are_the_defaults():

@@ -31,9 +31,9 @@ def bare(folder: Path, *, python: str) -> Path:
     """A PATH without apt, dpkg, and most programs. python: what answers to every name of an interpreter."""
     folder.mkdir()
     for name in NEEDED:
-        found = shutil.which(name)
-        assert found
-        (folder / name).symlink_to(found)
+        result = shutil.which(name)
+        assert result
+        (folder / name).symlink_to(result)
     for name in ("python3.14", "python3.13", "python3.12", "python3.11", "python3"):
         (folder / name).write_text(python)
         (folder / name).chmod(0o755)

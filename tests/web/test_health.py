@@ -17,8 +17,8 @@ STUCK = pb.ThreadHealth(name="census", since_success_s=70, stale=True, failures=
 
 @pytest.fixture
 def extender(tmp_path: Path) -> Iterator[Extender]:
-    with running(tmp_path) as one:
-        yield one
+    with running(tmp_path) as first:
+        yield first
 
 
 def test_its_collector_and_threads_are_shown_with_what_to_do(extender: Extender, page: Page) -> None:

@@ -40,8 +40,8 @@ def test_pods_of_one_group_have_one_colour_and_one_code(site: Site, page: Page) 
         group = words.split("group ")[1].split(";")[0]
         color = pod.locator(".code").evaluate("element => getComputedStyle(element).backgroundColor")
         looks.setdefault(group, set()).add((color, pod.locator(".code").inner_text()))
-    assert all(len(look) == 1 for look in looks.values())
-    assert len({code for look in looks.values() for _, code in look}) == len(looks) > 2
+    assert all(len(poll) == 1 for poll in looks.values())
+    assert len({code for poll in looks.values() for _, code in poll}) == len(looks) > 2
 
 
 def test_traffic_that_crosses_is_drawn_in_another_colour_and_dashed(site: Site, page: Page) -> None:

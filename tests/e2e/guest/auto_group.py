@@ -96,8 +96,8 @@ class World:
         """One more, which need not talk any more to be placed."""
         pod = self._pod(deployment, 2, NODE_NETWORK)
         self._run(pod, list(SLEEP), self._folder(deployment))
-        siblings, kin = (pod_name(one, 1) for one in (deployment, REPLICAS[deployment]))
-        now = {one: asdict(kernel.allowed(self.pids[one])) for one in (siblings, kin)}
+        siblings, kin = (pod_name(entry, 1) for entry in (deployment, REPLICAS[deployment]))
+        now = {entry: asdict(kernel.allowed(self.pids[entry])) for entry in (siblings, kin)}
         say({"joined": pod.config.metadata.name, "siblings": now[siblings], "kin": now[kin]})
 
     def passer_by(self) -> None:
@@ -138,10 +138,10 @@ def asked(path: str) -> dict[str, Any]:
     """An answer of the enforcer's port; {} while there is none."""
     try:
         with urllib.request.urlopen(f"http://{METRICS}{path}", timeout=PATIENCE_S) as answer:
-            found: dict[str, Any] = json.load(answer)
+            result: dict[str, Any] = json.load(answer)
     except OSError:
         return {}
-    return found
+    return result
 
 
 def traffic() -> dict[str, Any]:
@@ -149,13 +149,13 @@ def traffic() -> dict[str, Any]:
 
 
 def windows() -> dict[int, dict[str, Any]]:
-    return {one["number"]: json.loads(one["line"]) for one in asked("/api/v1/windows")["windows"]}
+    return {window["number"]: json.loads(window["line"]) for window in asked("/api/v1/windows")["windows"]}
 
 
 def known(pair: Pair) -> bool:
     """Whether both ways of a pair's talk are in the enforcer's graph."""
-    ends = [f"default/{pod_name(one, 1)}" for one in (pair.server, pair.client)]
-    edges = {(one["source"], one["target"]) for one in traffic()["edges"]}
+    ends = [f"default/{pod_name(entry, 1)}" for entry in (pair.server, pair.client)]
+    edges = {(edge["source"], edge["target"]) for edge in traffic()["edges"]}
     return edges >= {tuple(ends), tuple(reversed(ends))}
 
 
@@ -184,10 +184,10 @@ def learn(world: World) -> None:
 
 def gather(world: World) -> None:
     """Waits for the pairs to be moved together."""
-    ends = {one: pod_name(one, 1) for pair in PAIRS for one in (pair.server, pair.client)}
+    ends = {entry: pod_name(entry, 1) for pair in PAIRS for entry in (pair.server, pair.client)}
 
     def allowed() -> dict[str, dict[str, str]]:
-        return {one: asdict(kernel.allowed(world.pids[name])) for one, name in ends.items()}
+        return {entry: asdict(kernel.allowed(world.pids[name])) for entry, name in ends.items()}
 
     def together() -> bool:
         world.passer_by()

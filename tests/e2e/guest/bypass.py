@@ -60,9 +60,9 @@ def main() -> None:
         pids |= {pod: created(kubelet, pod) for pod in GROUPS if pod not in pids}
         members = [pod for pod, group in GROUPS.items() if group]
         written = until(
-            lambda: len(found := enforcer.log_records("cpuset written")) == len(members) and found, "pins", PATIENCE_S
+            lambda: len(result := enforcer.log_records("cpuset written")) == len(members) and result, "pins", PATIENCE_S
         )
-        print(json.dumps({"ms_after_start": [int(one["ms_after_start"]) for one in written]}))
+        print(json.dumps({"ms_after_start": [int(entry["ms_after_start"]) for entry in written]}))
         for pod, pid in pids.items():
             print(json.dumps({"when": "pinned"} | seen(pod, pid)))
         print(json.dumps({"released": enforcer.ask("release")["released"]}))

@@ -90,13 +90,13 @@ class Members:
 
     def counted(self, pods: Mapping[str, Any], port: int, protocol: int) -> dict[str, dict[str, Any]]:
         """Member -> end -> the volume that it counted there, and with whom."""
-        found: dict[str, dict[str, Any]] = {}
+        result: dict[str, dict[str, Any]] = {}
         for name, collector in self.attached.items():
-            ends = found.setdefault(name, {})
+            ends = result.setdefault(name, {})
             for (pod, peer, of, server, kind), volume in flows(collector.drain(), pods).items():
                 if (of, server, kind) == (port, pod == "server", protocol):
                     ends[pod] = {"peer": peer, **asdict(volume)}
-        return found
+        return result
 
 
 def say(record: Mapping[str, Any]) -> None:
@@ -121,18 +121,20 @@ def exchanged(built: Lab, pods: Mapping[str, Any], members: Members, exchange: E
         "client": Volume(tx_bytes=exchange.asked, rx_bytes=exchange.answered),
         "server": Volume(tx_bytes=exchange.answered, rx_bytes=exchange.asked),
     }
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
 
     def complete() -> bool:
         """The last call has returned and the last segment is acknowledged."""
-        found.update(members.counted(pods, port, PROTOCOLS[exchange.kind]))
-        ends = [(ends.get(name, {}), least) for ends in found.values() for name, least in wanted.items()]
-        return all(one.get(way, 0) >= getattr(least, way) for one, least in ends for way in ("tx_bytes", "rx_bytes"))
+        result.update(members.counted(pods, port, PROTOCOLS[exchange.kind]))
+        ends = [(ends.get(name, {}), least) for ends in result.values() for name, least in wanted.items()]
+        return all(
+            entry.get(way, 0) >= getattr(least, way) for entry, least in ends for way in ("tx_bytes", "rx_bytes")
+        )
 
     target = SERVER[exchange.version]
     with built.asking(exchange.kind, target, port, *numbers, exchange.count, **pods["client"]), suppress(TimeoutError):
         until(complete, "all to be counted", PATIENCE_S if exchange.kind == "tcp" else 1)
-    say({"exchange": exchange.name, "counted": found})
+    say({"exchange": exchange.name, "counted": result})
 
 
 @contextmanager
@@ -150,8 +152,8 @@ def served(built: Lab, pods: Mapping[str, Any], members: Members) -> None:
     with nginx(built, pods, folder):
         wrk = built.start(*web.client(folder, SERVER[4], WRK_CONNECTIONS, WRK_S, WRK_PAUSE_MS), **pods["client"])
         wrk.wait(60)
-        found = members.counted(pods, WEB_PORT, TCP)
-    say({"web": dict(zip(("requests", "asked", "answered"), web.moved(folder), strict=True)), "counted": found})
+        result = members.counted(pods, WEB_PORT, TCP)
+    say({"web": dict(zip(("requests", "asked", "answered"), web.moved(folder), strict=True)), "counted": result})
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ MEMORY_LIMIT = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PodRequest:
     """A pod to come. group: "" has not opted in."""
 
     name: str
@@ -48,16 +48,16 @@ class Wish:
 
 
 WISHES = (
-    Wish("cart", "shop"),
-    Wish("ledger", "bank"),
-    Wish("checkout", "shop"),
-    Wish("plain"),
-    Wish("payment", "shop"),
-    Wish("teller", "bank"),
+    PodRequest("cart", "shop"),
+    PodRequest("ledger", "bank"),
+    PodRequest("checkout", "shop"),
+    PodRequest("plain"),
+    PodRequest("payment", "shop"),
+    PodRequest("teller", "bank"),
     # Two of these fill a NUMA node of two CPUs; the third has to go where its kin are nearest.
-    Wish("wide-1", "wide", 900),
-    Wish("wide-2", "wide", 900),
-    Wish("wide-3", "wide", 900),
+    PodRequest("wide-1", "wide", 900),
+    PodRequest("wide-2", "wide", 900),
+    PodRequest("wide-3", "wide", 900),
 )
 
 
@@ -78,74 +78,76 @@ class World:
         self.enforcer.start(PATIENCE_S)
         until(self._live, "the extender to hear the enforcer", PATIENCE_S)
 
-    def place(self, wish: Wish) -> dict[str, Any]:
+    def place(self, request: PodRequest) -> dict[str, Any]:
         """One pod from its creation in the API to its memory touched; everything that is known of it then."""
-        annotations = {"group.numakin.io": wish.group} if wish.group else {}
-        requests = {"cpu": f"{wish.cpu_milli}m", "memory": "32Mi"}
+        annotations = {"group.numakin.io": request.group} if request.group else {}
+        requests = {"cpu": f"{request.cpu_milli}m", "memory": "32Mi"}
         resources = {"requests": requests, "limits": {"memory": str(MEMORY_LIMIT)}}
         spec = [{"name": "main", "image": "busybox", "resources": resources}]
-        pod = self.api.create_pod(wish.name, "default", annotations=annotations, containers=spec)
+        pod = self.api.create_pod(request.name, "default", annotations=annotations, containers=spec)
         scores = self.scheduler.prioritize(pod, self.scheduler.filter(pod, [NODE, UNKNOWN_NODE]))
-        predicted = self._predicted(wish)
-        self.api.bind(wish.name, NODE)
-        if wish.group:
-            until(lambda: self._bound(wish), f"the extender to see {wish.name} bound", PATIENCE_S)
-        pid = self._created(wish, pod["metadata"]["uid"], annotations)
-        until(lambda: kernel.anonymous_memory(pid).total() >= TOUCHED, f"{wish.name} to touch its memory", PATIENCE_S)
+        predicted = self._predicted(request)
+        self.api.bind(request.name, NODE)
+        if request.group:
+            until(lambda: self._bound(request), f"the extender to see {request.name} bound", PATIENCE_S)
+        pid = self._created(request, pod["metadata"]["uid"], annotations)
+        until(
+            lambda: kernel.anonymous_memory(pid).total() >= TOUCHED, f"{request.name} to touch its memory", PATIENCE_S
+        )
         return {
-            "pod": wish.name,
-            "group": wish.group,
+            "pod": request.name,
+            "group": request.group,
             "scores": scores,
             "predicted": predicted,
             "cgroup": asdict(kernel.cpuset(pid)),
             "allowed": asdict(kernel.allowed(pid)),
             "numa_maps": kernel.anonymous_pages(pid),
             "numa_stat": kernel.anonymous_memory(pid),
-            "happened": self._happened(wish),
+            "happened": self._happened(request),
         }
 
-    def _created(self, wish: Wish, uid: str, annotations: Mapping[str, str]) -> int:
-        sandbox = self.kubelet.run_pod(wish.name, uid=uid, annotations=annotations)
+    def _created(self, request: PodRequest, uid: str, annotations: Mapping[str, str]) -> int:
+        sandbox = self.kubelet.run_pod(request.name, uid=uid, annotations=annotations)
         shares = cri.LinuxContainerResources(
-            cpu_shares=wish.cpu_milli * 1024 // 1000, memory_limit_in_bytes=MEMORY_LIMIT
+            cpu_shares=request.cpu_milli * 1024 // 1000, memory_limit_in_bytes=MEMORY_LIMIT
         )
         return self.kubelet.pid(self.kubelet.run(sandbox, command=COMMAND, resources=shares))
 
-    def _predicted(self, wish: Wish) -> dict[str, Any] | None:
+    def _predicted(self, request: PodRequest) -> dict[str, Any] | None:
         """The row of the extender's explanation that names our node; None for a pod that has not opted in."""
-        found = self._explained(wish)
-        rows = found["scored"]["nodes"] if found and found["scored"] else []
+        result = self._explained(request)
+        rows = result["scored"]["nodes"] if result and result["scored"] else []
         return next((row for row in rows if row["node"] == NODE), None)
 
-    def _bound(self, wish: Wish) -> bool:
-        found = self._explained(wish)
-        return bool(found and found["expected"] and found["expected"]["bound"])
+    def _bound(self, request: PodRequest) -> bool:
+        result = self._explained(request)
+        return bool(result and result["expected"] and result["expected"]["bound"])
 
-    def _happened(self, wish: Wish) -> list[dict[str, Any]]:
-        if not wish.group:
+    def _happened(self, request: PodRequest) -> list[dict[str, Any]]:
+        if not request.group:
             return []
 
         def reported() -> list[dict[str, Any]]:
-            found = self._explained(wish)
-            return list(found["happened"]) if found else []
+            result = self._explained(request)
+            return list(result["happened"]) if result else []
 
-        return until(reported, f"the enforcer's report of {wish.name}", PATIENCE_S)
+        return until(reported, f"the enforcer's report of {request.name}", PATIENCE_S)
 
-    def _explained(self, wish: Wish) -> dict[str, Any] | None:
+    def _explained(self, request: PodRequest) -> dict[str, Any] | None:
         try:
-            return self._get(f"/api/v1/explain?namespace=default&pod={wish.name}")
+            return self._get(f"/api/v1/explain?namespace=default&pod={request.name}")
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
             return None
 
     def _live(self) -> bool:
-        return any(one["live"] and one["registered"] for one in self._get("/api/v1/nodes")["nodes"])
+        return any(node["live"] and node["registered"] for node in self._get("/api/v1/nodes")["nodes"])
 
     def _get(self, path: str) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://{self.http}{path}", timeout=PATIENCE_S) as answer:
-            found: dict[str, Any] = json.load(answer)
-        return found
+            result: dict[str, Any] = json.load(answer)
+        return result
 
     def _extender(self, stack: ExitStack, folder: Path) -> dict[str, str]:
         ready, log = folder / "ready.json", stack.enter_context((folder / "extender.log").open("wb"))
@@ -161,10 +163,10 @@ class World:
 def machine() -> dict[str, Any]:
     """What the kernel tells of the hardware."""
     nodes = Path("/sys/devices/system/node")
-    ids = sorted(int(one.name.removeprefix("node")) for one in nodes.glob("node[0-9]*"))
+    ids = sorted(int(path.name.removeprefix("node")) for path in nodes.glob("node[0-9]*"))
     return {
-        "cpus": {one: (nodes / f"node{one}/cpulist").read_text().strip() for one in ids},
-        "distances": {one: list(map(int, (nodes / f"node{one}/distance").read_text().split())) for one in ids},
+        "cpus": {entry: (nodes / f"node{entry}/cpulist").read_text().strip() for entry in ids},
+        "distances": {entry: list(map(int, (nodes / f"node{entry}/distance").read_text().split())) for entry in ids},
         "has_memory": (nodes / "has_memory").read_text().strip(),
     }
 
@@ -175,8 +177,8 @@ def main() -> None:
     try:
         with ExitStack() as stack:
             world = World(stack, folder)
-            for wish in WISHES:
-                print(json.dumps(world.place(wish)), flush=True)
+            for option in WISHES:
+                print(json.dumps(world.place(option)), flush=True)
     except BaseException:
         for log in sorted(folder.glob("*.log")):
             print(f"--- {log.name}\n{log.read_text()[-8000:]}")

@@ -175,7 +175,7 @@ class RealContainerd:
 
         def there() -> bool:
             return any(
-                all(word in line for word in words) for line in self.log.read_text(errors="replace").splitlines()
+                all(text in line for text in words) for line in self.log.read_text(errors="replace").splitlines()
             )
 
         until(there, f"a line of containerd's log with {' and '.join(words)}")

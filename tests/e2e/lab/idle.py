@@ -11,8 +11,8 @@ def idle_procfs(folder: Path) -> Path:
     """Made below `folder`, of links; without processes."""
     made = folder / "proc"
     made.mkdir(parents=True)
-    for one in Path("/proc").iterdir():
-        if not one.name.isdecimal() and one.name != "stat":
-            (made / one.name).symlink_to(one)
+    for path in Path("/proc").iterdir():
+        if not path.name.isdecimal() and path.name != "stat":
+            (made / path.name).symlink_to(path)
     (made / "stat").write_text(Path("/proc/stat").read_text())
     return made

@@ -47,14 +47,14 @@ def anonymous_pages(pid: int) -> Counter[int]:
     pid: any of the processes. Mappings of files are left out, the written ones too, since they are counted together with
     the page cache's pages, which stay on the NUMA node of whoever read them first.
     """
-    found: Counter[int] = Counter()
-    for one in (cgroup(pid, "memory") / "cgroup.procs").read_text().split():
-        for line in Path(f"/proc/{one}/numa_maps").read_text().splitlines():
+    result: Counter[int] = Counter()
+    for part in (cgroup(pid, "memory") / "cgroup.procs").read_text().split():
+        for line in Path(f"/proc/{part}/numa_maps").read_text().splitlines():
             if " anon=" in line and " file=" not in line:
                 size = int(re.findall(r"kernelpagesize_kB=(\d+)", line)[0]) << 10
                 for node, pages in re.findall(r"\bN(\d+)=(\d+)", line):
-                    found[int(node)] += int(pages) * size
-    return found
+                    result[int(node)] += int(pages) * size
+    return result
 
 
 def anonymous_memory(pid: int) -> Counter[int]:
@@ -62,7 +62,7 @@ def anonymous_memory(pid: int) -> Counter[int]:
     for line in (cgroup(pid, "memory") / "memory.numa_stat").read_text().splitlines():
         kind, *nodes = line.split()
         if kind == "anon":
-            return Counter({int(node[1:]): int(size) for node, size in (one.split("=") for one in nodes)})
+            return Counter({int(node[1:]): int(size) for node, size in (entry.split("=") for entry in nodes)})
     raise LookupError("memory.numa_stat has no anon line")
 
 

@@ -41,7 +41,7 @@ class RealKubelet:
             *release.kubelet_options,
         )  # fmt: skip
         command = runtime.beside(binaries["kubelet"], *options)
-        self.process = Process("kubelet", [str(word) for word in command], folder)
+        self.process = Process("kubelet", [str(text) for text in command], folder)
         for hierarchy in hierarchies():
             (hierarchy / folder.name).mkdir(exist_ok=True)
             _usable(hierarchy, hierarchy / folder.name)

@@ -54,7 +54,7 @@ def _write(root: Path, path: str, text: str) -> None:
 
 
 def _ids(text: str) -> list[int]:
-    ranges = (one.partition("-") for one in text.split(","))
+    ranges = (part.partition("-") for part in text.split(","))
     return [cpu for low, _, high in ranges for cpu in range(int(low), int(high or low) + 1)]
 
 

@@ -28,10 +28,10 @@ HALVES = ("0-39,80-119", "40-79,120-159")
 def until(done: Callable[[], T], what: str) -> T:
     """Polls a state that another process reaches by itself."""
     deadline = time.monotonic() + PATIENCE_S
-    while not (found := done()):
+    while not (result := done()):
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
-    return found
+    return result
 
 
 class Bypassed:

@@ -62,7 +62,7 @@ def test_the_memory_of_a_pod_whose_containers_are_not_all_limited_stays_open(nod
     pod = node.runtime.run_pod("m", GROUP, memory=None)
     limited, other = node.runtime.run(pod), node.runtime.run(pod, memory=0)
     assert node.pinned(limited) == node.pinned(other) == HALVES[0]
-    assert [node.cgroups.cpuset(node.runtime.path(one)) for one in (limited, other)] == [(HALVES[0], "")] * 2
+    assert [node.cgroups.cpuset(node.runtime.path(entry)) for entry in (limited, other)] == [(HALVES[0], "")] * 2
 
 
 def test_a_container_is_decided_upon_when_it_is_created_and_pinned_when_its_cgroup_is_there(node: Bypassed) -> None:
@@ -76,7 +76,7 @@ def test_a_container_is_decided_upon_when_it_is_created_and_pinned_when_its_cgro
 def test_the_reasons_say_that_the_pin_came_late(node: Bypassed) -> None:
     node.pinned(node.member())
     (shown,) = node.status()["containers"]
-    late = [one for one in shown["reasons"] if one.startswith("late: ")]
+    late = [reason for reason in shown["reasons"] if reason.startswith("late: ")]
     assert late == ["late: written once it runs: memory that it touched before is moved"]
 
 
@@ -211,9 +211,9 @@ def test_a_cpuset_that_the_kernel_refuses_is_told_counted_and_left_alone(node: B
     node.cgroups.refuse(node.runtime.path(created))
     node.runtime.start_container(created)
     until(lambda: node.status()["counts"].get("refused"), "the refusal")
-    (said,) = node.said("cpuset refused; the container is left alone")
-    assert said["pod"] == "default/m"
-    assert said["why"].endswith(f"the kernel refuses '{HALVES[0]}': Permission denied")
+    (output,) = node.said("cpuset refused; the container is left alone")
+    assert output["pod"] == "default/m"
+    assert output["why"].endswith(f"the kernel refuses '{HALVES[0]}': Permission denied")
     assert node.pinned(node.member("other")) == HALVES[0]
 
 
@@ -229,8 +229,8 @@ def test_a_container_that_runs_without_a_cgroup_is_told_and_holds_no_cpus(node: 
     inside = node.runtime.create(node.runtime.run_pod("vm", GROUP))
     node.runtime.start_container(inside, cgroup=False)
     until(lambda: node.status()["counts"].get("refused"), "it is given up")
-    (said,) = node.said("cpuset refused; the container is left alone")
-    assert said["why"].startswith("it runs, but its cgroup is not there: /kubepods/")
+    (output,) = node.said("cpuset refused; the container is left alone")
+    assert output["why"].startswith("it runs, but its cgroup is not there: /kubepods/")
 
 
 def test_a_container_that_ends_before_it_could_be_pinned_is_no_error(node: Bypassed) -> None:
@@ -252,27 +252,27 @@ def test_release_opens_every_pinned_cgroup_and_pins_no_more(node: Bypassed) -> N
 
 
 def test_release_works_while_the_runtime_is_away(node: Bypassed) -> None:
-    one = node.member()
-    node.pinned(one)
+    first = node.member()
+    node.pinned(first)
     node.runtime.stop()
     until(lambda: not node.status()["registered"], "the runtime is missed")
     assert node.release()["released"] == 1
-    assert node.cpus(one) == "0-159"
+    assert node.cpus(first) == "0-159"
 
 
 def test_release_names_what_could_not_be_given_back(node: Bypassed) -> None:
-    one = node.member()
-    node.pinned(one)
-    node.cgroups.refuse(node.runtime.path(one))
-    assert node.release()["failed"] == [one]
+    first = node.member()
+    node.pinned(first)
+    node.cgroups.refuse(node.runtime.path(first))
+    assert node.release()["failed"] == [first]
 
 
 def test_the_doctor_asks_the_runtime_and_says_how_late_a_pin_will_be(node: Bypassed) -> None:
-    _, found = node.doctor()
-    assert found["CRI", "good"].startswith("containerd 2.1.9 answers at unix:///")
-    assert "pinned after their start" in found["CRI", "note"]
-    assert not any(topic == "NRI" for topic, _ in found)
+    _, result = node.doctor()
+    assert result["CRI", "good"].startswith("containerd 2.1.9 answers at unix:///")
+    assert "pinned after their start" in result["CRI", "note"]
+    assert not any(topic == "NRI" for topic, _ in result)
     node.runtime.stop()
-    status, found = node.doctor()
+    status, result = node.doctor()
     assert status == 1
-    assert found["CRI", "bad"].startswith("no CRI at unix:///")
+    assert result["CRI", "bad"].startswith("no CRI at unix:///")

@@ -14,9 +14,9 @@ def snapshots(draw) -> RuntimeSnapshot:
     for key in draw(st.sets(st.sampled_from("abcdef"))) if sandboxes else ():
         pod = sorted(sandboxes)[ord(key) % len(sandboxes)]
         state = draw(st.sampled_from([nri.CONTAINER_CREATED, nri.CONTAINER_RUNNING]))
-        one = nri.Container(id=key, pod_sandbox_id=pod, state=state, created_at=draw(st.integers(0, 3)))
-        one.linux.resources.cpu.shares.value = draw(st.integers(1, 2))
-        containers[key] = one
+        first = nri.Container(id=key, pod_sandbox_id=pod, state=state, created_at=draw(st.integers(0, 3)))
+        first.linux.resources.cpu.shares.value = draw(st.integers(1, 2))
+        containers[key] = first
     return RuntimeSnapshot(sandboxes, containers)
 
 
@@ -39,17 +39,17 @@ def test_the_changes_lead_from_the_one_to_the_other(before: RuntimeSnapshot, aft
 
 
 @given(snapshots())
-def test_nothing_happened_when_nothing_changed(one: RuntimeSnapshot) -> None:
-    assert not list(changes(one, one))
+def test_nothing_happened_when_nothing_changed(first: RuntimeSnapshot) -> None:
+    assert not list(changes(first, first))
 
 
 @given(snapshots(), snapshots())
 def test_what_ends_makes_room_before_what_comes_and_the_older_comes_first(
     before: RuntimeSnapshot, after: RuntimeSnapshot
 ) -> None:
-    found = list(changes(before, after))
+    result = list(changes(before, after))
     order = [ChangeKind.STOPPED, ChangeKind.POD_ENDED, ChangeKind.CREATED]
-    told = [one for one in found if one.kind in order]
-    assert told == sorted(told, key=lambda one: order.index(one.kind))
-    newcomers = [one.container.created_at for one in found if one.kind is ChangeKind.CREATED]
+    received = [entry for entry in result if entry.kind in order]
+    assert received == sorted(received, key=lambda entry: order.index(entry.kind))
+    newcomers = [entry.container.created_at for entry in result if entry.kind is ChangeKind.CREATED]
     assert newcomers == sorted(newcomers)

@@ -18,10 +18,10 @@ RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
 
 @pytest.fixture(params=RECORDED, ids=lambda path: path.stem)
 def recorded(request) -> tuple[nri.PodSandbox, nri.Container]:
-    told = json.loads(request.param.read_text())
-    listed = json_format.ParseDict(told["listed"], cri.Container())
-    container = json_format.ParseDict(told["container"], cri.ContainerStatusResponse())
-    sandbox = json_format.ParseDict(told["sandbox"], cri.PodSandboxStatusResponse())
+    received = json.loads(request.param.read_text())
+    listed = json_format.ParseDict(received["listed"], cri.Container())
+    container = json_format.ParseDict(received["container"], cri.ContainerStatusResponse())
+    sandbox = json_format.ParseDict(received["sandbox"], cri.PodSandboxStatusResponse())
     return sandbox_of(sandbox), container_of(listed, container)
 
 
@@ -118,7 +118,7 @@ json_values = st.recursive(
 
 @given(json_values | st.text(max_size=8))
 @example({"runtimeSpec": {"linux": {"cgroupsPath": "\ud800"}}})
-def test_an_info_of_whatever_shape_is_no_error(told) -> None:
-    text = told if isinstance(told, str) else json.dumps(told)
+def test_an_info_of_whatever_shape_is_no_error(received) -> None:
+    text = received if isinstance(received, str) else json.dumps(received)
     container_of(cri.Container(id="c"), cri.ContainerStatusResponse(info={"info": text}))
     sandbox_of(cri.PodSandboxStatusResponse(info={"info": text}))

@@ -58,8 +58,8 @@ def test_a_resize_of_a_member_is_seen_after_a_while_and_nobody_elses_is_asked_fo
     plain = world.runtime.run(world.runtime.run_pod("plain"))
     world.poller.poll()
     world.runtime.calls.clear()
-    for one in (member, plain):
-        world.runtime.resize(one, 4096)
+    for entry in (member, plain):
+        world.runtime.resize(entry, 4096)
     world.now += REFRESH_S + 1
     seen = world.poller.poll()
     assert seen.containers[member].linux.resources.cpu.shares.value == 4096

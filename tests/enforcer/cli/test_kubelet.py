@@ -26,7 +26,7 @@ class Node:
     def process(self, pid: int, *words: str) -> Path:
         folder = self.procfs / str(pid)
         (folder / "root").mkdir(parents=True)
-        (folder / "cmdline").write_text("".join(f"{word}\0" for word in words))
+        (folder / "cmdline").write_text("".join(f"{text}\0" for text in words))
         return folder / "root"
 
     @staticmethod
@@ -40,7 +40,7 @@ class Node:
 
     def findings(self, **options: str) -> list[tuple[str, str]]:
         config = Config(procfs=str(self.procfs), podresources_socket="off", **options)
-        return [(one.grade, one.text.split(":")[0]) for one in examine(config) if one.topic == "kubelet"]
+        return [(entry.grade, entry.text.split(":")[0]) for entry in examine(config) if entry.topic == "kubelet"]
 
 
 @pytest.fixture

@@ -434,8 +434,8 @@ class TestRestart:
 
     def test_members_that_are_pinned_right_are_left_alone(self, world: World) -> None:
         made = {name: container(name) for name in "abc"}
-        for name, one in made.items():
-            world.create(member(name), one)
+        for name, first in made.items():
+            world.create(member(name), first)
         before = world.agent.occupancy
         assert world.started().synchronize([member(name) for name in "abc"], list(made.values())) == []
         assert world.agent.occupancy.reservations == before.reservations
@@ -502,13 +502,13 @@ class TestNominations:
         world.agent.expect(nomination)
         world.create(member("a"), container("a"))
         world.agent.expect(nomination)
-        assert [one.outcome for one in world.agent.records.take()] == [pb.KEPT]
+        assert [entry.outcome for entry in world.agent.records.take()] == [pb.KEPT]
 
     def test_a_nomination_that_every_replica_makes_late_is_late_once(self, world: World) -> None:
         world.create(member("a"), container("a"))
         for _ in range(2):
             world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
-        assert [one.outcome for one in world.agent.records.take()] == [pb.UNPROMISED, pb.LATE]
+        assert [entry.outcome for entry in world.agent.records.take()] == [pb.UNPROMISED, pb.LATE]
 
     def test_a_replica_that_can_nomination_nothing_takes_nothing_away(self, world: World) -> None:
         world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
@@ -518,15 +518,15 @@ class TestNominations:
         assert world.last.outcome == pb.KEPT
 
     def test_true_requests_take_the_place_of_estimates(self, world: World) -> None:
-        told = pb.Expect(pod="uid-a", pod_demand=pb.Demand(cpu_milli=500, memory=GIB // 2, memory_limit=GIB))
-        told.containers.add(name="app", demand=told.pod_demand)
-        world.agent.expect(told)
+        received = pb.Expect(pod="uid-a", pod_demand=pb.Demand(cpu_milli=500, memory=GIB // 2, memory_limit=GIB))
+        received.containers.add(name="app", demand=received.pod_demand)
+        world.agent.expect(received)
         world.create(member("a"), container("a", cpus=0.5))
         assert world.agent.occupancy.reservations["uid-a"].demand.memory == GIB // 2
         assert "estimated" not in {reason.what for reason in world.last.reasons}
 
     @pytest.mark.parametrize(
-        ("own", "told", "cpus", "size"),
+        ("own", "received", "cpus", "size"),
         [
             ({}, {"policy": "none"}, "0-15", 0),
             ({}, {"policy": "restricted", "size": 6}, "0-3,8-11", 6),
@@ -534,9 +534,9 @@ class TestNominations:
             ({"size": "3"}, {"policy": "of tomorrow"}, "0-3,8-11", 3),
         ],
     )
-    def test_what_the_groups_object_says_is_obeyed(self, world: World, own, told, cpus, size) -> None:
+    def test_what_the_groups_object_says_is_obeyed(self, world: World, own, received, cpus, size) -> None:
         nomination = pb.Expect(pod="uid-a")
-        nomination.containers.add(name="app", demand=pb.Demand(cpu_milli=500), **told)
+        nomination.containers.add(name="app", demand=pb.Demand(cpu_milli=500), **received)
         world.agent.expect(nomination)
         world.create(member("a", **own), container("a"))
         assert world.cpus("a") == cpus
@@ -559,15 +559,15 @@ def test_bad_annotations_are_said_once_for_a_pod_in_one_bounded_line(world: Worl
     pod.annotations.update({f"k{number:05}.numakin.io": "x" for number in range(17_000)})
     pod.annotations["cpus.numakin.io/container.second"] = "some"
     for name in ("first", "second", "third"):
-        one = container(name)
-        one.name = name
-        world.create(pod, one)
+        first = container(name)
+        first.name = name
+        world.create(pod, first)
         assert not caplog.records, "nothing is worded before the runtime has its answer"
     world.agent.records.compose()
-    said = [record.fields["problems"] for record in caplog.records if record.message == "annotations not taken"]
-    assert [line.count("annotation") for line in said] == [9, 1]
-    assert said[0].endswith("; and 16993 more annotations that are not allowed")
-    assert "container.second" in said[1]
+    output = [record.fields["problems"] for record in caplog.records if record.message == "annotations not taken"]
+    assert [line.count("annotation") for line in output] == [9, 1]
+    assert output[0].endswith("; and 16993 more annotations that are not allowed")
+    assert "container.second" in output[1]
     assert world.agent.records.counts["bad annotation"] == 17_002
 
 

@@ -37,8 +37,8 @@ def make(world: World, *ways: tuple[str, str, str], **more) -> list[nri.Containe
 def talk(world: World, *pairs: str, weight: float = 1.0) -> None:
     """Each pair exchanges as much."""
     rows: dict[str, dict[str, float]] = {}
-    for one, other in pairs:
-        for mine, theirs in ((one, other), (other, one)):
+    for first, other in pairs:
+        for mine, theirs in ((first, other), (other, first)):
             rows.setdefault(f"uid-{mine}", {})[f"uid-{theirs}"] = weight
     world.agent.ledger.learned.weighed(kin_table(rows))
 
@@ -88,9 +88,9 @@ def test_people_are_told_why(apart: World) -> None:
     make(apart, ("a", "0", "1"))
     assert apart.last.event == "move"
     assert (apart.last.pod_name, apart.last.container_name, apart.last.numa_nodes) == ("a", "app", "1")
-    said = [f"{reason.what} {reason.number}: {reason.effect}" for reason in apart.last.reasons]
-    assert said[0] == "moved 25.0%: of the traffic here comes home, from NUMA node 0"
-    assert "planned : NUMA node 1" in said
+    output = [f"{reason.what} {reason.number}: {reason.effect}" for reason in apart.last.reasons]
+    assert output[0] == "moved 25.0%: of the traffic here comes home, from NUMA node 0"
+    assert "planned : NUMA node 1" in output
     assert apart.agent.records.counts["moved"] == 1
 
 
@@ -173,7 +173,7 @@ class TestOnAnOlderRuntime:
 
     def test_a_step_goes_with_the_end_of_a_member(self, apart: World) -> None:
         apart.agent.moves.later(offer([("a", "0", "1")]))
-        assert [one.container_id for one in apart.agent.stop_container(member("b"), container("b"))] == ["a"]
+        assert [entry.container_id for entry in apart.agent.stop_container(member("b"), container("b"))] == ["a"]
 
     def test_a_newcomer_is_created_without_the_cpus_that_a_mover_takes_along(self, world: World) -> None:
         """And gets no update: it is not there yet."""
@@ -198,7 +198,7 @@ class TestOnAnOlderRuntime:
         assert sorted(update.container_id for update in updates) == ["a", "b"]
         (last,) = (update for update in updates if update.container_id == "b")
         assert last.linux.resources.cpu.cpus == str(world.agent.occupancy.allocations["b"].cpus)
-        taken = [world.agent.occupancy.allocations[one].exclusive for one in "ac"]
+        taken = [world.agent.occupancy.allocations[entry].exclusive for entry in "ac"]
         assert world.agent.occupancy.allocations["b"].cpus == world.machine.node(1).cpus - taken[0] - taken[1]
 
     def test_nobody_else_is_made_to_carry_it(self, apart: World) -> None:
@@ -212,7 +212,7 @@ class TestOnAnOlderRuntime:
 
     def test_one_that_fails_costs_no_other(self, apart: World) -> None:
         apart.agent.moves.later(offer([("a", "0", "1")], [("b", "1", "not a list")]))
-        assert [one.container_id for one in apart.agent.stop_container(member("c"), container("c"))] == []
+        assert [entry.container_id for entry in apart.agent.stop_container(member("c"), container("c"))] == []
         _, updates = apart.agent.create_container(member("c", group="c"), container("c"))
         assert [update.container_id for update in updates] == ["a"]
 

@@ -103,7 +103,7 @@ def test_a_fault_over_one_message_costs_that_message(hook: Hook) -> None:
         for message in (local.ToHook(moves=local.Moves()), local.ToHook(plan=local.Plan())):
             reader.sendall(control.framed(message))
             hook.turn()
-        assert [one.WhichOneof("message") for one in hook.heard[before:]] == ["plan"]
+        assert [entry.WhichOneof("message") for entry in hook.heard[before:]] == ["plan"]
         assert len(hook.control.observers) == 1
 
 

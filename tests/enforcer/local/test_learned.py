@@ -67,7 +67,9 @@ COUNTS = st.integers(0, 1 << 20)
 PLANS = st.dictionaries(
     st.text("abc/", min_size=1),
     st.tuples(
-        st.lists(st.builds(PlannedSlots, st.integers(0, 63).map(lambda one: NumaSet(1 << one)), COUNTS), max_size=3),
+        st.lists(
+            st.builds(PlannedSlots, st.integers(0, 63).map(lambda entry: NumaSet(1 << entry)), COUNTS), max_size=3
+        ),
         st.dictionaries(st.integers(0, 63), st.floats(0, 1e12)),
         st.builds(Demand, COUNTS, COUNTS),
     ),

@@ -179,15 +179,15 @@ class TestPodLimitsMemory:
             (SYSTEMD, "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod8f1c_77.slice"),
         ],
     )
-    @pytest.mark.parametrize(("told", "limited"), [("max", False), ("8388608", True)])
-    def test_version_2(self, tmp_path: Path, cgroups_path, folder, told, limited) -> None:
-        _files(tmp_path / folder, memory__max=told)
+    @pytest.mark.parametrize(("received", "limited"), [("max", False), ("8388608", True)])
+    def test_version_2(self, tmp_path: Path, cgroups_path, folder, received, limited) -> None:
+        _files(tmp_path / folder, memory__max=received)
         assert CgroupTree(unified=tmp_path).pod_limits_memory(cgroups_path, UID) is limited
 
-    @pytest.mark.parametrize(("told", "limited"), [("9223372036854771712", False), ("8388608", True)])
-    def test_version_1(self, tmp_path: Path, told, limited) -> None:
+    @pytest.mark.parametrize(("received", "limited"), [("9223372036854771712", False), ("8388608", True)])
+    def test_version_1(self, tmp_path: Path, received, limited) -> None:
         (tmp_path / "kubepods/pod8f1c-77").mkdir(parents=True)
-        (tmp_path / "kubepods/pod8f1c-77/memory.limit_in_bytes").write_text(told)
+        (tmp_path / "kubepods/pod8f1c-77/memory.limit_in_bytes").write_text(received)
         tree = CgroupTree(controllers={"cpuset": tmp_path / "other", "memory": tmp_path})
         assert tree.pod_limits_memory("/kubepods/pod8f1c-77/c1", UID) is limited
 

@@ -50,15 +50,15 @@ def test_what_is_no_number_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "figures"),
     [
         ("MemTotal: 5 kB", {"MemTotal": 5120}),
         ("Node 0 MemTotal:       5 kB\nNode 0 HugePages_Total:     7\n", {"MemTotal": 5120, "HugePages_Total": 7}),
         ("Node 12 MemTotal: 1 kB\nNode 12 Inactive(file): 2 kB", {"MemTotal": 1024, "Inactive(file)": 2048}),
     ],
 )
-def test_meminfo_is_in_bytes_of_the_machine_and_of_a_numa_node_alike(text, found):
-    assert formats.meminfo(text) == found
+def test_meminfo_is_in_bytes_of_the_machine_and_of_a_numa_node_alike(text, figures):
+    assert formats.meminfo(text) == figures
 
 
 @pytest.mark.parametrize(

@@ -12,28 +12,28 @@ from tests.trees import sysfs
 
 @pytest.fixture(params=MACHINES)
 def described(request, tmp_path: Path):
-    one = MACHINES[request.param]
+    first = MACHINES[request.param]
     (tmp_path / "sys").symlink_to(sysfs(request.param))
-    write_procfs(one, tmp_path / "proc")
-    return one, tmp_path
+    write_procfs(first, tmp_path / "proc")
+    return first, tmp_path
 
 
 def test_a_described_machine_reads_back_as_described(described):
-    one, folder = described
-    assert read_machine(folder / "sys", one.machine.name, folder / "proc") == one.machine
+    first, folder = described
+    assert read_machine(folder / "sys", first.machine.name, folder / "proc") == first.machine
 
 
 def test_every_online_cpu_is_on_a_core_and_in_a_socket(described):
-    one, _ = described
-    for groups in (one.machine.cores, one.machine.sockets):
-        assert sum(len(group) for group in groups) == len(one.machine.cpus)
-        assert CpuSet.of(cpu for group in groups for cpu in group) == one.machine.cpus
+    first, _ = described
+    for groups in (first.machine.cores, first.machine.sockets):
+        assert sum(len(group) for group in groups) == len(first.machine.cpus)
+        assert CpuSet.of(cpu for group in groups for cpu in group) == first.machine.cpus
 
 
 def test_every_description_says_where_its_facts_are_public(described):
-    one, _ = described
-    assert one.title
-    assert one.source
+    first, _ = described
+    assert first.title
+    assert first.source
 
 
 @pytest.mark.parametrize(

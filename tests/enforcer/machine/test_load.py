@@ -80,7 +80,7 @@ def test_pressure_is_read_with_and_without_its_full_line():
     ids=["somebody's own limit", "where memory is scarce", "everywhere", "where it is not known"],
 )
 def test_the_machines_pressure_is_put_down_to_where_memory_is_scarce(available, stalled):
-    assert load.stalled(TWO, 0.25, {one: gib << 30 for one, gib in available.items()}) == stalled
+    assert load.stalled(TWO, 0.25, {entry: gib << 30 for entry, gib in available.items()}) == stalled
     assert load.stalled(TWO, None, {0: 0, 1: 0}) == {0: 0.0, 1: 0.0}, "a kernel without PSI vetoes nothing"
 
 

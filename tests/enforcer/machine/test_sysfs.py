@@ -97,11 +97,11 @@ def test_bad_content_of_any_other_file_costs_its_own_fact_and_is_named(
     (sysfs / file).write_text(content)
     reading = read(sysfs, "qemu-4n")
     assert reading.doubts == (f"{sysfs / file}:{message if message[0] == ' ' else ' ' + message}",)
-    good, found = MACHINES["qemu-4n"].machine, reading.machine
-    assert (found.cpus, found.all_mems) == (good.cpus, good.all_mems)
+    good, result = MACHINES["qemu-4n"].machine, reading.machine
+    assert (result.cpus, result.all_mems) == (good.cpus, good.all_mems)
     other = 2  # of the NUMA nodes none of whose facts were spoiled
-    assert replace(found.node(other), distances={}) == replace(good.node(other), distances={})
-    assert [found.core_of(cpu) for cpu in range(2, 8)] == [good.core_of(cpu) for cpu in range(2, 8)]
+    assert replace(result.node(other), distances={}) == replace(good.node(other), distances={})
+    assert [result.core_of(cpu) for cpu in range(2, 8)] == [good.core_of(cpu) for cpu in range(2, 8)]
 
 
 def test_a_sound_machine_leaves_no_doubt(sysfs: Path):
@@ -126,7 +126,7 @@ def test_a_machine_without_a_true_distance_has_those_that_the_kernel_assumes(sys
 def test_a_cpu_that_two_numa_nodes_list_is_on_the_first(sysfs: Path):
     (sysfs / NODE / "node1/cpulist").write_text("1-3")
     reading = read(sysfs)
-    assert [str(reading.machine.node(one).cpus) for one in (0, 1)] == ["0-1", "2-3"]
+    assert [str(reading.machine.node(number).cpus) for number in (0, 1)] == ["0-1", "2-3"]
     listed = sysfs / NODE / "node1/cpulist"
     assert reading.doubts == (f"{listed}: CPUs 1 are on another NUMA node too: taken to be there alone",)
 
@@ -331,19 +331,19 @@ def descriptions(draw: st.DrawFn) -> Description:
     home = [draw(st.sampled_from(ids)) for _ in cores]
     far = st.integers(1, 255)
     isolated = CpuSet.of(draw(st.sets(st.sampled_from(order), max_size=len(order) - 1)))
-    memory = {one: draw(st.integers(0, 1 << 30)) * 1024 for one in ids}
+    memory = {entry: draw(st.integers(0, 1 << 30)) * 1024 for entry in ids}
     withheld = draw(st.sets(st.sampled_from(ids[1:]))) if ids[1:] and memory[ids[0]] else set()
     nodes = tuple(
         NumaNode(
-            id=one,
-            cpus=(every := CpuSet.of(cpu for core, at in zip(cores, home, strict=True) if at == one for cpu in core))
+            id=entry,
+            cpus=(every := CpuSet.of(cpu for core, at in zip(cores, home, strict=True) if at == entry for cpu in core))
             - isolated,
-            memory=memory[one],
+            memory=memory[entry],
             distances={other: draw(far) for other in ids},
             isolated=every & isolated,
-            withheld=one in withheld and bool(memory[one]),
+            withheld=entry in withheld and bool(memory[entry]),
         )
-        for one in ids
+        for entry in ids
     )
     ascending = tuple(sorted(cores, key=lambda core: core.lowest))
     whole = CpuSet.of(order)

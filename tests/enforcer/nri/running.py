@@ -59,8 +59,8 @@ class Running:
         """Until the session has gone through at least these stages, in this order, since the start."""
 
         def reached() -> bool:
-            heard = iter(self.stages)
-            return all(stage in heard for stage in stages)
+            received = iter(self.stages)
+            return all(stage in received for stage in stages)
 
         with self._heard:
             assert self._heard.wait_for(reached, PATIENCE_S), self.stages

@@ -347,11 +347,11 @@ def test_a_handler_may_close_the_plugin(socket_path):
 
 
 def test_shutdown_is_answered_and_the_plugin_dials_again_when_the_runtime_is_back(socket_path):
-    told = Queue()
-    with Runtime(socket_path) as runtime, Running(socket_path, Handlers(shutdown=lambda: told.put("bye"))) as it:
+    received = Queue()
+    with Runtime(socket_path) as runtime, Running(socket_path, Handlers(shutdown=lambda: received.put("bye"))) as it:
         runtime.wait_for_plugin()
         runtime.plugins.shut_down()
-        assert told.get(timeout=PATIENCE_S) == "bye"
+        assert received.get(timeout=PATIENCE_S) == "bye"
         runtime.stop()
         runtime.start()
         it.wait_for(*SYNCED, Stage.ENDED, *SYNCED)

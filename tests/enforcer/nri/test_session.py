@@ -55,10 +55,10 @@ class TestRegistration:
     def test_the_first_words_are_register_plugin_on_connection_2_stream_1(self):
         (message,) = messages(Talk(Handlers(), ready=False).registration)
         call = ttrpc_pb2.Request.FromString(message.payload)
-        told = nri.RegisterPluginRequest.FromString(call.payload)
+        received = nri.RegisterPluginRequest.FromString(call.payload)
         assert (message.connection, message.stream, message.kind) == (2, 1, framing.REQUEST)
         assert (call.service, call.method) == ("nri.pkg.api.v1alpha1.Runtime", "RegisterPlugin")
-        assert (told.plugin_name, told.plugin_idx) == ("numakin", "10")
+        assert (received.plugin_name, received.plugin_idx) == ("numakin", "10")
 
     def test_a_refusal_is_raised_in_the_runtimes_words(self):
         talk = Talk(Handlers(), ready=False)

@@ -38,15 +38,15 @@ while True:
 
 def ours():
     """Ids of all loaded programs of numakin."""
-    found, last = set(), 0
+    result, last = set(), 0
     while True:
         try:
             last = next_program(last)
         except FileNotFoundError:
-            return found
+            return result
         try:
             if program_name(last).startswith("numakin"):
-                found.add(last)
+                result.add(last)
         except FileNotFoundError:
             continue  # unloaded in between
 

@@ -36,9 +36,9 @@ def test_two_pods_that_talk_by_tcp_and_unix_sockets_become_edges(lab, pods, allo
     watch.close()
 
     # The client has ended by now.
-    found = attribute(reading.delta.counters, ContainerIndex.of([client, server]).after([server]))
+    result = attribute(reading.delta.counters, ContainerIndex.of([client, server]).after([server]))
     asked, answered = (REQUESTS * REQUEST, REQUESTS), (REQUESTS * REPLY, REQUESTS)
-    assert set(found.edges) == {
+    assert set(result.edges) == {
         Edge("tcp", CLIENT, SERVER, *asked, 5003, True),
         Edge("tcp", SERVER, CLIENT, *answered, 5003, True),
         Edge("unix", CLIENT, SERVER, *asked),

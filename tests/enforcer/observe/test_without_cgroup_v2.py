@@ -112,12 +112,13 @@ def test_pods_that_share_a_cgroup_v2_are_seen_by_their_network(lab, pods, bpf_al
 def test_doctor_says_how_pods_are_told_apart(bpf_allowed):
     doctor = [sys.executable, "-m", "enforcer", "doctor", "--json"]
     command = ["unshare", "-m", "sh", "-c", WITHOUT_CGROUP_V2, "sh", *doctor]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    found = {load["text"]: load["grade"] for load in json.loads(said.stdout) if load["topic"] == "traffic"}
+    output = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    result = {load["text"]: load["grade"] for load in json.loads(output.stdout) if load["topic"] == "traffic"}
     assert (
-        found["cgroup v1: a pod without a cgroup v2 of its own is known by its address and network namespace"] == "note"
+        result["cgroup v1: a pod without a cgroup v2 of its own is known by its address and network namespace"]
+        == "note"
     )
-    assert found["unix sockets and wake-ups are not seen: cgroup v2 is not mounted"] == "note"
+    assert result["unix sockets and wake-ups are not seen: cgroup v2 is not mounted"] == "note"
 
 
 @pytest.mark.bpf
@@ -131,12 +132,12 @@ def test_pods_in_the_host_s_network_are_told_apart_by_their_processes(lab, allow
     with lab.asking("tcp", "127.0.0.1", 5003, REQUEST, REPLY, REQUESTS) as client:
         reading = watch.read(7)
     watch.close()
-    one, other = (
+    first, other = (
         LocalContainer(name, f"pod-{name}", frozenset(), (), host_network=True, pids=frozenset({process.pid}))
         for name, process in (("client", client), ("server", server))
     )
-    found = attribute(reading.delta.counters, ContainerIndex.of([one, other]))
-    assert set(found.edges) == {
+    result = attribute(reading.delta.counters, ContainerIndex.of([first, other]))
+    assert set(result.edges) == {
         Edge("tcp", Local("pod-client", "client"), Local("pod-server", "server"), ASKED, REQUESTS, 5003, True),
         Edge("tcp", Local("pod-server", "server"), Local("pod-client", "client"), ANSWERED, REQUESTS, 5003, True),
     }
@@ -150,28 +151,28 @@ def test_a_container_s_processes_are_those_of_its_cgroup_v1(tmp_path):
     (cpuset / "kubepods/pod1/c1/cgroup.procs").write_text("7\n8\n")
     (proc / "7").mkdir(parents=True)
     (proc / "7/cgroup").write_text("3:cpuset:/kubepods/pod1/c1\n2:cpu,cpuacct:/\n1:name=systemd:/x\n")
-    found = find_container("c1", "pod1", 7, mounts=CgroupMounts(None, {"cpuset": cpuset}), proc=proc)
-    assert found == LocalContainer("c1", "pod1", frozenset(), pids=frozenset({7, 8}))
+    result = find_container("c1", "pod1", 7, mounts=CgroupMounts(None, {"cpuset": cpuset}), proc=proc)
+    assert result == LocalContainer("c1", "pod1", frozenset(), pids=frozenset({7, 8}))
 
 
 def test_a_cgroup_that_several_pods_share_is_nobody_s():
     """The runtime's own, where containers are in cgroup v1 alone: what it counts would all be the last pod's."""
     runtime = 5
-    one, other = (
+    first, other = (
         LocalContainer(name, f"pod-{name}", frozenset({runtime}), (ip_address(at),), namespace=namespace)
         for name, at, namespace in (("a", "10.0.0.1", 101), ("b", "10.0.0.2", 102))
     )
-    residents = ContainerIndex.of([one, other])
+    residents = ContainerIndex.of([first, other])
     assert residents.shared_cgroups == {runtime}
     assert residents.by_cgroup(runtime) is None
     assert residents.local_end(Counted(runtime, bytes(16), 80, False, TCP)) is None
-    assert residents.local_end(Counted(runtime, bytes(16), 80, False, TCP, namespace=101)) == one
+    assert residents.local_end(Counted(runtime, bytes(16), 80, False, TCP, namespace=101)) == first
     assert residents.local_end(Counted(by_address(peer(other.addresses[0])), bytes(16), 80, False, TCP, 101)) == other
 
 
 def test_two_containers_of_a_pod_may_share_what_is_theirs():
-    one, other = (LocalContainer(name, "pod", frozenset({5}), namespace=101) for name in "ab")
-    residents = ContainerIndex.of([one, other])
+    first, other = (LocalContainer(name, "pod", frozenset({5}), namespace=101) for name in "ab")
+    residents = ContainerIndex.of([first, other])
     assert residents.by_cgroup(5).pod_uid == "pod"
     assert residents.local_end(Counted(0, bytes(16), 80, False, TCP, 101)) == LocalContainer(
         "", "pod", frozenset({5}), namespace=101

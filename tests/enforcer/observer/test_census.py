@@ -29,8 +29,8 @@ class Node:
             (folder / "cgroup.procs").write_text(processes)
 
     def tell(self, *paths: str, gone: tuple[str, ...] = ()) -> None:
-        told = [local.LocalContainer(id=path.rpartition("/")[2], cgroups_path=path) for path in paths]
-        self.census.received(local.Containers(containers=told, gone=gone))
+        received = [local.LocalContainer(id=path.rpartition("/")[2], cgroups_path=path) for path in paths]
+        self.census.received(local.Containers(containers=received, gone=gone))
 
     def look(self) -> list[list[str]]:
         """What is reported by two looks."""
@@ -102,7 +102,7 @@ def test_the_systemd_drivers_folders_are_known_too(tmp_path: Path) -> None:
         )
     )
     new = [f"{number:064x}" for number in (10, 11)]
-    node.run(slices.format("new"), *(f"cri-containerd-{one}.scope" for one in new))
+    node.run(slices.format("new"), *(f"cri-containerd-{entry}.scope" for entry in new))
     assert node.look() == [new]
 
 

@@ -29,23 +29,23 @@ def weights(graph: Graph, roster: WorkloadIndex) -> dict[str, dict[str, float]]:
 
 def test_pods_that_talk_are_kin_in_proportion() -> None:
     roster = WorkloadIndex().after(here(("a", "ns/Deployment/a"), ("b", "ns/Deployment/b"), ("c", "ns/Deployment/c")))
-    found = weights(seen(("a", "b", 300), ("c", "a", 100)), roster)
-    assert found["a"]["b"] > 2.9 * found["a"]["c"] > 0
-    assert set(found["b"]) == {"a"}
+    result = weights(seen(("a", "b", 300), ("c", "a", 100)), roster)
+    assert result["a"]["b"] > 2.9 * result["a"]["c"] > 0
+    assert set(result["b"]) == {"a"}
 
 
 def test_the_next_replica_starts_with_what_its_siblings_learned() -> None:
     pods = here(("a1", "ns/Deployment/a"), ("b1", "ns/Deployment/b"), ("b2", "ns/Deployment/b"))
-    found = weights(seen(("a1", "b1", 100), ("a1", "b2", 300)), WorkloadIndex().after(pods))
-    assert found["ns/Deployment/a"]["b1"] == found["ns/Deployment/a"]["b2"] > 0
+    result = weights(seen(("a1", "b1", 100), ("a1", "b2", 300)), WorkloadIndex().after(pods))
+    assert result["ns/Deployment/a"]["b1"] == result["ns/Deployment/a"]["b2"] > 0
 
 
 def test_a_workload_outlives_its_pods() -> None:
     roster = WorkloadIndex().after(here(("a1", "ns/Deployment/a"), ("b1", "ns/Deployment/b")))
     roster = roster.after(here(("b1", "ns/Deployment/b")))
-    found = weights(seen(("a1", "b1", 100)), roster)
-    assert set(found["ns/Deployment/a"]) == {"b1"}
-    assert "a1" not in found
+    result = weights(seen(("a1", "b1", 100)), roster)
+    assert set(result["ns/Deployment/a"]) == {"b1"}
+    assert "a1" not in result
 
 
 def test_those_who_have_not_opted_in_and_addresses_are_nobodys_kin() -> None:
@@ -84,7 +84,7 @@ class TestExpected:
     def test_as_many_replicas_as_there_were_lately_each_asking_what_the_newest_did(self) -> None:
         roster = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
         roster = roster.after(here(*PODS[1:])).over_a_window(seated(*PODS[1:], demand=TWO))
-        assert sorted(roster.expected(TALK), key=lambda one: one.name) == [
+        assert sorted(roster.expected(TALK), key=lambda entry: entry.name) == [
             Workload("ns/Deployment/a", TWO, 2),
             Workload("ns/Deployment/b", TWO, 1),
         ]
@@ -93,7 +93,7 @@ class TestExpected:
         pods = (*PODS, ("c1", "ns/Deployment/c"))
         roster = WorkloadIndex().after(here(*pods)).over_a_window(seated(*pods))
         assert roster.expected({}) == []
-        assert {one.name for one in roster.expected(TALK)} == {"ns/Deployment/a", "ns/Deployment/b"}
+        assert {entry.name for entry in roster.expected(TALK)} == {"ns/Deployment/a", "ns/Deployment/b"}
 
     @pytest.mark.parametrize("age", [0, 1, kinship.PERIOD - 1])
     def test_who_is_gone_is_expected_for_a_period_at_least_and_two_at_most(self, age: int) -> None:

@@ -35,8 +35,8 @@ def after(
     """The steps, each as ways (reservation, from, to)."""
     for _ in range(windows):
         movable = rested.movable(occupancy, wishes, kin)
-    found = moves(SMALL, PlanningInput(occupancy, [], {}, talk, movable), Budget(budget, budget))
-    return [[(way.reservation, way.source, way.target) for way in step.ways] for step in found.steps]
+    result = moves(SMALL, PlanningInput(occupancy, [], {}, talk, movable), Budget(budget, budget))
+    return [[(way.reservation, way.source, way.target) for way in step.ways] for step in result.steps]
 
 
 def test_a_member_moves_to_its_kin_once_it_has_rested_where_it_is() -> None:
@@ -119,8 +119,8 @@ def test_a_budget_of_none_moves_nobody() -> None:
 
 def test_moves_tell_what_they_were_looked_for_in() -> None:
     occupancy = at(c="0", d="1")
-    found = moves(SMALL, PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d")), Budget(2, 2))
-    assert (found.generation, found.traffic) == (occupancy.generation, 1e4)
+    result = moves(SMALL, PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d")), Budget(2, 2))
+    assert (result.generation, result.traffic) == (occupancy.generation, 1e4)
 
 
 def test_who_has_moved_since_the_plan_was_begun_stays() -> None:

@@ -34,7 +34,7 @@ class Node:
         self.world = World()
         self.agent = self.world.agent
         self.agent.ledger.occupancy = replace(self.agent.occupancy, reserved=CpuSet.parse(reserved))
-        self.talk = {(f"uid-{one}", f"uid-{other}"): 1e4 for one, other in talk}
+        self.talk = {(f"uid-{entry}", f"uid-{other}"): 1e4 for entry, other in talk}
         self._outbox, self.mirror = Outbox(self.agent), Mirror()
         start = local.Start(
             session="s", machine=convert.machine_to(self.agent.ledger.machine, self.agent.occupancy.reserved)

@@ -20,8 +20,8 @@ from tests.placement.asking import demand, nodes
 PATIENCE_S = 30.0
 
 
-def made(told: Callable[[Plan], None], threads: Threads | None = None) -> PlanningThread:
-    return PlanningThread(machines.KUNPENG_920, told, threads=threads or supervised.threads())
+def made(received: Callable[[Plan], None], threads: Threads | None = None) -> PlanningThread:
+    return PlanningThread(machines.KUNPENG_920, received, threads=threads or supervised.threads())
 
 
 @contextmanager

@@ -102,8 +102,8 @@ def test_a_kubelet_that_refuses_is_counted_each_time_and_complained_of_once(
             assert asking.failures.get(timeout=PATIENCE_S)
         kubelet.refusal = None
         assert asking.next() == {"ns/a/app": ["1"]}
-    said = [record.message for record in caplog.records]
-    assert said == [
+    output = [record.message for record in caplog.records]
+    assert output == [
         "the kubelet does not report devices: they are known by their numbers",
         "the kubelet reports devices",
     ]
@@ -154,7 +154,7 @@ class TestTold:
         ]
 
     def test_a_device_in_thousands_of_shares_outweighs_nothing(self) -> None:
-        shares = [self.device("v/share", [f"s{one}"], 1) for one in range(5_000)]
+        shares = [self.device("v/share", [f"s{number}"], 1) for number in range(5_000)]
         assert self.near(*shares) == [["1"] * MOST_ALIKE]
 
 
@@ -180,22 +180,22 @@ class TestDoctor:
     """What it says of what the kubelet and the kernel tell."""
 
     def test_a_kernel_without_pressure_is_a_note(self, tmp_path: Path) -> None:
-        said = command("doctor", "--procfs", str(tmp_path), "--podresources-socket", "off")
-        assert "the kernel keeps no pressure stall information (psi=1 at boot)" in said.stdout
-        assert "the kubelet is not asked: devices are known by their numbers alone" in said.stdout
+        output = command("doctor", "--procfs", str(tmp_path), "--podresources-socket", "off")
+        assert "the kernel keeps no pressure stall information (psi=1 at boot)" in output.stdout
+        assert "the kubelet is not asked: devices are known by their numbers alone" in output.stdout
 
     def test_a_kubelet_that_tells_is_found(self, path: Path) -> None:
         with Kubelet(path) as kubelet:
             kubelet.admit("ns", "a", "app", "vendor.com/gpu", ("g0", (1,)))
-            said = command("doctor", "--podresources-socket", str(path))
-        assert f"the kubelet reports devices at {path}: containers with some: 1" in said.stdout
+            output = command("doctor", "--podresources-socket", str(path))
+        assert f"the kubelet reports devices at {path}: containers with some: 1" in output.stdout
 
     def test_a_kubelet_that_refuses_is_quoted(self, path: Path) -> None:
         with Kubelet(path) as kubelet:
             kubelet.refusal = grpc.StatusCode.UNIMPLEMENTED
-            said = command("doctor", "--podresources-socket", str(path))
-        assert "the kubelet does not report devices: UNIMPLEMENTED: refused by the test" in said.stdout
+            output = command("doctor", "--podresources-socket", str(path))
+        assert "the kubelet does not report devices: UNIMPLEMENTED: refused by the test" in output.stdout
 
     def test_no_socket_is_a_note(self, path: Path) -> None:
-        said = command("doctor", "--podresources-socket", str(path))
-        assert f"no podresources socket at {path}: devices are known by their numbers alone" in said.stdout
+        output = command("doctor", "--podresources-socket", str(path))
+        assert f"no podresources socket at {path}: devices are known by their numbers alone" in output.stdout

@@ -30,18 +30,18 @@ def uid(number: int) -> str:
 
 
 def test_a_busy_node_tells_a_few_kilobytes_a_window_and_loses_nothing() -> None:
-    told: list[pb.Traffic] = []
-    watching = TrafficLoop(Config(), ONE_NODE, replace(NOWHERE, traffic=told.append), threads())
+    received: list[pb.Traffic] = []
+    watching = TrafficLoop(Config(), ONE_NODE, replace(NOWHERE, traffic=received.append), threads())
     pods = [uid(number) for number in range(60)]
     containers = [local.LocalContainer(id=pod, pod=pod, workload=f"ns/Pod/{pod}", opted_in=True) for pod in pods]
     watching.received(local.Containers(whole=True, containers=containers))
     watching._take_over()
-    flows = tuple(Flow(one, other, "tcp", 10_000, 100) for one, other in pairwise(pods))
+    flows = tuple(Flow(entry, other, "tcp", 10_000, 100) for entry, other in pairwise(pods))
     watching._learn(Window(10.0, flows), "test")
-    while len(told[-1].flows) == MOST_FLOWS:
+    while len(received[-1].flows) == MOST_FLOWS:
         watching._learn(Window(10.0), "test")
-    assert max(message.ByteSize() for message in told) <= 4096
-    assert sum(flow.bytes for message in told for flow in message.flows) == 10_000 * len(flows)
+    assert max(message.ByteSize() for message in received) <= 4096
+    assert sum(flow.bytes for message in received for flow in message.flows) == 10_000 * len(flows)
 
 
 class Kernel:

@@ -57,7 +57,7 @@ def welcomed(mirror: Mirror) -> ReportBacklog:
 
 
 def reports(backlog: ReportBacklog) -> list[pb.Report]:
-    return [one.report for one in backlog.changes() if one.HasField("report")]
+    return [change.report for change in backlog.changes() if change.HasField("report")]
 
 
 def test_a_new_extender_gets_the_machine_and_everything() -> None:
@@ -166,7 +166,7 @@ def test_another_hook_session_starts_from_nothing() -> None:
 
 
 class TestReplicas:
-    """What one replica has heard makes no difference for another."""
+    """What one replica has received makes no difference for another."""
 
     def test_each_is_told_everything_and_every_decision(self) -> None:
         before = Occupancy(generation=1)
@@ -184,9 +184,9 @@ class TestReplicas:
         before = Occupancy(generation=1)
         mirror = started(before)
         broken, other = welcomed(mirror), welcomed(mirror)
-        for one in (broken, other):
-            one.changes()
-            one.acknowledged(pb.Ack(generation=1))
+        for entry in (broken, other):
+            entry.changes()
+            entry.acknowledged(pb.Ack(generation=1))
         after = occupied(before, "a")
         changed(mirror, before, after, "a")
         other.changes()
@@ -236,18 +236,18 @@ class TestEarlier:
     def mirror(self) -> tuple[Mirror, Occupancy]:
         """Decided on a and b, and all of it told."""
         before = Occupancy(generation=1)
-        one = occupied(before, "a")
-        two = occupied(one, "b")
+        first = occupied(before, "a")
+        two = occupied(first, "b")
         mirror = started(before)
-        self.decided(mirror, before, one, "a")
-        self.decided(mirror, one, two, "b")
+        self.decided(mirror, before, first, "a")
+        self.decided(mirror, first, two, "b")
         welcomed(mirror).changes()
         return mirror, two
 
     @staticmethod
     def earlier(mirror: Mirror) -> list[tuple[str, str]]:
         (report,) = reports(welcomed(mirror))
-        return [(one.container, one.event) for one in report.earlier]
+        return [(entry.container, entry.event) for entry in report.earlier]
 
     def test_what_was_told_before_is_told_as_such(self) -> None:
         mirror, _ = self.mirror()
@@ -258,7 +258,7 @@ class TestEarlier:
         self.decided(mirror, occupancy, occupied(occupancy, "c"), "c")
         (report,) = reports(welcomed(mirror))
         assert [decision.container for decision in report.decisions] == ["c-c"]
-        assert [one.container for one in report.earlier] == ["c-a", "c-b"]
+        assert [entry.container for entry in report.earlier] == ["c-a", "c-b"]
 
     def test_the_last_one_on_a_container_counts(self) -> None:
         mirror, occupancy = self.mirror()
@@ -308,9 +308,9 @@ def test_what_is_told_in_differences_adds_up_to_what_is(changes: list[tuple[bool
     mirror = started(occupancy)
     backlog, reader = welcomed(mirror), Mirror()
 
-    def told(*, heard: bool = True, acknowledged: bool = True) -> None:
+    def told(*, received: bool = True, acknowledged: bool = True) -> None:
         for report in reports(backlog):
-            if heard:
+            if received:
                 reader.reported(report)
             if acknowledged:
                 backlog.acknowledged(pb.Ack(generation=report.generation))
@@ -321,7 +321,7 @@ def test_what_is_told_in_differences_adds_up_to_what_is(changes: list[tuple[bool
         occupancy = after
         fate = fates[index] if index < len(fates) else "told"
         if fate != "silent":
-            told(heard=fate != "lost", acknowledged=fate == "told")
+            told(received=fate != "lost", acknowledged=fate == "told")
         if fate in ("lost", "broken"):
             acked = backlog.hello("1").hello.acked_generation
             backlog.welcomed(pb.Welcome(resume=acked > 0 and acked == reader.occupancy.generation))
@@ -400,10 +400,10 @@ def history(first: Occupancy, steps) -> Iterator[Occupancy]:
 @given(OPERATED, changes)
 def test_all_that_the_hook_decides_by_is_what_the_observer_and_the_extender_hold(first: Occupancy, steps) -> None:
     """Field by field, those too that no report brings: each side plans, moves and scores by its own."""
-    told = sent(convert.machine_to(MACHINE, first.reserved, first.rules))
+    received = sent(convert.machine_to(MACHINE, first.reserved, first.rules))
     mirror = Mirror()
-    mirror.started(local.Start(node="n1", session="s1", machine=told))
-    machine, empty = incoming.machine(told)
+    mirror.started(local.Start(node="n1", session="s1", machine=received))
+    machine, empty = incoming.machine(received)
     view = NodeView("n1", "s1", "1", machine, empty)
     states = list(history(first, steps))
     reports = [report_differences.report(None, report_differences.NodeState(first, registered=True))]

@@ -63,7 +63,7 @@ class Extender(report_pb2_grpc.ReportsServicer):
             return self.kinds()
 
     def kinds(self) -> list[str]:
-        return [one.WhichOneof("message") or "" for one in self.heard]
+        return [entry.WhichOneof("message") or "" for entry in self.heard]
 
 
 class Running:
@@ -123,8 +123,8 @@ def running() -> Iterator[Callable[..., Running]]:
         return made[-1]
 
     yield run
-    for one in made:
-        one.close()
+    for entry in made:
+        entry.close()
 
 
 def test_hello_then_the_machine_then_everything(running: Callable[..., Running]) -> None:
@@ -142,12 +142,12 @@ def test_an_extender_of_another_format_is_named_and_served(
     unknown = pb.ToEnforcer.FromString(OTHER_FIELD)
     expect = pb.ToEnforcer(expect=pb.Expect(pod="uid-1"))
     extender.to_send = [unknown, pb.ToEnforcer.FromString(expect.SerializeToString() + OTHER_FIELD)]
-    one = running(extender)
+    first = running(extender)
     extender.wait_for(lambda kinds: kinds.count("heartbeat") >= 2)
     assert extender.heard[0].hello.format == REPORT_FORMAT
-    assert one.got.wait(PATIENCE_S)
-    assert [expected.pod for expected in one.expected] == ["uid-1"]
-    assert one.stream.skewed
+    assert first.got.wait(PATIENCE_S)
+    assert [expected.pod for expected in first.expected] == ["uid-1"]
+    assert first.stream.skewed
     (record,) = (line for line in caplog.records if "another report format" in line.getMessage())
     assert record.levelname == "WARNING"
     assert record.__dict__["fields"]["extender_version"] == (other["version"] or "unknown")
@@ -155,18 +155,18 @@ def test_an_extender_of_another_format_is_named_and_served(
 
 def test_one_of_the_same_format_is_not(running: Callable[..., Running]) -> None:
     extender = Extender()
-    one = running(extender)
+    first = running(extender)
     extender.wait_for(lambda kinds: "report" in kinds)
-    assert not one.stream.skewed
+    assert not first.stream.skewed
 
 
 def test_a_change_is_told_at_once_and_an_unchanged_node_only_shows_that_it_lives(
     running: Callable[..., Running],
 ) -> None:
     extender = Extender()
-    one = running(extender)
+    first = running(extender)
     extender.wait_for(lambda kinds: "report" in kinds)
-    one.reservation("a")
+    first.reservation("a")
     extender.wait_for(lambda kinds: kinds.count("report") == 2)
     extender.wait_for(lambda kinds: kinds.count("heartbeat") >= 3)
     assert extender.kinds().count("report") == 2
@@ -175,13 +175,13 @@ def test_a_change_is_told_at_once_and_an_unchanged_node_only_shows_that_it_lives
 
 def test_a_broken_stream_is_opened_anew_and_goes_on_with_what_is_new(running: Callable[..., Running]) -> None:
     extender = Extender(resume=True)
-    one = running(extender)
-    one.reservation("a")
+    first = running(extender)
+    first.reservation("a")
     extender.wait_for(lambda kinds: any(m.report.generation == 2 for m in extender.heard if m.HasField("report")))
     extender.wait_for(lambda kinds: "heartbeat" in kinds)
     extender.cut.set()
     extender.wait_for(lambda kinds: kinds.count("hello") == 2)
-    one.reservation("b")
+    first.reservation("b")
     extender.wait_for(lambda kinds: any(m.report.generation == 3 for m in extender.heard if m.HasField("report")))
     assert extender.kinds().count("machine") == 1
     last = next(m.report for m in extender.heard if m.HasField("report") and m.report.generation == 3)
@@ -191,9 +191,9 @@ def test_a_broken_stream_is_opened_anew_and_goes_on_with_what_is_new(running: Ca
 def test_a_nomination_is_handed_on(running: Callable[..., Running]) -> None:
     extender = Extender()
     extender.to_send.append(pb.ToEnforcer(expect=pb.Expect(pod="p", numa_nodes="1")))
-    one = running(extender)
-    assert one.got.wait(PATIENCE_S)
-    assert one.expected[0].numa_nodes == "1"
+    first = running(extender)
+    assert first.got.wait(PATIENCE_S)
+    assert first.expected[0].numa_nodes == "1"
 
 
 class Fleet:
@@ -235,9 +235,9 @@ class Fleet:
         return self.names
 
     def _stream(self, endpoint: Endpoint, broken: Callable[[], None]) -> ReportStream:
-        heard = self.expected.put
+        received = self.expected.put
         return ReportStream(
-            endpoint, ReportBacklog(self.mirror), self.lock, lambda one: heard(one.pod), broken,
+            endpoint, ReportBacklog(self.mirror), self.lock, lambda entry: received(entry.pod), broken,
             version="1", heartbeat_s=0.2, threads=self.threads,
         )  # fmt: skip
 
@@ -278,8 +278,8 @@ def test_a_nomination_of_any_replica_is_handed_on(fleet: Fleet) -> None:
 def test_a_replica_that_takes_the_place_of_another_is_found_when_that_ones_stream_breaks(fleet: Fleet) -> None:
     first, second = fleet.add(), fleet.add()
     fleet.streams.start()
-    for one in (first, second):
-        fleet.replicas[one].wait_for(lambda kinds: "report" in kinds)
+    for entry in (first, second):
+        fleet.replicas[entry].wait_for(lambda kinds: "report" in kinds)
     third = fleet.add()
     fleet.lose(first)
     fleet.replicas[third].wait_for(lambda kinds: kinds[:3] == ["hello", "machine", "report"])
@@ -287,18 +287,18 @@ def test_a_replica_that_takes_the_place_of_another_is_found_when_that_ones_strea
 
 
 def test_a_name_service_that_fails_ends_no_stream(fleet: Fleet) -> None:
-    one = fleet.add()
+    first = fleet.add()
     fleet.streams.start()
-    fleet.replicas[one].wait_for(lambda kinds: "report" in kinds)
+    fleet.replicas[first].wait_for(lambda kinds: "report" in kinds)
     fleet.names = ()
-    fleet.replicas[one].cut.set()
-    fleet.replicas[one].wait_for(lambda kinds: kinds.count("hello") == 2)
-    heard = len(fleet.replicas[one].heard)
-    fleet.replicas[one].wait_for(lambda kinds: len(kinds) > heard + 1)
+    fleet.replicas[first].cut.set()
+    fleet.replicas[first].wait_for(lambda kinds: kinds.count("hello") == 2)
+    received = len(fleet.replicas[first].heard)
+    fleet.replicas[first].wait_for(lambda kinds: len(kinds) > received + 1)
 
 
 def test_at_most_five_replicas_are_told_those_first_that_are_already() -> None:
-    known = KnownReplica({}).after("x:1", [f"10.0.0.{one}:1" for one in range(1, 8)])
+    known = KnownReplica({}).after("x:1", [f"10.0.0.{number}:1" for number in range(1, 8)])
     opened = {"10.0.0.7:1", "10.0.0.6:1"}
     assert list(known.wanted(opened)) == ["10.0.0.6:1", "10.0.0.7:1", "10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"]
     assert known.left_out == 2
@@ -318,4 +318,4 @@ def test_an_address_stands_for_itself(name: str, addresses: tuple[str, ...]) -> 
 
 
 def test_a_name_with_addresses_of_two_families_has_those_of_one() -> None:
-    assert len({one.startswith("[") for one in resolve("localhost:8081")}) == 1
+    assert len({entry.startswith("[") for entry in resolve("localhost:8081")}) == 1

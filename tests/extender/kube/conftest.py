@@ -16,6 +16,6 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def api(server: ApiServer, tmp_path: Path) -> Api:
-    found = connect(str(server.kubeconfig(tmp_path / "kubeconfig")), {})
-    assert found is not None
-    return found
+    result = connect(str(server.kubeconfig(tmp_path / "kubeconfig")), {})
+    assert result is not None
+    return result

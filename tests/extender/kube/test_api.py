@@ -13,32 +13,32 @@ PODS = "/api/v1/pods"
 
 
 def test_a_status_is_told_by_its_reason_and_message(api):
-    with pytest.raises(ApiError, match=r'^404 NotFound: nodes "n1" not found$') as told:
+    with pytest.raises(ApiError, match=r'^404 NotFound: nodes "n1" not found$') as raised:
         api.get("/api/v1/nodes/n1")
-    assert (told.value.code, told.value.reason, told.value.retry_after_s) == (404, "NotFound", 0)
+    assert (raised.value.code, raised.value.reason, raised.value.retry_after_s) == (404, "NotFound", 0)
 
 
 def test_plain_text_is_told_as_it_is(server, api):
     server.order(THROTTLED, "list", "pods")
-    with pytest.raises(ApiError, match="429 : Too many requests, please try again later") as told:
+    with pytest.raises(ApiError, match="429 : Too many requests, please try again later") as raised:
         api.get(PODS)
-    assert told.value.retry_after_s == 1
+    assert raised.value.retry_after_s == 1
 
 
 @pytest.mark.parametrize("retry_after", ["", "soon", "-1", "Fri, 20 Nov 2026 21:00:00 GMT"])
 def test_a_retry_after_that_is_no_number_is_none(server, api, retry_after):
     server.order(Answer(503, b"", {"Retry-After": retry_after}), "list", "pods")
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as raised:
         api.get(PODS)
-    assert told.value.retry_after_s == 0
+    assert raised.value.retry_after_s == 0
 
 
 @pytest.mark.parametrize("retry_after", ["9" * 400, "86400"])
 def test_a_retry_after_without_measure_is_bounded(server, api, retry_after):
     server.order(Answer(503, b"", {"Retry-After": retry_after}), "list", "pods")
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as raised:
         api.get(PODS)
-    assert told.value.retry_after_s == 300
+    assert raised.value.retry_after_s == 300
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b'{"message": null, "reason": 5}', b"[" * 100_000])
@@ -68,9 +68,9 @@ def test_credentials_that_can_not_be_read_are_told_as_every_other_failure():
 
 def test_a_message_is_bounded(server, api):
     server.order(Answer(500, b"x" * 100_000), "list", "pods")
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as raised:
         api.get(PODS)
-    assert len(str(told.value)) < 600
+    assert len(str(raised.value)) < 600
 
 
 def test_a_refusal_is_not_repeated_by_itself(server, api):

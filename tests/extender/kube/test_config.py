@@ -40,12 +40,12 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), BAD.values(), ids=BAD)
-def test_a_bad_kubeconfig_is_named(tmp_path, text, told):
+@pytest.mark.parametrize(("text", "received"), BAD.values(), ids=BAD)
+def test_a_bad_kubeconfig_is_named(tmp_path, text, received):
     path = tmp_path / "kubeconfig"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(BadKubeconfig, match=f"^kubeconfig {re.escape(str(path))}: .*({told})"):
+    with pytest.raises(BadKubeconfig, match=f"^kubeconfig {re.escape(str(path))}: .*({received})"):
         connect(str(path), {})
 
 
@@ -67,9 +67,9 @@ class Account:
         return token
 
     def connect(self) -> Api:
-        found = connect("", self.environment, self.folder)
-        assert found is not None
-        return found
+        result = connect("", self.environment, self.folder)
+        assert result is not None
+        return result
 
     @property
     def shown(self) -> str:
@@ -153,9 +153,9 @@ class TestInAPod:
         assert account.shown == new
 
     @pytest.mark.parametrize(
-        ("file", "told"), [("token", "Token file exists but empty"), ("ca.crt", "Cert file exists but empty")]
+        ("file", "received"), [("token", "Token file exists but empty"), ("ca.crt", "Cert file exists but empty")]
     )
-    def test_empty_files_are_named(self, account, file, told):
+    def test_empty_files_are_named(self, account, file, received):
         (account.folder / file).write_text("")
-        with pytest.raises(BadKubeconfig, match=f"^service account {re.escape(str(account.folder))}: {told}"):
+        with pytest.raises(BadKubeconfig, match=f"^service account {re.escape(str(account.folder))}: {received}"):
             account.connect()

@@ -30,12 +30,12 @@ def test_another_message_is_another_event():
 def test_figures_that_differ_make_no_other_event():
     """As a container is told that restarts again and again."""
     book = Book()
-    told = [
+    received = [
         book.enter(Event(POD, "NumaPlaced", f"room left {share} %", series="create app on NUMA node 1"), 1000 + share)
         for share in range(5)
     ]
-    assert {one.name for one in told} == {told[0].name}
-    assert told[-1].count == 5
+    assert {entry.name for entry in received} == {received[0].name}
+    assert received[-1].count == 5
     assert book.enter(Event(POD, "NumaPlaced", "room left 4 %", series="create app on NUMA node 0"), 1010).count == 1
 
 
@@ -63,8 +63,8 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(events, "REMEMBERED", 2)
     book = Book()
     many = [Event(About("shop", f"p{n}", f"u{n}"), "NumaPlaced", "x") for n in range(3)]
-    for one in many:
-        book.enter(one, 1000)
+    for entry in many:
+        book.enter(entry, 1000)
     assert book.enter(many[2], 1001).count == 2
     assert book.enter(many[0], 1001).count == 1
 
@@ -99,60 +99,60 @@ def test_a_long_message_is_cut():
 
 
 def test_the_longest_pod_name_leaves_room_for_the_events_own():
-    told = Book().enter(Event(About("s", "p" * 253, "u"), "R", "m"), 2_000_000_000)
-    assert len(told.name) <= 253
+    received = Book().enter(Event(About("s", "p" * 253, "u"), "R", "m"), 2_000_000_000)
+    assert len(received.name) <= 253
 
 
 @pytest.fixture
-def told(server, api):
+def received(server, api):
     """Emits these Events, and gives what is at the API server then."""
     server.create_pod("cart-1", "shop")
 
     def tell(*some: Event, **options):
         teller = Events(api, "extender-0", **options, threads=threads())
         teller.start()
-        for one in some:
-            teller.emit(one)
+        for event in some:
+            teller.emit(event)
         teller.stop()
-        found = api.get("/api/v1/namespaces/shop/events").json()["items"]
-        return teller, sorted(found, key=lambda one: one["message"])
+        result = api.get("/api/v1/namespaces/shop/events").json()["items"]
+        return teller, sorted(result, key=lambda entry: entry["message"])
 
     return tell
 
 
-def test_events_reach_the_pod(told):
-    _, found = told(PLACED, PLACED, Event(POD, "NumaAnnotation", "annotation x", warning=True))
-    assert [(one["reason"], one["type"], one["count"]) for one in found] == [
+def test_events_reach_the_pod(received):
+    _, result = received(PLACED, PLACED, Event(POD, "NumaAnnotation", "annotation x", warning=True))
+    assert [(entry["reason"], entry["type"], entry["count"]) for entry in result] == [
         ("NumaAnnotation", "Warning", 1),
         ("NumaPlaced", "Normal", 2),
     ]
-    assert found[1]["involvedObject"]["name"] == "cart-1"
+    assert result[1]["involvedObject"]["name"] == "cart-1"
 
 
-def test_the_latest_message_of_a_series_stands(told):
-    _, (found,) = told(*(Event(POD, "NumaPlaced", f"room left {share} %", series="x") for share in (7, 5)))
-    assert (found["count"], found["message"]) == (2, "room left 5 %")
+def test_the_latest_message_of_a_series_stands(received):
+    _, (result,) = received(*(Event(POD, "NumaPlaced", f"room left {share} %", series="x") for share in (7, 5)))
+    assert (result["count"], result["message"]) == (2, "room left 5 %")
 
 
-def test_an_event_that_has_ended_meanwhile_is_told_anew(server, told):
+def test_an_event_that_has_ended_meanwhile_is_told_anew(server, received):
     """Events live for an hour at the API server."""
     server.order(Answer(404, b'{"kind":"Status","reason":"NotFound","code":404}'), "patch", "events")
     server.order(Answer(201, b"{}"), "create", "events")
-    _, found = told(PLACED, PLACED)
-    assert [one["count"] for one in found] == [2]
+    _, result = received(PLACED, PLACED)
+    assert [entry["count"] for entry in result] == [2]
 
 
 @pytest.mark.parametrize("fault", [Answer(500), Answer(403, b"{}"), Answer(429, b"", {"Retry-After": "1"})])
-def test_what_can_not_be_told_is_dropped_and_counted(server, told, fault):
+def test_what_can_not_be_told_is_dropped_and_counted(server, received, fault):
     server.order(fault, "create", "events")
-    teller, found = told(PLACED, Event(POD, "Other", "other"))
+    teller, result = received(PLACED, Event(POD, "Other", "other"))
     assert teller.dropped == 1
-    assert [one["reason"] for one in found] == ["Other"]
+    assert [entry["reason"] for entry in result] == ["Other"]
 
 
-def test_a_replica_that_does_not_write_tells_nothing(told):
-    teller, found = told(PLACED, writes=lambda: False)
-    assert found == []
+def test_a_replica_that_does_not_write_tells_nothing(received):
+    teller, result = received(PLACED, writes=lambda: False)
+    assert result == []
     assert teller.dropped == 0
 
 

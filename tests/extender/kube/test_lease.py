@@ -78,51 +78,51 @@ def elected(api):
     started: list[Election] = []
 
     def start(me: str, terms: LeaseDurations = QUICK) -> tuple[Election, Told]:
-        told = Told()
-        one = Election(api, "numakin-system", "numakin-extender", me, told, terms=terms, threads=threads())
-        started.append(one)
-        one.start()
-        return one, told
+        received = Told()
+        first = Election(api, "numakin-system", "numakin-extender", me, received, terms=terms, threads=threads())
+        started.append(first)
+        first.start()
+        return first, received
 
     yield start
-    for one in started:
-        one.stop()
+    for first in started:
+        first.stop()
 
 
 def test_of_several_replicas_one_leads_and_the_next_follows_at_once_when_it_ends(server, elected):
-    one, told = elected("one")
-    assert told.leading.wait(10)
+    first, received = elected("one")
+    assert received.leading.wait(10)
     other, told_other = elected("other")
     assert server.wait_for(lambda: server.count("get", "leases") > 5)
-    assert one.leading
+    assert first.leading
     assert not other.leading
     assert other.holder == "one"
-    one.stop()
-    assert told.following.is_set()
+    first.stop()
+    assert received.following.is_set()
     assert told_other.leading.wait(10)
 
 
 def test_of_many_that_start_together_one_leads(server, elected):
     many = [elected(f"r{number}")[0] for number in range(5)]
     assert server.wait_for(lambda: server.count("get", "leases") > 50)
-    assert sum(one.leading for one in many) == 1
+    assert sum(entry.leading for entry in many) == 1
 
 
 def test_a_holder_that_can_not_renew_stops_writing_by_itself(server, elected):
-    one, told = elected("one", LeaseDurations(renew_deadline=0.2, retry_period=0.02))
-    assert told.leading.wait(10)
+    first, received = elected("one", LeaseDurations(renew_deadline=0.2, retry_period=0.02))
+    assert received.leading.wait(10)
     server.order(Answer(500), "update", "leases", times=10_000)
-    assert told.following.wait(10)
-    assert not one.leading
+    assert received.following.wait(10)
+    assert not first.leading
 
 
 def test_whoever_sees_another_holder_stops_at_once(server, elected):
-    one, told = elected("one")
-    assert told.leading.wait(10)
+    first, received = elected("one")
+    assert received.leading.wait(10)
     taken = {"spec": {"holderIdentity": "other", "renewTime": "2026-11-20T21:00:00.000000Z"}}
     server.patch("coordination.k8s.io/v1", "leases", "numakin-extender", taken, namespace="numakin-system")
-    assert told.following.wait(QUICK.renew_deadline / 2)
-    assert not one.leading
+    assert received.following.wait(QUICK.renew_deadline / 2)
+    assert not first.leading
 
 
 def test_the_defaults_are_client_gos():
@@ -142,20 +142,20 @@ def test_a_holder_must_stop_before_another_may_take_over(terms, wrong):
 
 
 def test_the_lease_says_how_long_the_others_leave_its_holder_in_place(server, elected):
-    _, told = elected("one", LeaseDurations(lease_duration=40, retry_period=0.02))
-    assert told.leading.wait(10)
-    found = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
-    assert found["spec"]["leaseDurationSeconds"] == 40
+    _, received = elected("one", LeaseDurations(lease_duration=40, retry_period=0.02))
+    assert received.leading.wait(10)
+    result = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
+    assert result["spec"]["leaseDurationSeconds"] == 40
 
 
 def test_a_dead_holders_lease_is_taken_when_it_has_run_out(server, elected):
     spec = {"holderIdentity": "dead", "leaseDurationSeconds": 1}
     metadata = {"name": "numakin-extender"}
     server.create("coordination.k8s.io/v1", "leases", {"metadata": metadata, "spec": spec}, "numakin-system")
-    _, told = elected("one")
-    assert told.leading.wait(10)
-    found = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
-    assert found["spec"]["leaseTransitions"] == 1
+    _, received = elected("one")
+    assert received.leading.wait(10)
+    result = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
+    assert result["spec"]["leaseTransitions"] == 1
 
 
 NONSENSE = [b"<html><body>Please log in</body></html>", b"", b"[]", b"null", b'"x"', b"\xff\xfe", b"[" * 100_000]
@@ -166,16 +166,18 @@ MISSHAPEN = [b'{"spec": 5}', b'{"spec": {"holderIdentity": 7, "leaseDurationSeco
 def test_an_answer_that_is_no_lease_does_not_end_the_election(server, api, body):
     """A proxy before the API server answers in its place, with 200."""
     server.order(Answer(200, body), "get", "leases", times=2)
-    told = Told()
-    one = Election(api, "numakin-system", "numakin-extender", "me", told, terms=QUICK, threads=Threads(lambda _: None))
-    one.start()
-    assert told.leading.wait(20)
-    one.stop()
+    received = Told()
+    first = Election(
+        api, "numakin-system", "numakin-extender", "me", received, terms=QUICK, threads=Threads(lambda _: None)
+    )
+    first.start()
+    assert received.leading.wait(20)
+    first.stop()
 
 
 def test_what_was_written_is_not_believed_when_the_answer_is_nonsense(server, elected):
     server.order(Answer(200, b"<html>"), "create", "leases", times=1)
-    one, told = elected("one")
-    assert told.leading.wait(10)
+    first, received = elected("one")
+    assert received.leading.wait(10)
     assert server.count("get", "leases") >= 2
-    assert one.leading
+    assert first.leading

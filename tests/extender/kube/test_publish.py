@@ -97,9 +97,9 @@ def test_a_users_spec_is_left_alone(server, wanted):
     body = {"metadata": {"name": "cart"}, "spec": spec}
     server.create(GROUPS, "affinitygroups", body, "default")
     wanted.round(CART)
-    found = server.get(GROUPS, "affinitygroups", "cart", "default")
-    assert found["spec"] == spec
-    assert found["status"]["memberCount"] == 1
+    result = server.get(GROUPS, "affinitygroups", "cart", "default")
+    assert result["spec"] == spec
+    assert result["status"]["memberCount"] == 1
 
 
 def unwanted(server: ApiServer) -> Unwanted:
@@ -213,10 +213,10 @@ def test_a_source_that_fails_does_not_end_it(server, api):
     answers = iter([RuntimeError("a bug"), [affinity_group(CART)]])
 
     def source():
-        found = next(answers, [])
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = next(answers, [])
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     failures: list[Failure] = []
     publisher = Publisher(api, source, every_s=0.01, threads=Threads(failures.append))
@@ -232,11 +232,11 @@ def test_the_fullest_status_fits_into_etcd(server, wanted):
     )
     edges = tuple(EdgeStatus("a" * 320, "b" * 320 + str(n), n, n) for n in range(600))
     assert wanted.round(GroupStatus("default", "cart", members, 1.0, edges, "x" * 65_536)) == 1
-    found = status(server)
-    assert (found["memberCount"], len(found["members"])) == (600, 500)
-    assert (found["edgeCount"], len(found["edges"])) == (600, 100)
-    assert found["edges"][0]["bytesPerSecond"] == 599
-    assert len(json.dumps(found)) < 1_000_000
+    result = status(server)
+    assert (result["memberCount"], len(result["members"])) == (600, 500)
+    assert (result["edgeCount"], len(result["edges"])) == (600, 100)
+    assert result["edges"][0]["bytesPerSecond"] == 599
+    assert len(json.dumps(result)) < 1_000_000
 
 
 def test_a_group_does_not_wait_for_the_objects_of_thousands_of_nodes():
@@ -244,4 +244,4 @@ def test_a_group_does_not_wait_for_the_objects_of_thousands_of_nodes():
     nodes = [topology(f"n{at}", node, Occupancy(), f"uid-{at}") for at in range(1000)]
     due = Ledger().due([*nodes, affinity_group(CART)], now=0.0)
     assert len(due) == publish.PER_ROUND
-    assert [one.kind for one in due[:3]] == ["NodeResourceTopology", "AffinityGroup", "NodeResourceTopology"]
+    assert [entry.kind for entry in due[:3]] == ["NodeResourceTopology", "AffinityGroup", "NodeResourceTopology"]

@@ -89,12 +89,12 @@ def test_it_may_lead(extender):
 
 
 def test_it_may_tell_events_and_count_them(extender, server):
-    told = Events(extender, "me", threads=threads())
-    told.start()
+    received = Events(extender, "me", threads=threads())
+    received.start()
     for _ in range(2):
-        told.emit(Event(About("shop", "cart-1", "u"), "NumaPlaced", "x"))
-    told.stop()
-    assert told.dropped == 0
+        received.emit(Event(About("shop", "cart-1", "u"), "NumaPlaced", "x"))
+    received.stop()
+    assert received.dropped == 0
     assert server.count("patch", "events") == 1
 
 

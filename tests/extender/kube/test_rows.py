@@ -39,13 +39,13 @@ POD = {
 
 
 def test_a_pod_has_all_that_placement_asks_for():
-    found = row(POD)
-    assert (found.uid, found.namespace, found.name, found.node) == ("u1", "shop", "web-1", "n1")
-    assert (found.phase, found.ip, found.host_network) == ("Running", "10.0.0.7", True)
-    assert found.annotations == {"group.numakin.io": "cart", "size.numakin.io/pod": "3"}
-    assert found.owner == OwnerRow("Deployment", "web")
-    assert found.workload == "shop/Deployment/web"
-    assert found.containers == (
+    result = row(POD)
+    assert (result.uid, result.namespace, result.name, result.node) == ("u1", "shop", "web-1", "n1")
+    assert (result.phase, result.ip, result.host_network) == ("Running", "10.0.0.7", True)
+    assert result.annotations == {"group.numakin.io": "cart", "size.numakin.io/pod": "3"}
+    assert result.owner == OwnerRow("Deployment", "web")
+    assert result.workload == "shop/Deployment/web"
+    assert result.containers == (
         ContainerRow("init", init=True),
         ContainerRow("proxy", {"cpu": "100m"}, init=True, restartable=True),
         ContainerRow("main", {"cpu": "1"}, {"memory": "1Gi"}),
@@ -84,12 +84,12 @@ class TestResources:
     """What the node has given counts, not what the spec asks for."""
 
     def test_of_a_container_that_was_resized(self):
-        found = changed(status={"containerStatuses": RESIZED})
-        assert found.containers[2] == ContainerRow("main", {"cpu": "2"}, {"cpu": "3", "memory": "2Gi"})
+        result = changed(status={"containerStatuses": RESIZED})
+        assert result.containers[2] == ContainerRow("main", {"cpu": "2"}, {"cpu": "3", "memory": "2Gi"})
 
     def test_what_was_set_aside_goes_before_what_is_carried_out(self):
-        found = changed(status={"containerStatuses": [{**RESIZED[0], "allocatedResources": {"cpu": "4"}}]})
-        assert found.containers[2].requests == {"cpu": "4"}
+        result = changed(status={"containerStatuses": [{**RESIZED[0], "allocatedResources": {"cpu": "4"}}]})
+        assert result.containers[2].requests == {"cpu": "4"}
 
     def test_of_a_sidecar(self):
         given = [{"name": "proxy", "allocatedResources": {"cpu": "200m"}}]
@@ -125,8 +125,8 @@ class TestStaticPods:
         assert changed(metadata=self.mirror(value, owners)).uid == "u1"
 
     def test_it_is_nobodys_replica(self):
-        one, other = (changed(metadata={**self.mirror(HASH, OWNED), "name": name}) for name in ("a-n1", "b-n1"))
-        assert (one.workload, other.workload) == ("shop/Pod/a-n1", "shop/Pod/b-n1")
+        first, other = (changed(metadata={**self.mirror(HASH, OWNED), "name": name}) for name in ("a-n1", "b-n1"))
+        assert (first.workload, other.workload) == ("shop/Pod/a-n1", "shop/Pod/b-n1")
 
     def test_its_end_is_told_by_the_same_name(self):
         body = {"metadata": {**POD["metadata"], **self.mirror(HASH, OWNED)}, "spec": {}}
@@ -136,8 +136,8 @@ class TestStaticPods:
 
 def test_replicas_share_their_containers():
     reader = pods()
-    one, other = (reader.row(json.dumps(POD).encode()) for _ in range(2))
-    assert one.containers is other.containers
+    first, other = (reader.row(json.dumps(POD).encode()) for _ in range(2))
+    assert first.containers is other.containers
 
 
 def test_a_node_is_ready_when_its_condition_says_so():
@@ -163,9 +163,9 @@ class TestServiceNames:
     """Of pods that have opted in, and as nothing that could be read back."""
 
     def test_in_the_environment_and_arguments_of_all_containers(self):
-        found = pods(service_names=True).row(json.dumps({**POD, "spec": NAMING}).encode())
-        assert {mention(name) for name in ("cart", "web", "redis")} <= found.mentions
-        assert "cart" not in repr(found.mentions)
+        result = pods(service_names=True).row(json.dumps({**POD, "spec": NAMING}).encode())
+        assert {mention(name) for name in ("cart", "web", "redis")} <= result.mentions
+        assert "cart" not in repr(result.mentions)
 
     @pytest.mark.parametrize(
         ("service_names", "annotations"), [(False, POD["metadata"]["annotations"]), (True, {})], ids=["off", "not ours"]

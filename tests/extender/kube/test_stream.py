@@ -63,10 +63,10 @@ def test_lines_come_out_whole_wherever_the_bytes_are_cut(texts, data):
     whole = [text.encode() for text in texts]
     stream_ = b"".join(line + b"\n" for line in whole)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream_)))))
-    lines, found = Lines(), []
+    lines, result = Lines(), []
     for start, end in zip([0, *cuts], [*cuts, len(stream_)], strict=True):
-        found += lines.feed(stream_[start:end])
-    assert found == whole
+        result += lines.feed(stream_[start:end])
+    assert result == whole
 
 
 def test_an_endless_event_is_refused(monkeypatch):

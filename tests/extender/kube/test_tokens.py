@@ -60,9 +60,9 @@ def test_what_is_no_token_is_not_even_asked_about(node_1, api, token):
 
 
 def test_garbage_is_refused_without_being_repeated(node_1, api):
-    with pytest.raises(BadToken, match="invalid bearer token") as told:
+    with pytest.raises(BadToken, match="invalid bearer token") as raised:
         node_of(api, "secret-garbage", ACCOUNT)
-    assert "secret-garbage" not in str(told.value)
+    assert "secret-garbage" not in str(raised.value)
 
 
 def test_an_api_server_that_ignores_audiences_is_not_trusted():

@@ -67,8 +67,8 @@ def watched(api: Api, view: View) -> Iterator[Callable[..., ListWatch]]:
         return watcher
 
     yield start
-    for one in started:
-        one.stop()
+    for entry in started:
+        entry.stop()
 
 
 def watching(server: ApiServer, times: int = 1) -> None:
@@ -131,13 +131,13 @@ def test_a_list_that_outlives_its_revision_starts_over_with_larger_pages(server,
     server.order(gone, "list", "pods")
     watched()
     view.shows(*(f"p{number}" for number in range(8)))
-    assert [one.query["limit"] for one in server.asked if one.verb == "list"] == ["3", "24"]
+    assert [entry.query["limit"] for entry in server.asked if entry.verb == "list"] == ["3", "24"]
 
 
 def test_the_watch_asks_for_bookmarks_a_timeout_and_the_lists_revision(server, watched):
     watcher = watched(Pace(watch_s=123))
     watching(server)
-    query = next(one.query for one in server.asked if one.verb == "watch")
+    query = next(entry.query for entry in server.asked if entry.verb == "watch")
     assert query["allowWatchBookmarks"] == "true"
     assert query["timeoutSeconds"] == "123"
     assert query["resourceVersion"] == watcher.standing.revision
@@ -161,7 +161,7 @@ def test_bookmarks_move_the_revision_on(server, view, watched):
     until(lambda: watcher.standing.revision == str(server.store.revision))
     server.break_watches(Cut())
     watching(server, 2)
-    resumed = [one.query["resourceVersion"] for one in server.asked if one.verb == "watch"][-1]
+    resumed = [entry.query["resourceVersion"] for entry in server.asked if entry.verb == "watch"][-1]
     assert resumed == str(server.store.revision)
     assert watcher.standing.lists == 1
 
@@ -268,7 +268,7 @@ def test_an_outage_is_not_waited_out_for_long_but_a_kind_that_is_not_there_is():
 def test_retry_after_is_respected(server, watched):
     server.order(Answer(429, b"Too many requests\n", {"Retry-After": "1"}), "list", "pods")
     watched()
-    first, second = (one.at for one in server.asked if one.verb == "list")
+    first, second = (entry.at for entry in server.asked if entry.verb == "list")
     assert second - first >= 1
 
 
@@ -317,7 +317,7 @@ def test_a_consumer_that_fails_gets_everything_anew(server, api):
     assert again.wait(DEADLINE_S)
     watcher.stop()
     assert [str(failure.error) for failure in failures] == ["a bug"]
-    assert all(one.whole for one in seen)
+    assert all(entry.whole for entry in seen)
 
 
 @pytest.mark.parametrize("state", ["quiet", "stalled", "refused"])
@@ -345,19 +345,19 @@ def test_age_tells_how_old_the_view_is(server, watched):
 
 def test_nodes_are_followed_by_name(server, api):
     seen: list[NodeChanges] = []
-    told = threading.Event()
+    received = threading.Event()
     server.create_node("n1", status={"conditions": [{"type": "Ready", "status": "True"}]})
 
     def take(changes: NodeChanges) -> None:
         seen.append(changes)
         if changes.gone:
-            told.set()
+            received.set()
 
     watcher = ListWatch(api, nodes(), take, QUICK, threads=threads())
     watcher.start()
     assert watcher.synced.wait(DEADLINE_S)
     server.delete("v1", "nodes", "n1")
-    assert told.wait(DEADLINE_S)
+    assert received.wait(DEADLINE_S)
     watcher.stop()
     assert [row.name for row in seen[0].rows] == ["n1"]
     assert seen[0].rows[0].ready

@@ -36,7 +36,7 @@ FOUR = [Workload(name, HALF, 1) for name in (A, B, C, D)]
 
 
 def view(name: str, *slots: Reservation) -> NodeView:
-    return NodeView(name, "s", "1", machine(), Occupancy(reservations={one.key: one for one in slots}))
+    return NodeView(name, "s", "1", machine(), Occupancy(reservations={slot.key: slot for slot in slots}))
 
 
 def other(numa_node: int, milli: int) -> Reservation:
@@ -49,37 +49,37 @@ def at(plan: GroupPlan) -> dict[str, list[Place]]:
 
 
 def test_who_talks_most_shares_a_numa_node():
-    found = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, {}))
-    assert found[A] == found[B]
-    assert found[C] == found[D]
-    assert found[A] != found[C]
+    result = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, {}))
+    assert result[A] == result[B]
+    assert result[C] == result[D]
+    assert result[A] != result[C]
 
 
 def test_the_cut_between_machines_is_the_thinnest_too():
     """A NUMA node of each machine is full: the halves can't be neighbours."""
     views = [view("n1", other(0, 8000)), view("n2", other(1, 8000))]
-    found = at(make_plan(views, FOUR, PAIRS, {}, {}))
-    assert found[A] == found[B]
-    assert found[C] == found[D]
-    assert {found[A][0].node, found[C][0].node} == {"n1", "n2"}
+    result = at(make_plan(views, FOUR, PAIRS, {}, {}))
+    assert result[A] == result[B]
+    assert result[C] == result[D]
+    assert {result[A][0].node, result[C][0].node} == {"n1", "n2"}
 
 
 def test_who_runs_stays_and_draws_the_others():
     there = reservation("c-0", "1", milli=4000)
-    found = at(make_plan([view("n1"), view("n2", there)], FOUR, PAIRS, {"c-0": C}, {}))
-    assert found[C] == found[D] == [Place("n2", 1)]
+    result = at(make_plan([view("n1"), view("n2", there)], FOUR, PAIRS, {"c-0": C}, {}))
+    assert result[C] == result[D] == [Place("n2", 1)]
 
 
 def test_room_that_other_plans_count_on_is_not_planned_again():
     taken = {Place("n1", 0): (8000, 0), Place("n1", 1): (4001, 0)}
-    found = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, taken))
-    assert {place.node for places in found.values() for place in places} == {"n2"}
+    result = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, taken))
+    assert {place.node for places in result.values() for place in places} == {"n2"}
 
 
 def test_a_group_begins_where_most_room_is():
     pair = [Workload(name, HALF, 1) for name in (A, B)]
-    found = at(make_plan([view("n1", other(0, 1000))], pair, {(A, B): 1.0}, {}, {}))
-    assert found == {A: [Place("n1", 1)], B: [Place("n1", 1)]}
+    result = at(make_plan([view("n1", other(0, 1000))], pair, {(A, B): 1.0}, {}, {}))
+    assert result == {A: [Place("n1", 1)], B: [Place("n1", 1)]}
 
 
 @pytest.mark.parametrize(("unseen", "home"), [("", 1), ("default/shop", 2)])
@@ -91,8 +91,8 @@ def test_a_group_whose_traffic_was_not_seen_leaves_its_neighbour_to_who_lives_th
     occupancy = Occupancy(reservations={slot.key: slot for slot in slots})
     node = NodeView("n1", "s", "1", replace(machine(4), numa_nodes=numa_nodes), occupancy)
     workloads = [Workload(A, Demand(cpu_milli=8000), 1), Workload(B, HALF, 1)]
-    found = at(make_plan([node], workloads, {(A, B): 1.0}, {"a-0": A}, {}, unseen=unseen))
-    assert found[B] == [Place("n1", home)]
+    result = at(make_plan([node], workloads, {(A, B): 1.0}, {"a-0": A}, {}, unseen=unseen))
+    assert result[B] == [Place("n1", home)]
 
 
 def test_a_plan_changes_only_when_that_pays():
@@ -109,10 +109,10 @@ def test_what_fits_nowhere_has_no_place():
 
 def test_machines_with_members_are_looked_at_first_and_then_the_roomiest_until_there_is_room():
     views = [view("full", other(0, 7000), other(1, 7000)), view("half", other(0, 4000)), view("free"), view("more")]
-    assert [one.name for one in roomiest(views, {"full": 1}, {}, 8000)] == ["full", "free"]
-    assert [one.name for one in roomiest(views, {}, {}, 16_000)] == ["free", "half"]
+    assert [entry.name for entry in roomiest(views, {"full": 1}, {}, 8000)] == ["full", "free"]
+    assert [entry.name for entry in roomiest(views, {}, {}, 16_000)] == ["free", "half"]
     kept = {Place("free", numa_node): (6000, 0) for numa_node in (0, 1)}
-    assert [one.name for one in roomiest(views, {}, kept, 8000)] == ["half"]
+    assert [entry.name for entry in roomiest(views, {}, kept, 8000)] == ["half"]
 
 
 class World:
@@ -205,17 +205,17 @@ def newcomer(name: str, index: int = 0):
 
 def known(**replicas: int) -> ClusterTraffic:
     peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
-    found = Partition({name: Membership("default/shop", 1.0) for name in peers})
+    result = Partition({name: Membership("default/shop", 1.0) for name in peers})
     counts = {f"default/Deployment/{name}": count for name, count in replicas.items()}
-    return ClusterTraffic(peers=peers, declared=dict.fromkeys(peers, "default/shop"), found=found, replicas=counts)
+    return ClusterTraffic(peers=peers, declared=dict.fromkeys(peers, "default/shop"), found=result, replicas=counts)
 
 
 def arrive(cluster: Cluster, name: str, index: int = 0) -> tuple[str, str]:
     """Where it is nominated to be, once it is bound to the node with the best score."""
     row = newcomer(name, index)
     rows = cluster.score(cluster.wanted(row), ["n1", "n2"]).rows
-    best = max(rows, key=lambda one: one.score)
-    assert sum(one.score >= best.score - 5 for one in rows) == 1, "kube-scheduler's own plugins could outvote it"
+    best = max(rows, key=lambda entry: entry.score)
+    assert sum(entry.score >= best.score - 5 for entry in rows) == 1, "kube-scheduler's own plugins could outvote it"
     (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(row, node=best.node),)))
     return nomination.node, str(nomination.numa_nodes)
 

@@ -28,9 +28,9 @@ NODE = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n"}
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    with ApiServer() as one:
-        one.create_node("n1")
-        yield one
+    with ApiServer() as first:
+        first.create_node("n1")
+        yield first
 
 
 def member(server: ApiServer, name: str) -> str:

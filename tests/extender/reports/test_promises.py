@@ -20,8 +20,8 @@ MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", 
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    with ApiServer() as one:
-        yield one
+    with ApiServer() as first:
+        yield first
 
 
 def bound(server: ApiServer, name: str, node: str, **annotations: str) -> str:
@@ -95,8 +95,12 @@ def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
     )  # fmt: skip
     enforcer.send(report=whole_report(2, [reservation(uid, "0")], decisions=[record]))
     assert server.wait_for(lambda: server.count("create", "events") == 2)
-    told = [json.loads(asked.body) for asked in server.asked if (asked.verb, asked.kind.plural) == ("create", "events")]
-    assert [(one["involvedObject"]["uid"], one["type"], one["reason"], one["message"]) for one in told] == [
+    received = [
+        json.loads(asked.body) for asked in server.asked if (asked.verb, asked.kind.plural) == ("create", "events")
+    ]
+    assert [
+        (entry["involvedObject"]["uid"], entry["type"], entry["reason"], entry["message"]) for entry in received
+    ] == [
         (
             uid,
             "Warning",
@@ -116,8 +120,8 @@ def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
 @pytest.fixture
 def proving(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     kubeconfig = str(server.kubeconfig(tmp_path / "kubeconfig"))
-    with running(tmp_path, "--kube", "--kubeconfig", kubeconfig, "--enforcer-account", "numakin:enforcer") as one:
-        yield one
+    with running(tmp_path, "--kube", "--kubeconfig", kubeconfig, "--enforcer-account", "numakin:enforcer") as first:
+        yield first
 
 
 def test_an_enforcer_speaks_for_the_node_that_its_token_proves_and_no_other(proving, server):

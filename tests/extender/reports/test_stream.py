@@ -265,9 +265,9 @@ def decision(pod: str, event: str) -> pb.DecisionRecord:
 def test_what_was_decided_before_our_time_is_explained_and_not_counted(extender: Extender):
     enforcer = extender.enforcer("n1")
     enforcer.report(machine(), reservation("a", "0"), earlier=[decision("a", "create")])
-    found = extender.get("/api/v1/explain?namespace=default&pod=name-a")
-    assert (found["scored"], [one["event"] for one in found["happened"]]) == (None, ["create"])
-    assert found["happened"][0]["reasons"] == ["no kin here: the emptiest NUMA node"]
+    result = extender.get("/api/v1/explain?namespace=default&pod=name-a")
+    assert (result["scored"], [entry["event"] for entry in result["happened"]]) == (None, ["create"])
+    assert result["happened"][0]["reasons"] == ["no kin here: the emptiest NUMA node"]
     assert "numakin_extender_predictions_total{" not in extender.get("/metrics")
 
 
@@ -277,5 +277,5 @@ def test_what_is_known_already_is_not_doubled_by_being_told_again(extender: Exte
     first.close()
     again = extender.enforcer("n1", "session-2")
     again.report(machine(), reservation("a", "0"), earlier=[decision("a", "synchronize")])
-    found = extender.get("/api/v1/explain?namespace=default&pod=name-a")
-    assert [one["event"] for one in found["happened"]] == ["create", "synchronize"]
+    result = extender.get("/api/v1/explain?namespace=default&pod=name-a")
+    assert [entry["event"] for entry in result["happened"]] == ["create", "synchronize"]

@@ -62,7 +62,7 @@ def test_filter_gives_whole_node_objects_back_as_they_came(extender: Extender, n
 @pytest.mark.parametrize("form", ["nodecache-true", "nodecache-false"])
 def test_preempt_keeps_every_candidate_of_a_pod_that_is_never_refused(extender: Extender, form: str):
     answer = extender.post("preempt", recorded(f"{form}.preempt", opted_in=True))
-    assert {node: len(one["Pods"]) for node, one in answer["NodeNameToMetaVictims"].items()} == {
+    assert {node: len(entry["Pods"]) for node, entry in answer["NodeNameToMetaVictims"].items()} == {
         "n1": 2,
         "n2": 2,
         "n3": 2,
@@ -126,15 +126,15 @@ def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender:
     body = recorded("basic-nodecache-true.prioritize", opted_in=True)
     scores = extender.scores(body)
     uid = json.loads(body)["Pod"]["metadata"]["uid"]
-    found = extender.get("/api/v1/explain?namespace=default&pod=t001")
-    assert found["group"] == "default/shop"
-    assert {row["node"]: row["score"] for row in found["scored"]["nodes"]} == scores
-    best, other, _ = found["scored"]["nodes"]
+    result = extender.get("/api/v1/explain?namespace=default&pod=t001")
+    assert result["group"] == "default/shop"
+    assert {row["node"]: row["score"] for row in result["scored"]["nodes"]} == scores
+    best, other, _ = result["scored"]["nodes"]
     assert (best["node"], best["numa_nodes"], best["fits"]) == ("n2", "1", True)
     assert best["reasons"][0] == "its kin are near 1.00: NUMA node 1"
     assert other["reasons"] == ["no enforcer has reported this node"]
-    assert found["expected"]["node"] == "n2"
-    assert found["happened"] == []
+    assert result["expected"]["node"] == "n2"
+    assert result["happened"] == []
 
     record = pb.DecisionRecord(
         pod=uid, namespace="default", pod_name="t001", container_name="main", numa_nodes="1", cpus="8-15", mems="1",
@@ -144,9 +144,9 @@ def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender:
     whole = [reservation("kin", "1"), reservation(uid, "1", milli=100)]
     enforcer.send(report=whole_report(2, whole, decisions=[record]))
     assert enforcer.next().ack.generation == 2
-    found = extender.get("/api/v1/explain?namespace=default&pod=t001")
-    assert found["expected"] is None
-    assert found["happened"] == [
+    result = extender.get("/api/v1/explain?namespace=default&pod=t001")
+    assert result["expected"] is None
+    assert result["happened"] == [
         {
             "container": "main",
             "event": "create",
@@ -168,11 +168,15 @@ def test_groups_and_nodes_are_listed_with_the_locality_reached(extender: Extende
     )
     (group,) = extender.get("/api/v1/groups")["groups"]
     assert group["group"] == "default/shop"
-    assert [(one["uid"], one["numa_nodes"]) for one in group["members"]] == [("a", "0"), ("b", "0"), ("c", "1")]
+    assert [(member["uid"], member["numa_nodes"]) for member in group["members"]] == [
+        ("a", "0"),
+        ("b", "0"),
+        ("c", "1"),
+    ]
     assert group["locality"] == pytest.approx(1 / 3, abs=1e-6)
     (node,) = extender.get("/api/v1/nodes")["nodes"]
     assert (node["node"], node["live"], node["pods"]) == ("n1", True, 4)
-    assert [one["requested_cpu_milli"] for one in node["numa_nodes"]] == [3000, 1000]
+    assert [numa_node["requested_cpu_milli"] for numa_node in node["numa_nodes"]] == [3000, 1000]
 
 
 def test_health_readiness_and_metrics_answer(extender: Extender):

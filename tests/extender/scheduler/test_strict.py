@@ -18,8 +18,8 @@ def strict(name: str) -> bytes:
 
 @pytest.fixture
 def refusing(tmp_path):
-    with running(tmp_path, "--refuse") as one:
-        yield one
+    with running(tmp_path, "--refuse") as first:
+        yield first
 
 
 def full(extender: Extender, node: str, *victims: str) -> None:
@@ -44,7 +44,7 @@ def test_a_full_node_is_refused_with_its_reason_and_the_others_are_kept(refusing
 def test_whole_node_objects_are_refused_likewise(refusing: Extender):
     full(refusing, "n1")
     answer = refusing.post("filter", strict("basic-nodecache-false.filter"))
-    assert [one["metadata"]["name"] for one in answer["Nodes"]["items"]] == ["n3", "n2"]
+    assert [item["metadata"]["name"] for item in answer["Nodes"]["items"]] == ["n3", "n2"]
     assert list(answer["FailedNodes"]) == ["n1"]
 
 
@@ -73,7 +73,7 @@ def test_preempt_keeps_the_nodes_where_evicting_frees_a_numa_node(refusing: Exte
     full(refusing, "n2", "others", "stay")
     answer = refusing.post("preempt", body)["NodeNameToMetaVictims"]
     assert sorted(answer) == ["n1", "n3"], "n2's victims free nothing there; of n3 nothing is known"
-    assert [one["UID"] for one in answer["n1"]["Pods"]] == uids["n1"]
+    assert [entry["UID"] for entry in answer["n1"]["Pods"]] == uids["n1"]
 
 
 def test_a_pod_with_one_node_left_holds_its_room_there(extender: Extender):

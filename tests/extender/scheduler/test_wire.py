@@ -69,8 +69,8 @@ def test_scores_are_written_as_integers():
 def test_victims_are_read_by_uid_or_as_whole_pods_and_answered_by_uid(form):
     asked = wire.preempt_arguments(recorded(f"{form}.preempt"))
     assert {node: len(victim.pods) for node, victim in asked.victims.items()} == {"n1": 2, "n2": 2, "n3": 2}
-    one = json.loads(wire.preempt_answer({"n1": Victims(("u1",), 1)}))
-    assert one == {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u1"}], "NumPDBViolations": 1}}}
+    first = json.loads(wire.preempt_answer({"n1": Victims(("u1",), 1)}))
+    assert first == {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u1"}], "NumPDBViolations": 1}}}
 
 
 @pytest.mark.parametrize("key", ["NodeNames", "nodenames", "nodeNames", "NODENAMES"])
@@ -170,7 +170,7 @@ def test_a_bad_preempt_body_is_refused_likewise(body, text):
 
 
 def test_more_nodes_than_the_bound_are_refused_by_it():
-    names = json.dumps([f"n{one}" for one in range(wire.NODES + 1)])
+    names = json.dumps([f"n{number}" for number in range(wire.NODES + 1)])
     with pytest.raises(BadRequest, match="NodeNames: 20001 nodes are over the bound of 20000"):
         wire.arguments(f'{{"Pod":{POD},"NodeNames":{names}}}'.encode())
 

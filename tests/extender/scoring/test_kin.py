@@ -39,7 +39,9 @@ def kin(
     cluster: Cluster, uid: str = "cart-9", workload: str = "cart", group: str = "auto", **keys: str
 ) -> dict[str, Kin]:
     row = replica(uid, workload, group=group)
-    want = wanted(replace(row, annotations=row.annotations | {f"{key}.numakin.io": one for key, one in keys.items()}))
+    want = wanted(
+        replace(row, annotations=row.annotations | {f"{key}.numakin.io": entry for key, entry in keys.items()})
+    )
     assert want is not None
     return {row.node: row.kin for row in cluster.score(want, ["a", "b", "c"]).rows}
 
@@ -67,15 +69,15 @@ def test_it_is_no_kin_of_its_own(cluster: Cluster):
 def test_the_heavier_kin_draws_the_pod(cluster: Cluster):
     cluster.learned(ClusterTraffic(peers={CART: {REDIS: 1.0, WEB: 9.0}}))
     want = wanted(replica("cart-9", "cart"))
-    found = scores(cluster, want, "a", "b", "c")
-    assert max(found, key=found.__getitem__) == "c"
-    assert found["c"] == 10
+    result = scores(cluster, want, "a", "b", "c")
+    assert max(result, key=result.__getitem__) == "c"
+    assert result["c"] == 10
 
 
 def test_members_of_a_found_group_are_alike_where_no_peer_is_known_to_run(cluster: Cluster):
-    found = Partition({CART: Membership("default/auto-cart", 1.0), REDIS: Membership("default/auto-cart", 1.0)})
+    result = Partition({CART: Membership("default/auto-cart", 1.0), REDIS: Membership("default/auto-cart", 1.0)})
     cluster.learned(
-        ClusterTraffic(peers={CART: {"default/Deployment/mail": 6.0}}, declared={CART: "", REDIS: ""}, found=found)
+        ClusterTraffic(peers={CART: {"default/Deployment/mail": 6.0}}, declared={CART: "", REDIS: ""}, found=result)
     )
     assert kin(cluster)["a"] == Kin({"redis-0": 1.0, "redis-1": 1.0}, 1.0)
 
@@ -86,14 +88,14 @@ def test_what_nothing_is_known_of_has_no_kin(cluster: Cluster):
 
 def test_without_knowledge_a_named_groups_members_are_alike(cluster: Cluster):
     tell(cluster, "b", reservation("member", "0", group="default/shop"), generation=2)
-    found = kin(cluster, "new", "new", group="shop")
-    assert found == {"a": Kin(elsewhere=1.0), "b": Kin(elsewhere=0.0), "c": Kin(elsewhere=1.0)}
+    result = kin(cluster, "new", "new", group="shop")
+    assert result == {"a": Kin(elsewhere=1.0), "b": Kin(elsewhere=0.0), "c": Kin(elsewhere=1.0)}
 
 
 def test_the_rest_of_a_found_group_is_counted(cluster: Cluster):
     """Four run, this is the fifth: five of ten are still to come, each as large as this one."""
-    found = Partition({name: Membership("default/auto-cart", 1.0) for name in (CART, REDIS, WEB)})
-    cluster.learned(ClusterTraffic(peers={CART: {REDIS: 6.0}}, declared={CART: "", REDIS: "", WEB: ""}, found=found))
+    result = Partition({name: Membership("default/auto-cart", 1.0) for name in (CART, REDIS, WEB)})
+    cluster.learned(ClusterTraffic(peers={CART: {REDIS: 6.0}}, declared={CART: "", REDIS: "", WEB: ""}, found=result))
     assert {peer.room_milli for peer in kin(cluster, size="10").values()} == {5 * 500}
 
 

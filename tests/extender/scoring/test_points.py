@@ -16,7 +16,7 @@ from extender.scoring.single import NodeScores
 from extender.state.cells import COLUMNS
 from extender.state.column_store import Candidates, age_factor, cells_of
 
-RATED = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda one: (0.7 * one[0] + 0.3 * one[1], one[0]))
+RATED = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda entry: (0.7 * entry[0] + 0.3 * entry[1], entry[0]))
 """A node's score, and its kin."""
 
 
@@ -53,9 +53,9 @@ def test_without_kin_room_and_emptiness_have_the_whole_range():
 
 
 def test_of_equal_nodes_one_leads():
-    found = points([(0.5, 0.3)] * 5)
-    assert sorted(found.scores) == [BEST - LEAD] * 4 + [BEST]
-    assert found.scores[found.leader] == BEST
+    result = points([(0.5, 0.3)] * 5)
+    assert sorted(result.scores) == [BEST - LEAD] * 4 + [BEST]
+    assert result.scores[result.leader] == BEST
 
 
 def test_of_equal_nodes_a_group_always_gets_the_same_in_whatever_order_they_are_offered():
@@ -63,8 +63,8 @@ def test_of_equal_nodes_a_group_always_gets_the_same_in_whatever_order_they_are_
     scores = NodeScores(np.full(count, 0.3), np.zeros(count), np.ones(count, dtype=bool))
     leader = names(count)[points(rows).leader]
     shuffled = random.Random(1).sample(names(count), count)
-    found = ranked(candidates(shuffled), scores, np.ones(count), "shop")
-    assert shuffled[found.leader] == leader
+    result = ranked(candidates(shuffled), scores, np.ones(count), "shop")
+    assert shuffled[result.leader] == leader
 
 
 def test_groups_spread_over_equal_nodes():
@@ -80,9 +80,9 @@ def test_of_equal_nodes_the_emptiest_as_a_whole_leads():
 
 def test_a_planned_slot_leads_by_more_than_spreading_weighs():
     """Whoever has all the kin there are."""
-    found = points([(1.0, 1.0), (0.3, 0.0), (0.2, 0.0)], slot=1)
-    assert found.leader == 1
-    assert found.scores[1] - max(found.scores[0], found.scores[2]) >= LEAD
+    result = points([(1.0, 1.0), (0.3, 0.0), (0.2, 0.0)], slot=1)
+    assert result.leader == 1
+    assert result.scores[1] - max(result.scores[0], result.scores[2]) >= LEAD
 
 
 def test_a_slot_on_a_node_that_does_not_take_the_pod_counts_for_nothing():
@@ -91,13 +91,15 @@ def test_a_slot_on_a_node_that_does_not_take_the_pod_counts_for_nothing():
 
 @given(st.lists(st.tuples(RATED, st.floats(0, 1)), max_size=8), st.integers(0, 9))
 def test_scores_are_integers_from_0_to_10_and_one_leads_where_any_node_would_take_the_pod(rows, slot):
-    found = points([one for one, _ in rows], [factor for _, factor in rows], slot=slot if slot < len(rows) else None)
-    assert all(type(score) is int and 0 <= score <= BEST for score in found.scores)
-    others = [score for at, score in enumerate(found.scores) if at != found.leader]
-    if found.leader is None:
-        assert not any(found.scores)
+    result = points(
+        [entry for entry, _ in rows], [factor for _, factor in rows], slot=slot if slot < len(rows) else None
+    )
+    assert all(type(score) is int and 0 <= score <= BEST for score in result.scores)
+    others = [score for at, score in enumerate(result.scores) if at != result.leader]
+    if result.leader is None:
+        assert not any(result.scores)
     else:
-        assert found.scores[found.leader] >= LEAD + max(others, default=0)
+        assert result.scores[result.leader] >= LEAD + max(others, default=0)
 
 
 @pytest.mark.parametrize(("age", "factor"), [(0, 1), (15, 1), (37.5, 0.5), (60, 0), (100, 0)])

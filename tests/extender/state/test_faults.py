@@ -27,13 +27,13 @@ class Broken(Machine):
 @pytest.fixture
 def cluster() -> Cluster:
     """`bad` has a member, so that kin are looked for on it too; so has `good`."""
-    found, whole = Cluster(), machine()
+    result, whole = Cluster(), machine()
     for name, of in (("bad", Broken(whole.numa_nodes, whole.cores)), ("good", whole), ("empty", whole)):
         reservations = [] if name == "empty" else [reservation(f"kin-{name}", "1")]
-        found.connected(name)
+        result.connected(name)
         report = Report(1, 0, fingerprint(reservations, []), tuple(reservations), registered=True)
-        assert isinstance(found.reported(NodeView(name, "session", "1", of), report), NodeView)
-    return found
+        assert isinstance(result.reported(NodeView(name, "session", "1", of), report), NodeView)
+    return result
 
 
 NAMES = ("bad", "good", "empty")

@@ -43,7 +43,7 @@ def asked(cluster: Cluster, row: PodRow) -> tuple[Policy, int]:
 def kin(cluster: Cluster, row: PodRow) -> dict[str, Kin]:
     want = cluster.wanted(row)
     assert want is not None
-    return {one.node: one.kin for one in cluster.score(want, ["a", "b"]).rows}
+    return {entry.node: entry.kin for entry in cluster.score(want, ["a", "b"]).rows}
 
 
 def test_policy_and_size_go_for_members_that_do_not_say_them(cluster: Cluster):
@@ -60,8 +60,8 @@ def test_without_the_object_it_is_as_the_annotations_say(cluster: Cluster):
 
 
 def test_a_group_that_was_found_from_traffic_is_asked_for_alike(cluster: Cluster):
-    found = Partition({CART: Membership("default/auto-cart", 1.0)})
-    cluster.learned(ClusterTraffic(declared={CART: ""}, found=found))
+    result = Partition({CART: Membership("default/auto-cart", 1.0)})
+    cluster.learned(ClusterTraffic(declared={CART: ""}, found=result))
     cluster.asked_for({"default/auto-cart": STRICT})
     assert asked(cluster, replica("cart-1", "cart")) == (Policy.RESTRICTED, 9)
     assert asked(cluster, replica("mail-1", "mail")) == (Policy.BEST_EFFORT, 0)
@@ -103,8 +103,8 @@ class TestPriorities:
         cluster.asked_for({SHOP: self.FIRST})
         row = replica("cart-9", "cart", group="shop")
         assert kin(cluster, row) == {"a": Kin({"web-0": 1.0, "web-1": 1.0}, 5.0), "b": Kin({"redis-0": 5.0}, 2.0)}
-        found = scores(cluster, cluster.wanted(row), "a", "b")
-        assert found["b"] == 10 > found["a"]
+        result = scores(cluster, cluster.wanted(row), "a", "b")
+        assert result["b"] == 10 > result["a"]
 
     def test_they_multiply_what_traffic_taught(self, cluster: Cluster):
         cluster.learned(ClusterTraffic(peers={CART: {REDIS: 2.0, WEB: 6.0}}, declared={CART: SHOP}))
@@ -144,7 +144,7 @@ class TestNominations:
     def test_only_what_the_pod_does_not_say(self, cluster: Cluster):
         cluster.asked_for({SHOP: STRICT})
         (nomination,) = self.nominated(cluster, size="3")
-        assert {name: (one.policy, one.size) for name, one in nomination.opt_ins.items()} == {
+        assert {name: (entry.policy, entry.size) for name, entry in nomination.opt_ins.items()} == {
             "main": (Policy.RESTRICTED, 3)
         }
 

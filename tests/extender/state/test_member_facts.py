@@ -65,7 +65,9 @@ class Site:
     def counted(self) -> tuple[int, int]:
         """Pods of the node, those that are assumed too, and MiB that they ask for there, as the extender has it."""
         (node,) = self._nodes()
-        return node["pods"] + len(node["assumed"]), sum(one["requested_memory"] for one in node["numa_nodes"]) // MIB
+        return node["pods"] + len(node["assumed"]), sum(
+            numa_node["requested_memory"] for numa_node in node["numa_nodes"]
+        ) // MIB
 
     def _nodes(self) -> list:
         return self.extender.get("/api/v1/nodes")["nodes"]

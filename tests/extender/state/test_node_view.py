@@ -17,8 +17,8 @@ PODS = ["p0", "p1", "p2", "p3"]
 
 def assumed(view, pod: str, cpus: str) -> Assumption:
     """Where the node's enforcer would put it."""
-    found = predict(view.machine, view.occupancy, want(pod, cpus=cpus, cpu="1"), Kin())
-    return Assumption(pod, view.name, found.numa_nodes, found.reservations, found.allocations, until=1.0)
+    result = predict(view.machine, view.occupancy, want(pod, cpus=cpus, cpu="1"), Kin())
+    return Assumption(pod, view.name, result.numa_nodes, result.reservations, result.allocations, until=1.0)
 
 
 @settings(max_examples=100, deadline=None)

@@ -41,8 +41,8 @@ def planted(groups: int, size: int, inside: float, outside: float, seed: int):
     return {frozenset(names[at * size : (at + 1) * size]) for at in range(groups)}, weights
 
 
-def groups_of(one: Partition) -> set[frozenset[str]]:
-    return {frozenset(members) for members in one.groups().values()}
+def groups_of(first: Partition) -> set[frozenset[str]]:
+    return {frozenset(members) for members in first.groups().values()}
 
 
 @pytest.mark.parametrize(("groups", "size"), [(2, 2), (2, 6), (5, 4), (12, 8)])
@@ -83,14 +83,14 @@ def test_a_membership_says_why_in_words():
 
 
 def test_a_long_reason_counts_the_rest():
-    one = Membership("shop/auto-a", 0.998, (wl("a"), wl("b"), wl("c")), 5)
-    assert one.reason == "exchanges 100 % of its traffic with a, b, c and 2 more"
+    first = Membership("shop/auto-a", 0.998, (wl("a"), wl("b"), wl("c")), 5)
+    assert first.reason == "exchanges 100 % of its traffic with a, b, c and 2 more"
 
 
 def test_who_talks_a_little_with_everybody_is_a_member_of_nothing():
     """A scraper of metrics exchanges at most a small part of its traffic with any one group."""
     expected, weights = planted(15, 4, inside=100, outside=0, seed=1)
-    scraped = {(wl("a-scraper"), one): 1.0 for group in expected for one in group}
+    scraped = {(wl("a-scraper"), entry): 1.0 for group in expected for entry in group}
     made = found({**weights, **scraped})
     assert groups_of(made) == expected
     assert min(member.share for member in made.members.values()) >= LEAST
@@ -190,11 +190,11 @@ def test_noise_moves_nobody(groups, size, seed):
 @given(traffic)
 def test_every_member_has_a_share_and_a_partner_in_its_group(weights):
     made = partition(weights, NAMES, {wl("a"): "shop/orders"})
-    for one in made.members.values():
-        assert LEAST <= one.share <= 1 + 1e-9
+    for entry in made.members.values():
+        assert LEAST <= entry.share <= 1 + 1e-9
         groups = {wl("a"): "shop/orders"} | {name: member.group for name, member in made.members.items()}
-        assert one.partners
-        assert all(groups[peer] == one.group for peer in one.partners)
+        assert entry.partners
+        assert all(groups[peer] == entry.group for peer in entry.partners)
 
 
 def test_who_talks_mostly_with_a_stranger_of_the_group_is_none_of_it_either():

@@ -77,7 +77,7 @@ def test_an_endpoint_is_an_address_or_a_pod(endpoint, expected):
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("received", "expected"),
     [
         ([("a", flow("cart-1", "web-1"))], {("cart-1", "web-1"): 1000}),
         ([("b", flow("10.0.0.1:6379", "redis-1", server=True))], {("cart-1", "redis-1"): 1000}),
@@ -99,10 +99,10 @@ def test_an_endpoint_is_an_address_or_a_pod(endpoint, expected):
         "a pod with itself",
     ],
 )
-def test_traffic_is_joined_to_pods(told, expected):
+def test_traffic_is_joined_to_pods(received, expected):
     graph = made()
-    for node, one in told:
-        graph.add(node, [one], NOW)
+    for node, first in received:
+        graph.add(node, [first], NOW)
     assert bytes_between(graph) == expected
 
 
@@ -274,18 +274,18 @@ PODS = [pod(f"p{at}", f"w{at % 3}", node=f"n{at % 2}", ip=f"10.0.{at % 2}.{at}")
 @st.composite
 def conversations(draw):
     """What both ends' nodes tell of some conversations, each with its time."""
-    told = []
+    received = []
     for _ in range(draw(st.integers(1, 12))):
         client, server = draw(st.permutations(PODS))[:2]
         size, port = draw(st.integers(1, 1 << 30)), draw(st.sampled_from([80, 443]))
         at = NOW + draw(st.integers(0, 20))
         if client.node == server.node:
-            told.append((client.node, at, flow(client.uid, server.uid, size, 1)))
+            received.append((client.node, at, flow(client.uid, server.uid, size, 1)))
             continue
-        told.append((server.node, at, flow(f"{client.ip}:{port}", server.uid, size, 1, server=True)))
+        received.append((server.node, at, flow(f"{client.ip}:{port}", server.uid, size, 1, server=True)))
         if draw(st.booleans()):
-            told.append((client.node, at, flow(client.uid, f"{server.ip}:{port}", size, 1)))
-    return told
+            received.append((client.node, at, flow(client.uid, f"{server.ip}:{port}", size, 1)))
+    return received
 
 
 def joined(steps) -> ClusterGraph:
@@ -294,14 +294,14 @@ def joined(steps) -> ClusterGraph:
         if isinstance(step, PodRow):
             graph.apply(PodChanges(rows=(step,)), NOW)
         else:
-            node, at, one = step
-            graph.add(node, [one], at)
+            node, at, first = step
+            graph.add(node, [first], at)
     return graph
 
 
 @given(conversations(), st.randoms(use_true_random=False))
-def test_the_order_in_which_nodes_and_the_api_server_tell_does_not_matter(told, random):
-    steps = [*PODS, *told]
+def test_the_order_in_which_nodes_and_the_api_server_tell_does_not_matter(received, random):
+    steps = [*PODS, *received]
     expected = joined(steps).pods(NOW + 20).edges
     random.shuffle(steps)
     assert joined(steps).pods(NOW + 20).edges == {
@@ -310,26 +310,28 @@ def test_the_order_in_which_nodes_and_the_api_server_tell_does_not_matter(told, 
 
 
 @given(conversations())
-def test_no_conversation_is_counted_twice(told):
+def test_no_conversation_is_counted_twice(received):
     """Both nodes tell, and the sum is what the conversations were."""
-    graph = joined([*PODS, *((node, NOW, one) for node, _, one in told)])
+    graph = joined([*PODS, *((node, NOW, entry) for node, _, entry in received)])
     truth = sum(
-        one.bytes for _, _, one in told if one.by_server or (not address(one.source) and not address(one.target))
+        entry.bytes
+        for _, _, entry in received
+        if entry.by_server or (not address(entry.source) and not address(entry.target))
     )
-    assert sum(bytes_between(graph).values()) == pytest.approx(truth, abs=len(told))
+    assert sum(bytes_between(graph).values()) == pytest.approx(truth, abs=len(received))
 
 
 @given(conversations(), st.sets(st.sampled_from(range(6))))
-def test_every_byte_told_has_one_fate(told, known):
-    graph = joined([*(PODS[at] for at in known), *told])
-    assert sum(asdict(graph.fates).values()) + graph.waiting_bytes == sum(one.bytes for _, _, one in told)
+def test_every_byte_told_has_one_fate(received, known):
+    graph = joined([*(PODS[at] for at in known), *received])
+    assert sum(asdict(graph.fates).values()) + graph.waiting_bytes == sum(entry.bytes for _, _, entry in received)
     graph.tidy(NOW + 60)
-    assert sum(asdict(graph.fates).values()) == sum(one.bytes for _, _, one in told)
+    assert sum(asdict(graph.fates).values()) == sum(entry.bytes for _, _, entry in received)
 
 
 def between_workloads(graph: ClusterGraph, now: float) -> dict[tuple[str, str], float]:
-    found = graph.workloads(graph.pods(now), now).edges
-    return {(key.source.rpartition("/")[2], key.target.rpartition("/")[2]): rate.bytes for key, rate in found.items()}
+    result = graph.workloads(graph.pods(now), now).edges
+    return {(key.source.rpartition("/")[2], key.target.rpartition("/")[2]): rate.bytes for key, rate in result.items()}
 
 
 def test_replicas_add_up_to_workloads():

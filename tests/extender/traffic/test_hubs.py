@@ -64,11 +64,11 @@ def test_a_hub_stays_one_when_an_application_grows_a_little():
 
 def test_a_hub_is_a_member_of_nothing():
     weights = THREE | DNS
-    found = partition(weights, {end for pair in weights for end in pair}, {})
-    assert found.hubs == {"kube-system/Deployment/dns"}
-    assert found.hubs.isdisjoint(found.members)
-    assert {member.partition("/")[0] for member in found.members} == {"a", "b", "c"}
-    assert all(len({member.partition("/")[0] for member in members}) == 1 for members in found.groups().values())
+    result = partition(weights, {end for pair in weights for end in pair}, {})
+    assert result.hubs == {"kube-system/Deployment/dns"}
+    assert result.hubs.isdisjoint(result.members)
+    assert {member.partition("/")[0] for member in result.members} == {"a", "b", "c"}
+    assert all(len({member.partition("/")[0] for member in members}) == 1 for members in result.groups().values())
 
 
 @pytest.mark.parametrize("kinds", [*((kind,) for kind in HUBS), HUBS], ids=[*HUBS, "all"])

@@ -27,29 +27,29 @@ learned = st.builds(
 
 
 @given(learned)
-def test_what_is_written_is_read_again(one):
-    back = read(written(one, COSTS), "shop/orders")
-    assert back.members == one.members
+def test_what_is_written_is_read_again(first):
+    back = read(written(first, COSTS), "shop/orders")
+    assert back.members == first.members
     assert back.edges == {
         key: Rate(pytest.approx(rate.bytes, rel=1e-3), pytest.approx(rate.messages, rel=1e-3))
-        for key, rate in one.edges.items()
+        for key, rate in first.edges.items()
     }
 
 
 @given(learned)
-def test_writing_again_what_was_read_changes_nothing(one):
+def test_writing_again_what_was_read_changes_nothing(first):
     """Else a group's status would be written at each look."""
-    text = written(one, COSTS)
+    text = written(first, COSTS)
     assert read(written(read(text, ""), COSTS), "") == read(text, "")
 
 
 @given(learned, st.integers(0, 2000))
-def test_a_text_keeps_its_bound_and_drops_the_lightest(one, most):
-    text = written(one, COSTS, most)
+def test_a_text_keeps_its_bound_and_drops_the_lightest(first, most):
+    text = written(first, COSTS, most)
     assert len(text.encode()) <= most
     kept = read(text, "").edges
-    dropped = one.edges.keys() - kept.keys()
-    weight = {key: COSTS.weight(key.kind, rate) for key, rate in one.edges.items()}
+    dropped = first.edges.keys() - kept.keys()
+    weight = {key: COSTS.weight(key.kind, rate) for key, rate in first.edges.items()}
     assert all(weight[light] <= weight[heavy] for light in dropped for heavy in kept)
 
 
@@ -68,8 +68,8 @@ GOOD = '{"version":1,"names":["s/D/a","s/D/b"],"members":[0],"edges":[[0,1,"tcp"
 
 
 def test_the_form_is_what_the_docs_say():
-    one = LearnedGroup(("s/D/a",), {Key("s/D/a", "s/D/b", "tcp"): Rate(1.00001, 2.0)})
-    assert written(one, COSTS) == GOOD
+    first = LearnedGroup(("s/D/a",), {Key("s/D/a", "s/D/b", "tcp"): Rate(1.00001, 2.0)})
+    assert written(first, COSTS) == GOOD
     assert written(NOTHING, COSTS) == ""
     assert read("", "shop/orders") == NOTHING
 
@@ -134,7 +134,7 @@ def test_a_new_extender_knows_what_the_last_one_learned():
     last.apply(PodChanges(rows=rows, whole=True), 0.0)
     last.receive("a", [flow("cart-1", "redis-1", 90_000, 900), flow("cart-1", "web-1", 50_000, 500)], 0.0)
     before = last.known(0.0)
-    texts = {group: written(one, before.graph.costs) for group, one in before.lasting().items()}
+    texts = {group: written(entry, before.graph.costs) for group, entry in before.lasting().items()}
     assert list(texts) == ["shop/auto-cart"]
 
     new = TrafficLearning()

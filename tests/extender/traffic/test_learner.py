@@ -19,10 +19,10 @@ ADDRESSES = {"cart-1": "10.0.1.1", "redis-1": "10.0.2.1", "web-1": "10.0.3.1"}
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    with ApiServer() as one:
+    with ApiServer() as first:
         for node in ("n1", "n2", "n3"):
-            one.create_node(node)
-        yield one
+            first.create_node(node)
+        yield first
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ def started(server: ApiServer, name: str) -> str:
 
 def enforcers(extender: Extender, uids: dict[str, str]) -> dict[str, Enforcer]:
     """All of whose pods sit on NUMA node 1."""
-    found = {}
+    result = {}
     for name, node in NODES.items():
-        found[node] = extender.enforcer(node)
-        found[node].report(machine(), reservation(uids[name], "1", group=""))
-    return found
+        result[node] = extender.enforcer(node)
+        result[node].report(machine(), reservation(uids[name], "1", group=""))
+    return result
 
 
 def talk(enforcers: dict[str, Enforcer], uids: dict[str, str]) -> None:
@@ -61,18 +61,18 @@ def talk(enforcers: dict[str, Enforcer], uids: dict[str, str]) -> None:
     served = {"kind": "tcp", "bytes": 90_000, "messages": 900, "by_server": True}
     flows = [pb.Flow(source=f"{ADDRESSES['cart-1']}:6379", target=uids["redis-1"], **served)]
     enforcers["n2"].send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows))
-    told = {"kind": "tcp", "bytes": 100, "messages": 10}
-    flows = [pb.Flow(source=uids["web-1"], target=f"{ADDRESSES['cart-1']}:80", **told)]
+    received = {"kind": "tcp", "bytes": 100, "messages": 10}
+    flows = [pb.Flow(source=uids["web-1"], target=f"{ADDRESSES['cart-1']}:80", **received)]
     enforcers["n3"].send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows))
-    flows = [pb.Flow(source=f"{ADDRESSES['web-1']}:80", target=uids["cart-1"], by_server=True, **told)]
+    flows = [pb.Flow(source=f"{ADDRESSES['web-1']}:80", target=uids["cart-1"], by_server=True, **received)]
     enforcers["n1"].send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows))
 
 
 def edges(extender: Extender) -> dict[tuple[str, str], float]:
-    found = extender.get("/api/v1/graph")["edges"]
+    result = extender.get("/api/v1/graph")["edges"]
     return {
-        (one["source"].rpartition("/")[2], one["target"].rpartition("/")[2]): one["messages_per_second"]
-        for one in found
+        (entry["source"].rpartition("/")[2], entry["target"].rpartition("/")[2]): entry["messages_per_second"]
+        for entry in result
     }
 
 
@@ -83,7 +83,7 @@ def asked(pod: dict[str, Any]) -> bytes:
 def test_a_new_replica_goes_where_its_workloads_kin_are(extender: Extender, server: ApiServer):
     uids = {name: started(server, name) for name in NODES}
     talk(enforcers(extender, uids), uids)
-    learned = until("the graph is known", lambda: (found := edges(extender)) and len(found) == 2 and found)
+    learned = until("the graph is known", lambda: (result := edges(extender)) and len(result) == 2 and result)
     assert learned["cart", "redis"] == pytest.approx(90 * learned["web", "cart"], rel=0.1)
     scores = extender.scores(asked(created(server, "redis-2")))
     assert scores["n1"] == 10
@@ -95,13 +95,13 @@ def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender:
     talk(enforcers(extender, uids), uids)
     until("the graph is known", lambda: len(edges(extender)) == 2)
     graph = extender.get("/api/v1/graph")
-    workloads = {one["workload"].rpartition("/")[2]: one for one in graph["workloads"]}
+    workloads = {workload["workload"].rpartition("/")[2]: workload for workload in graph["workloads"]}
     assert workloads["redis"]["replicas"] == 1
     assert workloads["redis"]["group"] == workloads["cart"]["group"] == "default/auto-cart"
     assert workloads["redis"]["reason"] == "exchanges 100 % of its traffic with cart"
     (group,) = extender.get("/api/v1/groups")["groups"]
     assert group["group"] == "default/auto-cart"
-    assert [(one["pod"], one["node"]) for one in group["members"]] == [
+    assert [(member["pod"], member["node"]) for member in group["members"]] == [
         ("default/cart-1", "n1"), ("default/redis-1", "n2"), ("default/web-1", "n3")
     ]  # fmt: skip
     assert graph["bytes"] == {
@@ -115,14 +115,14 @@ def test_the_first_replacement_of_what_was_scaled_to_nothing_lands_with_its_kin(
     until("the graph is known", lambda: len(edges(extender)) == 2)
     server.delete("v1", "pods", "redis-1", namespace="default", grace_s=0)
     until("it is gone", lambda: replicas(extender)["redis"] == 0)
-    kept = {one["workload"]: one["reservations"] for one in extender.get("/api/v1/plans")["workloads"]}
+    kept = {workload["workload"]: workload["reservations"] for workload in extender.get("/api/v1/plans")["workloads"]}
     assert kept["default/Deployment/redis"] == [{"node": "n1", "numa_node": 1, "replicas": 1}]
     assert extender.scores(asked(created(server, "redis-2")))["n1"] == 10
 
 
 def replicas(extender: Extender) -> dict[str, int]:
-    found = extender.get("/api/v1/graph")["workloads"]
-    return {one["workload"].rpartition("/")[2]: one["replicas"] for one in found}
+    result = extender.get("/api/v1/graph")["workloads"]
+    return {entry["workload"].rpartition("/")[2]: entry["replicas"] for entry in result}
 
 
 def test_unreadable_traffic_ends_the_stream_with_its_reason(extender: Extender):

@@ -42,10 +42,10 @@ def test_a_relay_changes_nobody_s_group_and_has_its_own(seed):
     alone = {pair: weight for pair, weight in weights.items() if RELAY not in pair}
     with_it = partition(weights, everybody, {}, relays={RELAY})
     without = partition(alone, everybody - {RELAY}, {})
-    assert {one: member for one, member in with_it.members.items() if one != RELAY} == without.members
-    most = max(weights[RELAY, one] for one in everybody - {RELAY})
+    assert {entry: member for entry, member in with_it.members.items() if entry != RELAY} == without.members
+    most = max(weights[RELAY, entry] for entry in everybody - {RELAY})
     own = with_it.members.get(RELAY)
-    drawn = {group: sum(weights[RELAY, one] for one in members) for group, members in without.groups().items()}
+    drawn = {group: sum(weights[RELAY, entry] for entry in members) for group, members in without.groups().items()}
     assert own is None or drawn[own.group] == max(drawn.values()) >= most
     if own:
         assert own.relay
@@ -60,7 +60,7 @@ def test_a_relay_whose_group_is_named_stays_in_it_and_draws_nobody_in():
 
 def test_a_group_that_a_relay_had_glued_falls_apart():
     """What was found before the relay was recognised."""
-    weights = {(wl("a"), wl("b")): 5.0, (wl("x"), wl("y")): 5.0} | {(RELAY, one): 60.0 for one in map(wl, "abxy")}
+    weights = {(wl("a"), wl("b")): 5.0, (wl("x"), wl("y")): 5.0} | {(RELAY, entry): 60.0 for entry in map(wl, "abxy")}
     everybody = {RELAY, *map(wl, "abxy")}
     glued = partition(weights, everybody, {})
     assert len(glued.groups()) == 1
@@ -81,8 +81,8 @@ def test_what_is_learned_says_who_is_a_relay():
     learning.apply(PodChanges(rows=tuple(rows.values())), 0.0)
     flows = []
     for client, server, asked, answered in (("a", "b", 100, 2000), ("x", "y", 300, 5000)):
-        for one, other in ((client, "relay"), ("relay", server)):
-            flows += [Flow(one, other, "tcp", asked * 1000, 100), Flow(other, one, "tcp", answered * 1000, 100)]
+        for first, other in ((client, "relay"), ("relay", server)):
+            flows += [Flow(first, other, "tcp", asked * 1000, 100), Flow(other, first, "tcp", answered * 1000, 100)]
     flows += [Flow("a", "b", "unix", 9000, 90), Flow("x", "y", "unix", 9000, 90)]
     learning.receive("n", flows, 1.0)
     known = learning.known(2.0)

@@ -71,14 +71,14 @@ def test_readers_take_no_thread_from_anybody(extender: Extender, reader: Readers
     assert extender.get("/api/v1/nodes") == {"nodes": []}
     assert extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
     extender.enforcer("n1").report(machine())
-    for one in readers:
-        until("it is told of the node", lambda one=one: one.event()["nodes"])
+    for entry in readers:
+        until("it is told of the node", lambda entry=entry: entry.event()["nodes"])
 
 
 def test_a_reader_over_the_bound_is_answered_once(extender: Extender, reader: Readers) -> None:
     readers = [reader() for _ in range(limits.STREAMS)]
-    for one in readers:
-        one.event()
+    for entry in readers:
+        entry.event()
     last = reader()
     assert last.response.read().startswith(b"retry:")
 

@@ -224,7 +224,7 @@ class TestSettled:
         assert decision.numa_nodes == nodes("0")
 
     @pytest.mark.parametrize("kind", list(Cpus))
-    @pytest.mark.parametrize("machine", machines.ALL, ids=lambda one: one.name)
+    @pytest.mark.parametrize("machine", machines.ALL, ids=lambda entry: entry.name)
     def test_asking_again_changes_nothing(self, machine, kind):
         before = filled(machine, asks("x", 1, group="shop/x"), asks("a", 2, 0.5, cpus=kind), asks("y", 1))
         again = decide(machine, before, asks("a", 2, 0.5, cpus=kind), Kin())

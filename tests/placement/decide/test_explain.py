@@ -14,14 +14,14 @@ SMALL = machines.SMALL
 
 
 def told(machine, occupancy, request, kin=None):
-    return [str(one) for one in explain(machine, occupancy, request, kin or Kin())[1]]
+    return [str(entry) for entry in explain(machine, occupancy, request, kin or Kin())[1]]
 
 
 def test_it_is_the_same_decision_with_every_numa_node_weighed():
     before = filled(SMALL, asks("a", 3.5))
     decision, story = explain(SMALL, before, asks("b"), Kin())
     assert decision == decide(SMALL, before, asks("b"), Kin())
-    assert [str(one) for one in story] == [
+    assert [str(entry) for entry in story] == [
         "its kin are near 0.50: NUMA node 1",
         "nearer to its kin NUMA node 0, 1.00: short of CPU",
         "room left 75%: of the CPUs there stay free",

@@ -55,9 +55,9 @@ BEHAVIOURS = {
 def test_each_policy_admits_as_the_kubelet_documents(name, scope):
     machine, taken, wanted, admits, preferred, width = BEHAVIOURS[name]
     before = filled(machine, *(asks(f"t{at}", cpu, 0, group=f"x/{at}") for at, cpu in enumerate(taken)))
-    for policy, said in zip(POLICIES, admits, strict=True):
+    for policy, output in zip(POLICIES, admits, strict=True):
         decision = decide(machine, before, asks("a", policy=policy, scope=scope, **wanted), Kin())
-        assert decision.admitted == (said == "y"), policy
+        assert decision.admitted == (output == "y"), policy
         if policy in {BEST, RESTRICTED}:
             assert decision.preferred == preferred
             assert len(decision.numa_nodes) == width
@@ -97,7 +97,7 @@ def test_hugepages_of_each_size_are_a_resource_of_their_own():
 
 def test_the_closest_numa_nodes_are_preferred_when_the_option_is_on():
     # 1 and 2 are the emptier, and far from each other; 2 and 3 are near
-    before = filled(machines.KUNPENG_920, *(asks(f"t{one}", milli, 0, group=f"x/{one}") for one, milli in
+    before = filled(machines.KUNPENG_920, *(asks(f"t{entry}", milli, 0, group=f"x/{entry}") for entry, milli in
                                             enumerate((16, 0, 0, 8))))  # fmt: skip
     near = decide(machines.KUNPENG_920, before, asks("a", 40, 0), Kin())
     far = decide(
@@ -135,23 +135,23 @@ tables = st.fixed_dictionaries(dict.fromkeys(range(4), amounts))
 
 @st.composite
 def providers(draw):
-    found = []
+    result = []
     for number in range(draw(st.integers(1, 3))):
         needs = []
         for part in range(draw(st.integers(1, 2))):
             capacity = draw(tables)
-            free = {one: min(draw(amounts), most) for one, most in capacity.items()}
+            free = {entry: min(draw(amounts), most) for entry, most in capacity.items()}
             needs.append(Need(f"{number}.{part}", draw(st.integers(0, 14)), capacity, free))
-        found.append(tuple(needs))
-    return found
+        result.append(tuple(needs))
+    return result
 
 
 @settings(max_examples=300, deadline=None)
 @given(providers(), st.integers(1, 4))
 def test_the_preferred_bit_is_the_kubelets_for_any_hints(wanted, count):
     everywhere = range(count)
-    wanted = [tuple(Need(one.name, one.amount, {k: v for k, v in one.capacity.items() if k < count},
-                         {k: v for k, v in one.available.items() if k < count}) for one in each) for each in wanted]  # fmt: skip
+    wanted = [tuple(Need(entry.name, entry.amount, {k: v for k, v in entry.capacity.items() if k < count},
+                         {k: v for k, v in entry.available.items() if k < count}) for entry in each) for each in wanted]  # fmt: skip
     for single in (False, True):
         expected = kubelet.merged(wanted, everywhere, single=single)[1]
         assert preferred(wanted, everywhere, single=single) == expected
@@ -192,7 +192,7 @@ def test_admits_and_narrowest_sets_are_the_kubelets(situation):
     silent = not any(need.amount > 0 for provider in wanted for need in provider)
     if chosen is None or not decision.fits or silent:
         return
-    mask = sum(1 << one for one in chosen)
+    mask = sum(1 << entry for entry in chosen)
     if chosen <= set(room.usable) and preferred and room.weigh(mask).fits and not room.weigh(mask).misses:
         assert len(decision.numa_nodes) == len(chosen), "the kubelet's set holds the demand: ours is no wider"
 
@@ -200,7 +200,9 @@ def test_admits_and_narrowest_sets_are_the_kubelets(situation):
 def test_thirty_two_numa_nodes_are_decided_without_looking_at_every_set():
     weighed = 0
     before = filled(
-        machines.THIRTY_TWO, *(asks(f"t{one}", 5, 20, group=f"x/{one}") for one in range(32)), occupancy=Occupancy()
+        machines.THIRTY_TWO,
+        *(asks(f"t{number}", 5, 20, group=f"x/{number}") for number in range(32)),
+        occupancy=Occupancy(),
     )
     room = survey(machines.THIRTY_TWO, before, asks("a", 60, 100), Kin())
     for width in range(1, 33):

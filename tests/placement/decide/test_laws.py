@@ -1,4 +1,4 @@
-"""Laws of decide(), over random machines, lives and wishes."""
+"""Laws of decide(), over random machines, lives and pod_options."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def some_machine(draw) -> Machine:
     count = draw(st.integers(1, 6))
     ids = sorted(draw(st.sets(st.integers(0, 20), min_size=count, max_size=count)))
     numa_nodes, first = [], 0
-    for one in ids:
+    for entry in ids:
         width = draw(st.sampled_from([0, 1, 2, 4, 6, 10]))
         cpus = [first + at for at in range(width) if not draw(st.booleans()) or draw(st.booleans())]
         first += width
-        distances = {other: 10 if other == one else draw(st.sampled_from([11, 12, 20, 21, 40, 255])) for other in ids}
-        numa_nodes.append(NumaNode(one, CpuSet.of(cpus), draw(st.integers(0, 8)) * machines.GIB, distances))
+        distances = {other: 10 if other == entry else draw(st.sampled_from([11, 12, 20, 21, 40, 255])) for other in ids}
+        numa_nodes.append(NumaNode(entry, CpuSet.of(cpus), draw(st.integers(0, 8)) * machines.GIB, distances))
     if not any(node.cpus for node in numa_nodes):
         numa_nodes[0] = replace(numa_nodes[0], cpus=CpuSet.of([first]))
     online = [cpu for node in numa_nodes for cpu in node.cpus]
@@ -53,7 +53,7 @@ def some_machine(draw) -> Machine:
     return Machine(tuple(numa_nodes), cores=tuple(whole), caches=tuple(caches))
 
 
-wishes = st.fixed_dictionaries(
+pod_options = st.fixed_dictionaries(
     {
         "cpu": st.sampled_from([0, 0.3, 1, 2, 3.5, 7]),
         "memory": st.sampled_from([0, 0.5, 2, 6]),
@@ -109,7 +109,7 @@ def check(machine: Machine, before: Occupancy, request: Request, kin: Kin) -> Oc
 
 
 @settings(max_examples=150, deadline=None)
-@given(some_machine(), st.lists(wishes, max_size=4), wishes)
+@given(some_machine(), st.lists(pod_options, max_size=4), pod_options)
 def test_what_fits_on_some_numa_nodes_fits_on_all_and_is_no_narrower_than_each_resource_needs(machine, first, asked):
     """The two shortcuts of the search for the narrowest set cut off nothing."""
     occupancy = Occupancy()
@@ -143,14 +143,14 @@ class Lives(RuleBasedStateMachine):
     def ready(self):
         return hasattr(self, "occupancy")
 
-    @rule(number=st.integers(0, 7), wish=wishes, kin=kins)
-    def comes(self, number, wish, kin):
+    @rule(number=st.integers(0, 7), options=pod_options, kin=kins)
+    def comes(self, number, options, kin):
         if not self.ready():
             return
         pod = f"p{number}"
         if pod in self.requests:
             return
-        self.requests[pod] = asks(pod, **wish)
+        self.requests[pod] = asks(pod, **options)
         self.decided(self.requests[pod], kin)
 
     def decided(self, request, kin):
@@ -229,23 +229,23 @@ def large_machine(draw) -> Machine:
     ids = sorted(random.sample(range(80), count))
     scarce, sizes = draw(st.sampled_from([(0, 1), (1, 2), (0, 4, 8)])), draw(st.sampled_from([(0, 1, 4), (8,)]))
     numa_nodes, first = [], 0
-    for one in ids:
+    for entry in ids:
         width = random.choice(sizes) or (0 if first else 1)
-        distances = {other: 10 if other == one else random.choice((11, 20, 32, 255)) for other in ids}
+        distances = {other: 10 if other == entry else random.choice((11, 20, 32, 255)) for other in ids}
         cpus = CpuSet.of(range(first, first + width))
-        numa_nodes.append(NumaNode(one, cpus, random.choice(scarce) * machines.GIB, distances))
+        numa_nodes.append(NumaNode(entry, cpus, random.choice(scarce) * machines.GIB, distances))
         first += width
     return Machine(tuple(numa_nodes))
 
 
 @settings(max_examples=150, deadline=None)
-@given(large_machine(), st.lists(st.tuples(wishes, kins), min_size=1, max_size=6), st.sampled_from([1, 3, 40]))
+@given(large_machine(), st.lists(st.tuples(pod_options, kins), min_size=1, max_size=6), st.sampled_from([1, 3, 40]))
 def test_the_laws_hold_on_up_to_64_numa_nodes_where_memory_is_scarce(machine, asked, times):
     """times: what each asks for in memory is so much more."""
     before = Occupancy()
-    for at, (wish, kin) in enumerate(asked):
-        larger = {"memory": wish["memory"] * times, "limit": wish["limit"] and wish["limit"] * times}
-        before = check(machine, before, asks(f"p{at}", **(wish | larger)), kin)
+    for at, (option, kin) in enumerate(asked):
+        larger = {"memory": option["memory"] * times, "limit": option["limit"] and option["limit"] * times}
+        before = check(machine, before, asks(f"p{at}", **(option | larger)), kin)
 
 
 def renumbered(machine: Machine, node_to: dict[int, int], cpu_to: dict[int, int]) -> Machine:
@@ -272,14 +272,14 @@ def test_renumbering_numa_nodes_and_cpus_renumbers_the_answer(order, sizes, rand
     here = there = Occupancy()
     for at, size in enumerate(sizes):
         request = asks(f"p{at}", size + at / 1000, group=f"shop/{at % 2}")  # millicores apart: no two sets tie
-        room = [decide(machine, here, request, Kin(expected=NumaSet.of([one]))).score for one in range(4)]
+        room = [decide(machine, here, request, Kin(expected=NumaSet.of([number]))).score for number in range(4)]
         if len(set(room)) < len(room):
             expected = NumaSet.of([random.randrange(4)])  # a tie is broken by number, the one thing that is renumbered
-            kin, told = Kin(expected=expected), Kin(expected=NumaSet.of(node_to[one] for one in expected))
+            kin, received = Kin(expected=expected), Kin(expected=NumaSet.of(node_to[entry] for entry in expected))
         else:
-            kin = told = Kin()
+            kin = received = Kin()
         first, here = settle(machine, here, request, kin)
-        second, there = settle(other, there, request, told)
+        second, there = settle(other, there, request, received)
         if len(first.numa_nodes) > 1 or (kin.expected and first.numa_nodes != kin.expected):
             return  # equally near wide sets tie too, and so does what is left where a nomination is broken
         assert {node_to[numa_node] for numa_node in first.numa_nodes} == set(second.numa_nodes)

@@ -66,8 +66,8 @@ def test_a_namespace_s_own_limit_takes_the_place_of_the_node_s():
 
 
 def test_pods_of_a_group_to_be_found_count_by_their_workload():
-    found = replace(own("a", 4), opt_in=replace(own("a").opt_in, group=""))
-    before = filled(XEON, found, occupancy=LIMITED)
+    result = replace(own("a", 4), opt_in=replace(own("a").opt_in, group=""))
+    before = filled(XEON, result, occupancy=LIMITED)
     assert not decide(XEON, before, own("b"), Kin()).exclusive
 
 

@@ -48,17 +48,17 @@ def test_all_containers_of_a_pod_go_together():
 
 def test_two_change_places_where_neither_would_fit_beside_the_other():
     big = len(SMALL.node(0).cpus)
-    one, other = asks("a", big), asks("b", big)
-    occupancy = on(SMALL, (one, "0"), (other, "1"))
-    assert isinstance(moved(SMALL, occupancy, [go("1", one)]), Reason)
-    done = moved(SMALL, occupancy, [go("1", one), go("0", other)])
+    first, other = asks("a", big), asks("b", big)
+    occupancy = on(SMALL, (first, "0"), (other, "1"))
+    assert isinstance(moved(SMALL, occupancy, [go("1", first)]), Reason)
+    done = moved(SMALL, occupancy, [go("1", first), go("0", other)])
     assert isinstance(done, Moved)
     assert [done.occupancy.reservations[key].numa_nodes for key in ("a", "b")] == [nodes("1"), nodes("0")]
 
 
 def test_a_move_to_where_it_does_not_fit_is_declined_with_the_reason():
-    one, other = asks("a", 3), asks("b", 3)
-    why = moved(SMALL, on(SMALL, (one, "0"), (other, "1")), [go("1", one)])
+    first, other = asks("a", 3), asks("b", 3)
+    why = moved(SMALL, on(SMALL, (first, "0"), (other, "1")), [go("1", first)])
     assert str(why) == "move NUMA node 1: does not hold: short of CPU"
 
 

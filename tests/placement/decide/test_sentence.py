@@ -24,7 +24,7 @@ def test_reasons_are_joined_in_order():
 
 def test_what_does_not_fit_an_event_is_cut_off_within_its_bytes():
     decision = decide(SMALL, Occupancy(), asks("a"), Kin())
-    long = replace(decision, reasons=tuple(Reason("grüße", str(one), "ü" * 50) for one in range(50)))
+    long = replace(decision, reasons=tuple(Reason("grüße", str(number), "ü" * 50) for number in range(50)))
     assert len(long.sentence.encode()) <= 1024
     assert long.sentence.endswith("...")
 

@@ -80,13 +80,13 @@ def test_it_is_a_set(a, b):
     assert set(left - right) == a - b
     assert (left <= right) == (a <= b)
     assert left.isdisjoint(right) == a.isdisjoint(b)
-    assert all((one in left) == (one in a) for one in range(301))
+    assert all((number in left) == (number in a) for number in range(301))
 
 
 @given(st.integers(0, 60), st.integers(0, 200), st.integers(1, 20), st.integers(1, 20))
 def test_a_strided_range_takes_the_first_of_every_group(first, length, used, group):
     used = min(used, group)
-    expected = [one for one in range(first, first + length + 1) if (one - first) % group < used]
+    expected = [number for number in range(first, first + length + 1) if (number - first) % group < used]
     assert list(CpuSet.parse(f"{first}-{first + length}:{used}/{group}")) == expected
 
 

@@ -73,8 +73,8 @@ def test_a_containers_demand_is_its_requests(requests, limits, demand):
     ],
 )
 def test_cpu_is_estimated_from_what_the_runtime_is_told(settings, milli):
-    told = {"shares": None, "quota": None, "period": None, "memory_limit": None, **settings}
-    assert from_cgroup(**told).cpu_milli == milli
+    received = {"shares": None, "quota": None, "period": None, "memory_limit": None, **settings}
+    assert from_cgroup(**received).cpu_milli == milli
 
 
 @given(st.integers(2, 512_000))
@@ -86,16 +86,16 @@ def test_a_cpu_request_comes_back_from_its_shares(milli):
 
 
 def test_an_estimate_says_that_it_is_one():
-    told = from_cgroup(shares=1024, quota=None, period=None, memory_limit=GIB)
-    assert told.estimated == {"cpu", "memory"}
-    assert (told.memory, told.memory_limit) == (GIB, GIB)
+    received = from_cgroup(shares=1024, quota=None, period=None, memory_limit=GIB)
+    assert received.estimated == {"cpu", "memory"}
+    assert (received.memory, received.memory_limit) == (GIB, GIB)
     assert from_cgroup(shares=2, quota=None, period=None, memory_limit=-1).memory_limit is None
 
 
 def test_hugepages_are_not_estimated():
-    told = from_cgroup(shares=2, quota=None, period=None, memory_limit=None, hugepages={2 << 20: GIB})
-    assert told.hugepages == {2 << 20: GIB}
-    assert told.estimated == {"cpu", "memory"}
+    received = from_cgroup(shares=2, quota=None, period=None, memory_limit=None, hugepages={2 << 20: GIB})
+    assert received.hugepages == {2 << 20: GIB}
+    assert received.estimated == {"cpu", "memory"}
 
 
 def milli(amount):
@@ -117,7 +117,7 @@ def milli(amount):
 )
 def test_a_pods_demand_counts_sidecars_and_the_largest_moment_of_its_start(containers, init, total):
     pod = of_pod(
-        [milli(container) for container in containers], [(milli(one), restartable) for one, restartable in init]
+        [milli(container) for container in containers], [(milli(entry), restartable) for entry, restartable in init]
     )
     assert pod.cpu_milli == total
 

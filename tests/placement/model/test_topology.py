@@ -14,8 +14,8 @@ from tests import machines
 TWO = uniform_distances((0, 1))
 
 
-def node(one, cpus, memory=1, distances=None, **more):
-    return NumaNode(one, CpuSet.parse(cpus), memory, distances or TWO[one], **more)
+def node(first, cpus, memory=1, distances=None, **more):
+    return NumaNode(first, CpuSet.parse(cpus), memory, distances or TWO[first], **more)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def node(one, cpus, memory=1, distances=None, **more):
         (lambda: node(0, "0", memory=-1), "NUMA node 0 has negative memory"),
         (lambda: node(0, "0", hugepages={0: 5}), "NUMA node 0 has hugepages of {0: 5}"),
         (
-            lambda: Machine(tuple(NumaNode(one, CpuSet.of([one]), 1, {}) for one in range(1025))),
+            lambda: Machine(tuple(NumaNode(number, CpuSet.of([number]), 1, {}) for number in range(1025))),
             "a machine has at most 1024 NUMA nodes, not 1025",
         ),
     ],
@@ -55,7 +55,7 @@ def test_a_machine_that_contradicts_itself_is_refused_word_for_word(build, says)
     assert str(refused.value) == says
 
 
-@pytest.mark.parametrize("machine", machines.ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize("machine", machines.ALL, ids=lambda entry: entry.name)
 def test_every_known_machine_is_understood(machine):
     assert machine.cpus
     assert set(machine.cpus) == {cpu for cpu_node in machine.cpu_nodes for cpu in machine.node(cpu_node).cpus}

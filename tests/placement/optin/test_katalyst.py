@@ -27,8 +27,8 @@ def test_they_are_not_an_opt_in():
 )
 def test_each_qos_level_has_its_place(level, cpus, pool):
     annotations = {**GROUP, QOS: level}
-    opt_in, found = parse("shop", annotations), problems("shop", annotations)
-    assert (opt_in.cpus, opt_in.pool, found) == (cpus, pool, Problems())
+    opt_in, result = parse("shop", annotations), problems("shop", annotations)
+    assert (opt_in.cpus, opt_in.pool, result) == (cpus, pool, Problems())
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_each_qos_level_has_its_place(level, cpus, pool):
 )
 def test_memory_enhancements_bind_and_keep_apart(enhancement, memory, alone):
     annotations = {**GROUP, MEMORY: enhancement}
-    opt_in, found = parse("shop", annotations), problems("shop", annotations)
-    assert (opt_in.memory, opt_in.alone, found) == (memory, alone, Problems())
+    opt_in, result = parse("shop", annotations), problems("shop", annotations)
+    assert (opt_in.memory, opt_in.alone, result) == (memory, alone, Problems())
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_memory_enhancements_bind_and_keep_apart(enhancement, memory, alone):
 )
 def test_what_is_not_understood_is_reported_and_counts_as_absent(key, value, allowed):
     annotations = {**GROUP, key: value}
-    opt_in, found = parse("shop", annotations), problems("shop", annotations)
+    opt_in, result = parse("shop", annotations), problems("shop", annotations)
     assert opt_in == parse("shop", GROUP)
-    assert [(one.key, one.allowed) for one in found.named] == [(key, allowed)]
+    assert [(entry.key, entry.allowed) for entry in result.named] == [(key, allowed)]
 
 
 def test_our_own_keys_beat_them():

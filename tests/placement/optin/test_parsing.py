@@ -138,8 +138,8 @@ STRICT = Defaults(Policy.RESTRICTED, size=9)
     ],
 )
 def test_what_the_group_says_goes_where_the_pod_is_silent(annotations, policy, size):
-    found = parse("shop", {"group.numakin.io": "web", **annotations}, "", {"shop/web": STRICT}.__getitem__)
-    assert (found.policy, found.size) == (policy, size)
+    result = parse("shop", {"group.numakin.io": "web", **annotations}, "", {"shop/web": STRICT}.__getitem__)
+    assert (result.policy, result.size) == (policy, size)
 
 
 def test_a_group_says_nothing_to_those_who_are_not_its_members():
@@ -157,12 +157,12 @@ def test_one_container_alone_may_opt_in():
 def test_a_bad_value_leaves_the_weaker_key_standing():
     annotations = {"group.numakin.io": "web", "cpus.numakin.io/container.db": "own", "cpus.numakin.io": "exclusive"}
     assert parse("shop", annotations, "db").cpus is Cpus.EXCLUSIVE
-    assert [one.key for one in problems("shop", annotations, ["db"]).named] == ["cpus.numakin.io/container.db"]
+    assert [entry.key for entry in problems("shop", annotations, ["db"]).named] == ["cpus.numakin.io/container.db"]
 
 
 def test_problems_come_in_the_order_of_their_keys():
     annotations = {"size.numakin.io": "x", "group.numakin.io": "web", "cpus.numakin.io": "x", "z.numakin.io": "x"}
-    named = [one.key for one in problems("shop", annotations).named]
+    named = [entry.key for entry in problems("shop", annotations).named]
     assert named == ["cpus.numakin.io", "size.numakin.io", "z.numakin.io"]
 
 
@@ -181,13 +181,13 @@ def test_a_very_long_value_is_shown_shortened():
 def test_of_many_bad_annotations_eight_are_named_those_of_known_keys_first():
     annotations = {f"a{number:03}.numakin.io": "x" for number in range(100)}
     annotations |= {"group.numakin.io": "web", "size.numakin.io": "x", "cpus.numakin.io/container.db": "x"}
-    found = problems("shop", annotations, ["db", "log"])
-    assert [one.key for one in found.named] == [
+    result = problems("shop", annotations, ["db", "log"])
+    assert [entry.key for entry in result.named] == [
         *(f"a{number:03}.numakin.io" for number in range(6)),
         "cpus.numakin.io/container.db",
         "size.numakin.io",
     ]
-    assert (found.count, found.lines[-1]) == (102, "and 94 more annotations that are not allowed")
+    assert (result.count, result.lines[-1]) == (102, "and 94 more annotations that are not allowed")
 
 
 class CountedLookups(dict):
@@ -216,8 +216,8 @@ def test_what_is_asked_for_costs_the_same_whatever_else_is_annotated():
 
 @given(st.dictionaries(st.text(max_size=40) | st.sampled_from(["group.numakin.io", "cpus.numakin.io"]), st.text()))
 def test_no_annotation_can_raise(annotations):
-    opt_in, found = parse("shop", annotations), problems("shop", annotations)
+    opt_in, result = parse("shop", annotations), problems("shop", annotations)
     assert opt_in is None or opt_in.group.startswith("shop/") or opt_in.auto
-    assert all(one.key in annotations for one in found.named)
-    assert len(found.named) <= MOST_PROBLEMS
+    assert all(entry.key in annotations for entry in result.named)
+    assert len(result.named) <= MOST_PROBLEMS
     assert opt_in is None or opted_in(annotations)

@@ -52,7 +52,7 @@ def test_three_change_places_in_a_ring():
     for way in (way for step in steps(6) for way in step):
         assert nodes(ends[way.reservation]) == way.source
         ends[way.reservation] = str(way.target)
-    assert all(ends[one] == ends[other] for one, other in RING)
+    assert all(ends[entry] == ends[other] for entry, other in RING)
 
 
 def test_a_cluster_goes_as_one_to_where_its_peers_are():

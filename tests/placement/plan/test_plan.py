@@ -124,7 +124,7 @@ class TestSeat:
             _, occupancy = settle(KUNPENG, occupancy, request, kin)
             key = name, occupancy.reservations[f"{number}"].numa_nodes
             ended[key] = ended.get(key, 0) + 1
-        assert ended == {(name, one.numa_nodes): one.count for name, slots in plan.slots.items() for one in slots}
+        assert ended == {(name, entry.numa_nodes): entry.count for name, slots in plan.slots.items() for entry in slots}
 
 
 COMINGS = st.lists(
@@ -151,34 +151,40 @@ def counted(plan: Plan, occupancy: Occupancy, workload: str, cpu: float) -> Numa
     """The rule of `Plan.slot`, by looking at every slot; memory is plenty."""
     anew = Occupancy(occupancy.reservations)
     vacant = {name: _vacant(plan, anew, name) for name in NAMES}
-    room = {one: cpus // 1000 for one, (cpus, _) in free_room(KUNPENG, anew).items()}
-    for one in vacant.get(workload, []):
-        if room[one] >= cpu:
-            return nodes(str(one))
+    room = {entry: cpus // 1000 for entry, (cpus, _) in free_room(KUNPENG, anew).items()}
+    for numa_node in vacant.get(workload, []):
+        if room[numa_node] >= cpu:
+            return nodes(str(numa_node))
     worth = {}
-    for one in [one for one in room if room[one] >= cpu]:
+    for numa_node in [entry for entry in room if room[entry] >= cpu]:
         kept = sorted(
-            _loss(plan, name, one) for name in NAMES if name != workload for slot in vacant[name] if slot == one
+            _loss(plan, name, numa_node)
+            for name in NAMES
+            if name != workload
+            for slot in vacant[name]
+            if slot == numa_node
         )
-        left = room[one] - cpu - 8 * len(kept)
+        left = room[numa_node] - cpu - 8 * len(kept)
         go = [loss for at, loss in enumerate(kept) if left + 8 * at < 0]
         if workload in NAMES or not go:
-            worth[one] = plan.pulls.get(workload, {}).get(one, 0.0) - sum(go), left
-    return NumaSet.of(sorted(worth, key=lambda one: (-worth[one][0], -worth[one][1], one))[:1])
+            worth[numa_node] = plan.pulls.get(workload, {}).get(numa_node, 0.0) - sum(go), left
+    return NumaSet.of(sorted(worth, key=lambda entry: (-worth[entry][0], -worth[entry][1], entry))[:1])
 
 
 def _loss(plan: Plan, name: str, numa_node: int) -> float:
     pulls = plan.pulls[name]
-    return max(0.0, pulls[numa_node] - max(pull for one, pull in pulls.items() if one != numa_node))
+    return max(0.0, pulls[numa_node] - max(pull for entry, pull in pulls.items() if entry != numa_node))
 
 
 def _vacant(plan: Plan, occupancy: Occupancy, name: str):
     """One NUMA node for each slot that is free; those who sit over several take the last ones."""
-    sitters = [one.numa_nodes for one in occupancy.reservations.values() if one.workload == name]
-    coming = sum(one.count for one in plan.slots[name]) - len(sitters)
+    sitters = [
+        reservation.numa_nodes for reservation in occupancy.reservations.values() if reservation.workload == name
+    ]
+    coming = sum(entry.count for entry in plan.slots[name]) - len(sitters)
     free = [
-        one.numa_nodes.lowest
-        for one in plan.slots[name]
-        for _ in range(one.count - sum(1 for home in sitters if home == one.numa_nodes))
+        entry.numa_nodes.lowest
+        for entry in plan.slots[name]
+        for _ in range(entry.count - sum(1 for home in sitters if home == entry.numa_nodes))
     ]
     return free[: max(0, coming)]

@@ -76,9 +76,9 @@ class TestMaking:
     def test_parts_of_a_split_group_are_neighbours(self):
         everyone = [Workload("kafka", demand(20), 2)]
         plan = make_plan(KUNPENG, EMPTY, {}, everyone, {("kafka", "kafka"): 1.0})
-        one, other = (slots.numa_nodes.lowest for slots in plan.slots["kafka"])
-        assert KUNPENG.distance(one, other) == min(
-            KUNPENG.distance(one, far) for far in KUNPENG.cpu_nodes - nodes(str(one))
+        first, other = (slots.numa_nodes.lowest for slots in plan.slots["kafka"])
+        assert KUNPENG.distance(first, other) == min(
+            KUNPENG.distance(first, far) for far in KUNPENG.cpu_nodes - nodes(str(first))
         )
 
     def test_the_order_in_which_workloads_are_told_does_not_matter(self):

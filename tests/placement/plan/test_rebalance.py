@@ -33,15 +33,15 @@ def moves(machine, where, cpu=2, movable=None, budget=10, **more):
 
 
 def test_a_member_goes_where_its_kin_are():
-    ((one,),) = moves(SMALL, {"cart-0": "0", "db-0": "1"})
-    assert (one.source, one.target) in ((nodes("0"), nodes("1")), (nodes("1"), nodes("0")))
-    assert one.gain == pytest.approx(1.0, abs=0.1)
+    ((only,),) = moves(SMALL, {"cart-0": "0", "db-0": "1"})
+    assert (only.source, only.target) in ((nodes("0"), nodes("1")), (nodes("1"), nodes("0")))
+    assert only.gain == pytest.approx(1.0, abs=0.1)
 
 
 def test_on_a_full_machine_two_change_places():
-    (found,) = moves(SMALL, {"cart-0": "0", "ads-0": "0", "db-0": "1", "web-0": "1"})
-    assert len(found) == 2
-    assert {(one.source, one.target) for one in found} == {(nodes("0"), nodes("1")), (nodes("1"), nodes("0"))}
+    (result,) = moves(SMALL, {"cart-0": "0", "ads-0": "0", "db-0": "1", "web-0": "1"})
+    assert len(result) == 2
+    assert {(entry.source, entry.target) for entry in result} == {(nodes("0"), nodes("1")), (nodes("1"), nodes("0"))}
 
 
 def test_nobody_moves_from_a_good_place():
@@ -61,16 +61,16 @@ def test_the_budget_is_kept_and_half_an_exchange_is_none():
 def test_a_declined_step_makes_way_for_the_next_best(where):
     """Until there is none left."""
     declined: list[frozenset] = []
-    while found := moves(SMALL, where, budget=2, declined=declined):
-        ways = frozenset((one.reservation, one.target) for one in found[0])
+    while result := moves(SMALL, where, budget=2, declined=declined):
+        ways = frozenset((entry.reservation, entry.target) for entry in result[0])
         assert ways not in declined
         declined.append(ways)
     assert len(declined) > 1
 
 
 def test_who_may_not_move_stays():
-    ((one,),) = moves(SMALL, {"cart-0": "0", "db-0": "1"}, movable={"db-0"})
-    assert one.reservation == "db-0"
+    ((only,),) = moves(SMALL, {"cart-0": "0", "db-0": "1"}, movable={"db-0"})
+    assert only.reservation == "db-0"
 
 
 def test_a_move_that_does_not_pay_is_not_made():
@@ -83,14 +83,14 @@ def test_a_member_over_several_numa_nodes_is_left_alone():
 
 def test_out_of_an_overcommitted_numa_node_members_may_go_but_not_in():
     crowd = {"cart-0": "0", "cart-1": "0", "cart-2": "0"}
-    ((one,),) = moves(SMALL, {**crowd, "db-0": "1"})
-    assert (one.reservation, one.target) == ("cart-2", nodes("1"))
+    ((only,),) = moves(SMALL, {**crowd, "db-0": "1"})
+    assert (only.reservation, only.target) == ("cart-2", nodes("1"))
     assert moves(SMALL, {**crowd, "db-0": "1"}, movable={"db-0"}) == ()
 
 
 @given(
     st.dictionaries(
-        st.tuples(st.sampled_from(NAMES), st.integers(0, 3)).map(lambda one: f"{one[0]}-{one[1]}"),
+        st.tuples(st.sampled_from(NAMES), st.integers(0, 3)).map(lambda entry: f"{entry[0]}-{entry[1]}"),
         st.sampled_from("0123"),
         max_size=12,
     ),
@@ -98,14 +98,14 @@ def test_out_of_an_overcommitted_numa_node_members_may_go_but_not_in():
 )
 def test_moves_never_overfill_and_always_gain(where, budget):
     cpu = 6
-    if max([list(where.values()).count(one) for one in "0123"]) * cpu > len(KUNPENG.node(0).cpus):
+    if max([list(where.values()).count(entry) for entry in "0123"]) * cpu > len(KUNPENG.node(0).cpus):
         return
-    found = [way for step in moves(KUNPENG, where, cpu=cpu, budget=budget) for way in step]
-    assert len(found) <= budget
+    result = [way for step in moves(KUNPENG, where, cpu=cpu, budget=budget) for way in step]
+    assert len(result) <= budget
     now = dict(where)
-    for one in found:
-        assert now[one.reservation] == str(one.source)
-        assert one.gain > 0
-        now[one.reservation] = str(one.target)
+    for way in result:
+        assert now[way.reservation] == str(way.source)
+        assert way.gain > 0
+        now[way.reservation] = str(way.target)
     for cpu_node in KUNPENG.cpu_nodes:
         assert list(now.values()).count(str(cpu_node)) * cpu <= len(KUNPENG.node(cpu_node).cpus)

@@ -38,8 +38,10 @@ def problems(draw, kinds=8, most=3):
 def loads(state: PartitionState) -> list[tuple[int, int]]:
     problem = state.problem
     return [
-        tuple(sum(size[of] * row[one] for size, row in zip(problem.sizes, state.counts, strict=True)) for of in (0, 1))
-        for one in range(problem.bins)
+        tuple(
+            sum(size[of] * row[number] for size, row in zip(problem.sizes, state.counts, strict=True)) for of in (0, 1)
+        )
+        for number in range(problem.bins)
     ]
 
 
@@ -48,9 +50,9 @@ def local(state: PartitionState) -> float:
     problem, total = state.problem, 0.0
     for a, row in enumerate(state.counts):
         for b, pull in problem.pulls[a].items():
-            for one, other in product(range(problem.bins), repeat=2):
-                pairs = row[one] * (state.counts[b][other] - (a == b and one == other))
-                total += pull * problem.nearness[one][other] * pairs / 2
+            for first, other in product(range(problem.bins), repeat=2):
+                pairs = row[first] * (state.counts[b][other] - (a == b and first == other))
+                total += pull * problem.nearness[first][other] * pairs / 2
         total -= row[-1] * state.homeless[a]
     return total
 
@@ -109,10 +111,10 @@ def _all_states(problem):
     for chosen in product(range(problem.bins + 1), repeat=len(kinds)):
         state = PartitionState(problem)
         fits = True
-        for kind, one in zip(kinds, chosen, strict=True):
-            if one != problem.bins:
-                fits = fits and state.fits(kind, one)
-                state.move(kind, problem.bins, one)
+        for kind, first in zip(kinds, chosen, strict=True):
+            if first != problem.bins:
+                fits = fits and state.fits(kind, first)
+                state.move(kind, problem.bins, first)
         if fits:
             yield state
 

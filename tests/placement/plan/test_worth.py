@@ -30,18 +30,20 @@ def test_what_was_chosen_is_worth_what_it_was_chosen_for(homes, weights, cpu):
     for pod, home in homes.items():
         occupancy = occupancy.with_reservation(Reservation(pod, pod, "", nodes(home), demand(cpu)))
     rows: dict[str, dict[str, float]] = {pod: {} for pod in PODS}
-    for (one, other), weight in weights.items():
-        rows[one][other] = rows[other][one] = weight
+    for (first, other), weight in weights.items():
+        rows[first][other] = rows[other][first] = weight
     known = [Workload(pod, reservation.demand, 1) for pod, reservation in occupancy.reservations.items()]
     steps = relocations(
         MACHINE, occupancy, {pod: pod for pod in PODS}, known, weights, movable=PODS, budget=4, pays=1e-6
     )
     for step in steps:
-        share = gained(MACHINE, occupancy, {one.reservation: one.target for one in step}, rows) / sum(weights.values())
+        share = gained(MACHINE, occupancy, {first.reservation: first.target for first in step}, rows) / sum(
+            weights.values()
+        )
         assert share == pytest.approx(step[0].gain)
-        for one in step:
+        for first in step:
             occupancy = occupancy.changed(
-                {one.reservation: Reservation(one.reservation, one.reservation, "", one.target, demand(cpu))}
+                {first.reservation: Reservation(first.reservation, first.reservation, "", first.target, demand(cpu))}
             )
 
 

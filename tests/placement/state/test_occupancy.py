@@ -35,40 +35,40 @@ def allocation(container, cpus="", own="", pod="a", **more):
 
 def test_every_change_is_a_new_generation():
     empty = Occupancy()
-    one = empty.with_reservation(reservation())
-    assert (empty.generation, one.generation) == (0, 1)
+    first = empty.with_reservation(reservation())
+    assert (empty.generation, first.generation) == (0, 1)
     assert not empty.reservations
-    assert one.with_allocation(allocation("c1", "0-3")).generation == 2
+    assert first.with_allocation(allocation("c1", "0-3")).generation == 2
 
 
 def test_what_changes_nothing_is_no_new_generation():
-    one = Occupancy().with_reservation(reservation())
-    assert one.without_pod("other") is one
-    assert one.without_allocation("other") is one
-    assert one.without_reservation("other") is one
-    assert one.with_live(Live({0: 5})).generation == one.generation
+    first = Occupancy().with_reservation(reservation())
+    assert first.without_pod("other") is first
+    assert first.without_allocation("other") is first
+    assert first.without_reservation("other") is first
+    assert first.with_live(Live({0: 5})).generation == first.generation
 
 
 def test_a_stopped_containers_reservation_stays_until_its_sandbox_ends():
-    one = Occupancy().with_reservation(reservation()).with_allocation(allocation("c1", "0-1", own="0-1"))
-    stopped = one.without_allocation("c1")
+    first = Occupancy().with_reservation(reservation()).with_allocation(allocation("c1", "0-1", own="0-1"))
+    stopped = first.without_allocation("c1")
     assert not stopped.exclusive
     assert stopped.cpu_load(machines.SMALL) == {0: 1000, 1: 0}
     assert stopped.without_pod("a").cpu_load(machines.SMALL) == {0: 0, 1: 0}
 
 
 def test_nobody_gets_what_is_anothers_own():
-    one = Occupancy().with_allocation(allocation("owner", "2-3", own="2-3"))
+    first = Occupancy().with_allocation(allocation("owner", "2-3", own="2-3"))
     with pytest.raises(AlreadyHeld, match="CPUs 3 of container newcomer are held by container owner"):
-        one.with_allocation(allocation("newcomer", "3-4"))
+        first.with_allocation(allocation("newcomer", "3-4"))
     shared = Occupancy().with_allocation(allocation("sharer", "0-3"))
     with pytest.raises(AlreadyHeld, match="CPUs 2 of container newcomer are held by container sharer"):
         shared.with_allocation(allocation("newcomer", "2", own="2"))
 
 
 def test_exclusive_cpus_pass_from_one_to_another_in_one_change():
-    one = Occupancy().with_allocation(allocation("old", "0-1", own="0-1"))
-    after = one.changed(allocations={"new": allocation("new", "0-1", own="0-1"), "old": None})
+    first = Occupancy().with_allocation(allocation("old", "0-1", own="0-1"))
+    after = first.changed(allocations={"new": allocation("new", "0-1", own="0-1"), "old": None})
     assert after.exclusive == CpuSet.parse("0-1")
 
 
@@ -94,7 +94,7 @@ def test_a_reservation_with_parts_counts_as_they_say():
 @pytest.mark.parametrize("nodes", ["0", "3", "9"])
 @pytest.mark.parametrize("bound", [True, False])
 def test_a_reservation_on_one_numa_node_counts_there_as_one_that_says_so_does(nodes, bound):
-    told = Part(NumaSet.parse(nodes).lowest, 5, 7)
+    received = Part(NumaSet.parse(nodes).lowest, 5, 7)
 
     def load(*parts):
         mems = NumaSet.parse(nodes) if bound else NumaSet()
@@ -105,28 +105,28 @@ def test_a_reservation_on_one_numa_node_counts_there_as_one_that_says_so_does(no
         )
         return there.load(machines.XEON_SNC2)
 
-    assert load() == (load(told) if nodes != "9" else Occupancy().load(machines.XEON_SNC2))
+    assert load() == (load(received) if nodes != "9" else Occupancy().load(machines.XEON_SNC2))
 
 
 def test_exclusive_cpus_count_whole_and_not_twice():
-    one = Occupancy().with_reservation(reservation(milli=1500)).with_allocation(allocation("c1", "0-1", own="0-1"))
-    assert one.cpu_load(machines.SMALL) == {0: 2000, 1: 0}
-    assert one.cpu_load(machines.SMALL, but="a") == {0: 0, 1: 0}
+    first = Occupancy().with_reservation(reservation(milli=1500)).with_allocation(allocation("c1", "0-1", own="0-1"))
+    assert first.cpu_load(machines.SMALL) == {0: 2000, 1: 0}
+    assert first.cpu_load(machines.SMALL, but="a") == {0: 0, 1: 0}
 
 
 def test_exclusive_cpus_count_where_they_are():
-    one = (
+    first = (
         Occupancy()
         .with_reservation(reservation(nodes="0-1", milli=2000))
         .with_allocation(allocation("c1", "4-5", own="4-5"))
     )
-    assert one.cpu_load(machines.SMALL) == {0: 0, 1: 2000}
+    assert first.cpu_load(machines.SMALL) == {0: 0, 1: 2000}
 
 
 def test_a_bound_reservation_counts_all_that_it_may_use():
-    one = Occupancy().with_reservation(reservation(memory=GIB, limit=3 * GIB))
-    assert one.load(machines.SMALL).rows[0].committed == GIB
-    bound = one.with_allocation(allocation("c1", "0-3", mems=NumaSet.of([0])))
+    first = Occupancy().with_reservation(reservation(memory=GIB, limit=3 * GIB))
+    assert first.load(machines.SMALL).rows[0].committed == GIB
+    bound = first.with_allocation(allocation("c1", "0-3", mems=NumaSet.of([0])))
     assert bound.load(machines.SMALL).rows[0].committed == 3 * GIB
     assert bound.without_allocation("c1").load(machines.SMALL).rows[0].committed == GIB
 
@@ -136,16 +136,16 @@ def test_a_reservation_on_a_numa_node_that_the_machine_has_not_counts_nowhere():
 
 
 def test_members_are_found_by_group_without_ones_own_pod():
-    one = (
+    first = (
         Occupancy()
         .with_reservation(reservation("a"))
         .with_reservation(reservation("b"))
         .with_reservation(reservation("x", group="shop/db"))
         .with_reservation(reservation("n", group=""))
     )
-    assert [each.pod for each in one.members("shop/web")] == ["a", "b"]
-    assert [each.pod for each in one.members("shop/web", but="a")] == ["b"]
-    assert one.members("") == []
+    assert [each.pod for each in first.members("shop/web")] == ["a", "b"]
+    assert [each.pod for each in first.members("shop/web", but="a")] == ["b"]
+    assert first.members("") == []
 
 
 def test_only_a_chosen_reservation_is_opted_in():
@@ -252,8 +252,8 @@ class Lives(RuleBasedStateMachine):
     def the_sums_are_those_counted_anew(self):
         anew = Occupancy(self.occupancy.reservations, self.occupancy.allocations)
         carried, counted = self.occupancy.load(self.machine), anew.load(self.machine)
-        assert {one: row for one, row in carried.rows.items() if any(row)} == {
-            one: row for one, row in counted.rows.items() if any(row)
+        assert {entry: row for entry, row in carried.rows.items() if any(row)} == {
+            entry: row for entry, row in counted.rows.items() if any(row)
         }
         assert self.occupancy.exclusive == anew.exclusive
         assert set(self.occupancy.directory.by_pod) == set(anew.directory.by_pod)
@@ -265,7 +265,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def no_cpu_is_owned_twice(self):
-        owned = [cpu for one in self.occupancy.allocations.values() for cpu in one.exclusive]
+        owned = [cpu for entry in self.occupancy.allocations.values() for cpu in entry.exclusive]
         assert len(owned) == len(set(owned))
 
 

@@ -166,13 +166,13 @@ class TestDeltas:
     @given(st.lists(FLOWS, max_size=30), st.integers(1, 5))
     def test_nothing_is_lost_or_told_twice(self, flows, most):
         waiting = Deltas()
-        told = []
+        received = []
         for flow in flows:
             waiting.add([flow])
-            told += waiting.take(most - 1)
-        told += waiting.take(1000)
-        assert sum(one.bytes for one in told) == sum(one.bytes for one in flows)
-        assert sum(one.messages for one in told) == sum(one.messages for one in flows)
+            received += waiting.take(most - 1)
+        received += waiting.take(1000)
+        assert sum(entry.bytes for entry in received) == sum(entry.bytes for entry in flows)
+        assert sum(entry.messages for entry in received) == sum(entry.messages for entry in flows)
 
     def test_over_the_cap_the_lightest_go_and_are_counted(self):
         waiting = Deltas(most_edges=1)

@@ -11,8 +11,8 @@ from placement.traffic.mentions import MOST_CHARACTERS, MOST_MENTIONS, mention, 
 
 def named(text: str, *names: str) -> list[str]:
     """Those of the names that a text in namespace shop refers to."""
-    found = mentions("shop", [text])
-    return [name for name in names if mention(name) in found]
+    result = mentions("shop", [text])
+    return [name for name in names if mention(name) in result]
 
 
 @pytest.mark.parametrize(

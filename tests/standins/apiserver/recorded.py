@@ -45,17 +45,17 @@ class Replay:
         connection.close()
         if "frames" in recorded:
             frames = [json.loads(line) for line in text.splitlines()]
-            wanted = [one["data"] for one in recorded["frames"]]
+            wanted = [entry["data"] for entry in recorded["frames"]]
             return (answer.status, [_frame(frame) for frame in frames]), (
                 recorded["status"],
-                [_frame(one) for one in wanted],
+                [_frame(entry) for entry in wanted],
             )
         got = json.loads(text) if answer.getheader("Content-Type") == "application/json" else text.decode()
         self._learn(recorded["body"], got)
         return (answer.status, plain(got)), (recorded["status"], plain(recorded["body"]))
 
     def _known_in(self, text: str) -> str:
-        for real, ours in sorted(self.known.items(), key=lambda one: -len(one[0])):
+        for real, ours in sorted(self.known.items(), key=lambda entry: -len(entry[0])):
             if len(real) > 8:
                 text = text.replace(real, ours)
             else:
@@ -71,8 +71,8 @@ class Replay:
                 else:
                     self._learn(real[key], ours[key])
         elif isinstance(real, list) and isinstance(ours, list):
-            for one, other in zip(real, ours, strict=False):
-                self._learn(one, other)
+            for first, other in zip(real, ours, strict=False):
+                self._learn(first, other)
 
 
 def plain(body: Any) -> Any:
@@ -88,7 +88,7 @@ def plain(body: Any) -> Any:
             kept["causes"].sort(key=lambda cause: cause["field"])
         return kept
     if isinstance(body, list):
-        return [plain(one) for one in body]
+        return [plain(entry) for entry in body]
     if isinstance(body, str):
         text = _PARSER.sub(r"\1...", _UID.sub("UID", _TIME.sub("TIME", body)))
         text = re.sub(r"\[(.*)\]$", lambda all_: "[" + ", ".join(sorted(all_[1].split(", "))) + "]", text)
@@ -113,6 +113,6 @@ def _pod(pod: dict[str, Any]) -> dict[str, Any]:
 _POD_METADATA = ("name", "namespace", "generation", "deletionGracePeriodSeconds", "finalizers")
 
 
-def _frame(one: dict[str, Any]) -> tuple[str, str, str]:
-    shown = one["object"]
-    return one["type"], shown["kind"], shown["metadata"].get("name", shown.get("reason", ""))
+def _frame(first: dict[str, Any]) -> tuple[str, str, str]:
+    shown = first["object"]
+    return first["type"], shown["kind"], shown["metadata"].get("name", shown.get("reason", ""))

@@ -24,11 +24,11 @@ class Echo(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        told = f"{self.command} {self.path} {body.decode()} authorized={'Authorization' in self.headers}".encode()
+        received = f"{self.command} {self.path} {body.decode()} authorized={'Authorization' in self.headers}".encode()
         self.send_response(418)
-        self.send_header("Content-Length", str(len(told)))
+        self.send_header("Content-Length", str(len(received)))
         self.end_headers()
-        self.wfile.write(told)
+        self.wfile.write(received)
 
     do_POST = do_GET  # noqa: N815
 

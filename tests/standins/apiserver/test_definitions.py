@@ -41,9 +41,9 @@ def send(
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "Content-Type": media}
     connection.request(method, path, json.dumps(body), headers)
     answer = connection.getresponse()
-    found = json.loads(answer.read())
+    result = json.loads(answer.read())
     connection.close()
-    return answer.status, found, answer.getheader("Warning", "")
+    return answer.status, result, answer.getheader("Warning", "")
 
 
 def slipped() -> dict[str, Any]:
@@ -111,7 +111,7 @@ def misspelt_below_items(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "received"),
     [
         (without_type, "must not be empty for specified object fields"),
         (without_items, "must be specified"),
@@ -119,12 +119,12 @@ def misspelt_below_items(schema: dict[str, Any]) -> None:
         (misspelt_below_items, 'unknown field "spec.versions[0].schema.openAPIV3Schema.properties.status'),
     ],
 )
-def test_a_schema_that_is_not_structural_is_refused(server, spoil, told):
+def test_a_schema_that_is_not_structural_is_refused(server, spoil, received):
     definition = copy.deepcopy(OURS)
     spoil(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     with pytest.raises(refusals.Refused) as refused:
         server.define(definition)
-    assert told in refused.value.message
+    assert received in refused.value.message
 
 
 def test_an_unknown_field_of_a_pod(server):

@@ -61,7 +61,7 @@ def test_pages_are_as_recorded(server):
         assert page["metadata"].keys() == real["metadata"].keys()
         assert page["metadata"].get("remainingItemCount") == real["metadata"].get("remainingItemCount")
         assert page["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
-        assert [one["metadata"]["name"] for one in page["items"]][:1] == [real["items"][0]["metadata"]["name"]]
+        assert [item["metadata"]["name"] for item in page["items"]][:1] == [real["items"][0]["metadata"]["name"]]
         assert "kind" not in page["items"][0]
 
 
@@ -109,7 +109,7 @@ def test_a_list_of_the_past_is_the_past(server):
     server.bind("a", "n1")
     pods(server, "b")
     _, then, _ = asked(server, "/api/v1/pods", resourceVersion=past, resourceVersionMatch="Exact")
-    assert [(one["metadata"]["name"], one["spec"].get("nodeName")) for one in then["items"]] == [("a", None)]
+    assert [(item["metadata"]["name"], item["spec"].get("nodeName")) for item in then["items"]] == [("a", None)]
     _, now, _ = asked(server, "/api/v1/pods", resourceVersion=past, resourceVersionMatch="NotOlderThan")
     assert len(now["items"]) == 2
 
@@ -137,8 +137,8 @@ def test_label_selectors(server, selector, names):
     pods(server, "b", app="web", tier="back")
     pods(server, "f", app="web", tier="front")
     pods(server, "n")
-    _, found, _ = asked(server, "/api/v1/pods", labelSelector=selector)
-    assert [one["metadata"]["name"] for one in found["items"]] == names
+    _, result, _ = asked(server, "/api/v1/pods", labelSelector=selector)
+    assert [item["metadata"]["name"] for item in result["items"]] == names
 
 
 def test_a_pods_life_is_told_as_recorded(server):
@@ -162,7 +162,7 @@ def test_a_pods_life_is_told_as_recorded(server):
     )
     real = [exchange["data"] for exchange in exchanges("02-watch-lifecycle")[0]["response"]["frames"]]
     shape = [story(frame) for frame in frames]
-    assert shape == [story(one) for one in real][: len(shape)]
+    assert shape == [story(entry) for entry in real][: len(shape)]
     assert shape[-1][0] == "BOOKMARK"
     assert headers["Content-Type"] == "application/json"
 

@@ -18,13 +18,13 @@ needs_lscpu = pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (u
 
 
 @needs_lscpu
-@pytest.mark.parametrize("name", [name for name, one in MACHINES.items() if one.numa])
+@pytest.mark.parametrize("name", [name for name, first in MACHINES.items() if first.numa])
 def test_lscpu_sees_the_same_numa_nodes(name: str, tmp_path: Path):
-    one = MACHINES[name]
+    first = MACHINES[name]
     (tmp_path / "sys").symlink_to(sysfs(name))
-    write_procfs(one, tmp_path / "proc")
+    write_procfs(first, tmp_path / "proc")
     assert _lscpu(tmp_path) == {
-        cpu: (node.id, tuple(one.machine.core_of(cpu))) for node in one.machine.numa_nodes for cpu in node.cpus
+        cpu: (node.id, tuple(first.machine.core_of(cpu))) for node in first.machine.numa_nodes for cpu in node.cpus
     }
 
 

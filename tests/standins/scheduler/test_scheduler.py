@@ -89,8 +89,8 @@ def test_in_tree_scores_are_whole_numbers_so_that_nodes_nearly_alike_are_equal()
 
 def test_in_tree_scores_prefer_nodes_without_the_workloads_replicas():
     equal = np.full((2, 3), 0.5)
-    none, one, two = in_tree(equal, np.array([0.0, 1.0, 2.0])).tolist()
-    assert none > one > two
+    none, first, two = in_tree(equal, np.array([0.0, 1.0, 2.0])).tolist()
+    assert none > first > two
 
 
 def test_a_binding_is_posted_on_another_thread_while_the_next_pod_is_scheduled():

@@ -32,14 +32,14 @@ def sandboxed(cpus: float, memory: int, /, **more: str) -> nri.PodSandbox:
     return made
 
 
-def resized(world: World, of: nri.PodSandbox, one: nri.Container, cpus: float, memory: int = 0) -> None:
+def resized(world: World, of: nri.PodSandbox, first: nri.Container, cpus: float, memory: int = 0) -> None:
     """As the kubelet does it: shares, quota and limit of the one container; its request shows what was before."""
     asked = nri.LinuxResources()
     asked.cpu.shares.value = int(cpus * 1024)
     if memory:
         asked.memory.limit.value = memory
-    assert world.agent.update_container(of, one, asked) == []
-    one.linux.resources.MergeFrom(asked)
+    assert world.agent.update_container(of, first, asked) == []
+    first.linux.resources.MergeFrom(asked)
 
 
 def told(*parts: tuple[str, int, int, int | None], whole: pb.Demand | None = None, **more) -> pb.Expect:
@@ -47,8 +47,8 @@ def told(*parts: tuple[str, int, int, int | None], whole: pb.Demand | None = Non
     demands = [pb.Demand(cpu_milli=cpu, memory=memory, memory_limit=limit) for _, cpu, memory, limit in parts]
     limits = [limit for *_, limit in parts]
     summed = pb.Demand(
-        cpu_milli=sum(one.cpu_milli for one in demands),
-        memory=sum(one.memory for one in demands),
+        cpu_milli=sum(entry.cpu_milli for entry in demands),
+        memory=sum(entry.memory for entry in demands),
         memory_limit=None if None in limits else sum(limits),
     )
     made = pb.Expect(pod="uid-a", pod_demand=whole or summed, **more)
@@ -65,10 +65,10 @@ class TestInPlaceResize:
     """Requests and limits of now count: the runtime's word goes before an older nomination."""
 
     def test_of_a_nominated_pod(self, world: World) -> None:
-        one = part("app")
+        first = part("app")
         world.agent.expect(told(("app", 1000, GIB, GIB), numa_nodes="1"))
-        world.create(sandboxed(1, GIB), one)
-        resized(world, sandboxed(1, GIB), one, cpus=3, memory=2 * GIB)
+        world.create(sandboxed(1, GIB), first)
+        resized(world, sandboxed(1, GIB), first, cpus=3, memory=2 * GIB)
         assert (reservation(world).cpu_milli, reservation(world).memory, reservation(world).memory_limit) == (
             3000,
             2 * GIB,
@@ -77,32 +77,32 @@ class TestInPlaceResize:
 
     @pytest.mark.parametrize("nominated", [True, False])
     def test_of_one_container_among_several(self, world: World, nominated) -> None:
-        of, one, other = sandboxed(2, 2 * GIB), part("app"), part("side")
+        of, first, other = sandboxed(2, 2 * GIB), part("app"), part("side")
         if nominated:
             world.agent.expect(told(("app", 1000, GIB, GIB), ("side", 1000, GIB, GIB)))
-        for each in (one, other):
+        for each in (first, other):
             world.create(of, each)
         assert reservation(world).cpu_milli == 2000
-        resized(world, of, one, cpus=3)
+        resized(world, of, first, cpus=3)
         assert reservation(world).cpu_milli == 4000
         resized(world, of, other, cpus=2, memory=3 * GIB)
         assert (reservation(world).cpu_milli, reservation(world).memory_limit) == (5000, 4 * GIB)
-        resized(world, of, one, cpus=0.5)
+        resized(world, of, first, cpus=0.5)
         assert reservation(world).cpu_milli == 2500
 
     def test_of_a_container_that_starts_before_the_others(self, world: World) -> None:
-        of, one = sandboxed(2, 2 * GIB), part("app")
-        world.create(of, one)
-        resized(world, of, one, cpus=3)
+        of, first = sandboxed(2, 2 * GIB), part("app")
+        world.create(of, first)
+        resized(world, of, first, cpus=3)
         assert reservation(world).cpu_milli == 4000, "the other one's CPU is still to come"
 
     def test_the_request_of_memory_that_nobody_sees_here_stays_below_the_limit(self, world: World) -> None:
-        one = part("app")
+        first = part("app")
         world.agent.expect(told(("app", 1000, GIB // 2, GIB)))
-        world.create(sandboxed(1, GIB), one)
-        resized(world, sandboxed(1, GIB), one, cpus=1, memory=2 * GIB)
+        world.create(sandboxed(1, GIB), first)
+        resized(world, sandboxed(1, GIB), first, cpus=1, memory=2 * GIB)
         assert (reservation(world).memory, reservation(world).memory_limit) == (GIB // 2, 2 * GIB)
-        resized(world, sandboxed(1, GIB), one, cpus=1, memory=GIB // 4)
+        resized(world, sandboxed(1, GIB), first, cpus=1, memory=GIB // 4)
         assert (reservation(world).memory, reservation(world).memory_limit) == (GIB // 4, GIB // 4)
 
     def test_a_newer_word_of_the_extender_counts(self, world: World) -> None:
@@ -110,54 +110,54 @@ class TestInPlaceResize:
         world.create(sandboxed(1, GIB), part("app"))
         world.agent.expect(told(("app", 1000, GIB // 4, GIB)))
         assert reservation(world).memory == GIB // 4
-        assert [one.outcome for one in world.agent.records.take()] == [pb.KEPT]
+        assert [entry.outcome for entry in world.agent.records.take()] == [pb.KEPT]
 
     def test_an_older_word_that_comes_late_takes_nothing_back(self, world: World) -> None:
-        of, one = sandboxed(1, GIB), part("app")
-        world.create(of, one)
-        resized(world, of, one, cpus=3)
+        of, first = sandboxed(1, GIB), part("app")
+        world.create(of, first)
+        resized(world, of, first, cpus=3)
         world.agent.expect(told(("app", 1000, GIB, GIB)))
         assert reservation(world).cpu_milli == 3000
 
     def test_what_the_pod_itself_asks_for_stays(self, world: World) -> None:
         """Pod-level resources: the containers share them, however these are resized."""
-        one, whole = part("app"), pb.Demand(cpu_milli=4000, memory=4 * GIB, memory_limit=4 * GIB)
+        first, whole = part("app"), pb.Demand(cpu_milli=4000, memory=4 * GIB, memory_limit=4 * GIB)
         world.agent.expect(told(("app", 1000, GIB, GIB), whole=whole))
-        world.create(sandboxed(4, 4 * GIB), one)
-        resized(world, sandboxed(4, 4 * GIB), one, cpus=2)
+        world.create(sandboxed(4, 4 * GIB), first)
+        resized(world, sandboxed(4, 4 * GIB), first, cpus=2)
         assert reservation(world).cpu_milli == 4000
 
     def test_an_init_container_that_asked_for_more_still_counts(self, world: World) -> None:
         nomination = told(("first", 4000, GIB, GIB), ("app", 1000, GIB, GIB))
         nomination.containers[0].init = True
         nomination.pod_demand.CopyFrom(pb.Demand(cpu_milli=4000, memory=GIB, memory_limit=GIB))
-        one = part("app")
+        first = part("app")
         world.agent.expect(nomination)
-        world.create(sandboxed(4, GIB), one)
-        resized(world, sandboxed(4, GIB), one, cpus=2)
+        world.create(sandboxed(4, GIB), first)
+        resized(world, sandboxed(4, GIB), first, cpus=2)
         assert reservation(world).cpu_milli == 4000
-        resized(world, sandboxed(4, GIB), one, cpus=5)
+        resized(world, sandboxed(4, GIB), first, cpus=5)
         assert reservation(world).cpu_milli == 5000
 
     def test_of_a_container_that_has_not_opted_in(self, world: World) -> None:
-        one = container("plain", cpus=1)
-        world.agent.create_container(pod("plain"), one)
-        resized(world, pod("plain"), one, cpus=9)
+        first = container("plain", cpus=1)
+        world.agent.create_container(pod("plain"), first)
+        resized(world, pod("plain"), first, cpus=9)
         assert world.agent.occupancy.reservations["plain"].demand.cpu_milli == 9000
 
     def test_it_outlives_a_restart_of_the_enforcer(self, world: World) -> None:
-        of, one, other = sandboxed(2, 2 * GIB), part("app"), part("side")
-        for each in (one, other):
+        of, first, other = sandboxed(2, 2 * GIB), part("app"), part("side")
+        for each in (first, other):
             world.create(of, each)
-        resized(world, of, one, cpus=3)
-        world.started().synchronize([of], [one, other])
+        resized(world, of, first, cpus=3)
+        world.started().synchronize([of], [first, other])
         assert reservation(world).cpu_milli == 4000
 
     def test_a_new_sandbox_is_counted_anew(self, world: World) -> None:
-        of, one = sandboxed(1, GIB), part("app")
-        world.create(of, one)
-        resized(world, of, one, cpus=3)
-        world.agent.stop_container(of, one)
+        of, first = sandboxed(1, GIB), part("app")
+        world.create(of, first)
+        resized(world, of, first, cpus=3)
+        world.agent.stop_container(of, first)
         again, later = sandboxed(3, GIB), part("app", cpus=3)
         again.id, later.id = "sandbox-a2", "a-app2"
         world.create(again, later)
@@ -169,8 +169,8 @@ class TestBoundMemory:
 
     def grown(self, world: World, limit: int, **keys: str) -> list[nri.ContainerUpdate]:
         of, parts = sandboxed(2, 2 * GIB, **keys), [part("app"), part("side")]
-        for one in parts:
-            world.create(of, one)
+        for entry in parts:
+            world.create(of, entry)
         assert world.mems("a-app") == "0"
         asked = nri.LinuxResources()
         asked.memory.limit.value = limit
@@ -233,8 +233,8 @@ class TestFactsAfterARestart:
     @pytest.fixture
     def running(self, world: World) -> World:
         of, parts = sandboxed(1.5, 8 * MIB), [part("app", memory=0), part("side", cpus=0.5, memory=8 * MIB)]
-        for one in parts:
-            world.create(of, one)
+        for entry in parts:
+            world.create(of, entry)
         world.agent.records.take()
         return world
 
@@ -245,10 +245,10 @@ class TestFactsAfterARestart:
         assert {request.pod_demand.memory for request in running.agent.ledger.requests.values()} == {264 * MIB}
 
     def test_bring_the_workload_for_both_processes(self, running: World) -> None:
-        before = {one.workload for one in running.agent.residents.now().values()}
+        before = {entry.workload for entry in running.agent.residents.now().values()}
         running.agent.expect(self.FACTS)
         assert before == {"shop/Pod/a"}
-        assert {one.workload for one in running.agent.residents.now().values()} == {"shop/CloneSet/web"}
+        assert {entry.workload for entry in running.agent.residents.now().values()} == {"shop/CloneSet/web"}
         assert running.agent.occupancy.reservations["uid-a"].workload == "shop/CloneSet/web"
 
     def test_are_no_late_nomination(self, running: World) -> None:

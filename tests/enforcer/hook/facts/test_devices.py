@@ -33,8 +33,8 @@ def told(**devices: list[str]) -> local.Devices:
     """By pod name; CONTAINER is app, or what follows two underscores."""
     rows = []
     for name, near in devices.items():
-        pod, _, one = name.partition("__")
-        rows.append(local.Devices.Row(namespace="shop", pod=pod, container=one or "app", numa_nodes=near))
+        pod, _, first = name.partition("__")
+        rows.append(local.Devices.Row(namespace="shop", pod=pod, container=first or "app", numa_nodes=near))
     return local.Devices(rows=rows)
 
 
@@ -73,17 +73,17 @@ def test_devices_of_two_numa_nodes_cannot_both_be_near(agent: Agent) -> None:
 
 
 def test_a_device_that_is_known_both_ways_counts_once(agent: Agent) -> None:
-    one = container("a")
-    one.linux.devices.add(type="c", major=10, minor=1)
+    first = container("a")
+    first.linux.devices.add(type="c", major=10, minor=1)
     agent.ledger.pod_devices.learn(told(a=["1", "0", "0"]))
-    assert home(agent, "a", one) == "0"
+    assert home(agent, "a", first) == "0"
 
 
 def test_a_device_that_only_its_number_tells_of_counts_too(agent: Agent) -> None:
-    one = container("a")
-    one.linux.devices.add(type="c", major=10, minor=1)
+    first = container("a")
+    first.linux.devices.add(type="c", major=10, minor=1)
     agent.ledger.pod_devices.learn(told(a=[]))
-    assert home(agent, "a", one) == "1"
+    assert home(agent, "a", first) == "1"
 
 
 def test_the_first_container_goes_where_the_pods_devices_are(agent: Agent) -> None:

@@ -14,15 +14,15 @@ def test_a_container_is_told_as_its_latest_event_has_it() -> None:
     started.pid = 7
     started.linux.namespaces.add(type="network", path="/proc/7/ns/net")
     residents.met(member("a"), started)
-    (one,) = residents.now().values()
-    assert (one.id, one.pod, one.pid, one.netns, one.opted_in) == ("a", "uid-a", 7, "/proc/7/ns/net", True)
+    (only,) = residents.now().values()
+    assert (only.id, only.pod, only.pid, only.netns, only.opted_in) == ("a", "uid-a", 7, "/proc/7/ns/net", True)
 
 
 def test_who_has_not_opted_in_is_told_too_and_as_such() -> None:
     residents = LocalContainers()
     residents.met(pod("a"), container("a"))
-    (one,) = residents.now().values()
-    assert not one.opted_in
+    (only,) = residents.now().values()
+    assert not only.opted_in
 
 
 def test_the_network_of_the_node_is_known_by_a_namespace_that_is_missing() -> None:
@@ -30,7 +30,7 @@ def test_the_network_of_the_node_is_known_by_a_namespace_that_is_missing() -> No
     apart.linux.namespaces.append(nri.LinuxNamespace(type="network"))
     residents.met(member("host"), container("host"))
     residents.met(apart, container("apart"))
-    assert {key: one.host_network for key, one in residents.now().items()} == {"host": True, "apart": False}
+    assert {key: entry.host_network for key, entry in residents.now().items()} == {"host": True, "apart": False}
 
 
 def test_who_is_gone_is_told_no_more_whether_it_was_told_before_or_not() -> None:

@@ -70,7 +70,7 @@ def kernel(tmp_path: Path) -> Kernel:
 
 def busy_ticks() -> int:
     """Of this machine's CPUs, since boot."""
-    return sum(one.busy for one in cpu_times().values())
+    return sum(cpu_time.busy for cpu_time in cpu_times().values())
 
 
 class TestReader:
@@ -156,7 +156,7 @@ def test_only_what_is_notable_is_taken_over(now: Live, news: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    ("readings", "told"),
+    ("readings", "received"),
     [
         ([0.08, 0.09, 0.08], [0.08]),
         ([0.09, 0.11, 0.09, 0.11, 0.06], [0.09, 0.11]),
@@ -165,13 +165,13 @@ def test_only_what_is_notable_is_taken_over(now: Live, news: Live) -> None:
     ],
     ids=["below", "about the threshold", "leaving", "rising further"],
 )
-def test_pressure_about_its_threshold_is_not_told_to_and_fro(readings: list[float], told: list[float]) -> None:
-    known, found = NOTHING, []
+def test_pressure_about_its_threshold_is_not_told_to_and_fro(readings: list[float], received: list[float]) -> None:
+    known, result = NOTHING, []
     for share in readings:
         news = notable(HUGE, known, Live(stalled={0: share}))
-        found += news.stalled.values()
+        result += news.stalled.values()
         known = known.after(news)
-    assert found == told
+    assert result == received
 
 
 figures = st.builds(
@@ -187,12 +187,12 @@ figures = st.builds(
 def test_what_is_decided_by_is_never_far_from_what_is(known: Live, now: Live) -> None:
     taken = known.after(notable(HUGE, known, now))
     assert all(
-        abs(taken.free_memory[one] - free) <= 32 * GIB // NOTABLE_MEMORY for one, free in now.free_memory.items()
+        abs(taken.free_memory[entry] - free) <= 32 * GIB // NOTABLE_MEMORY for entry, free in now.free_memory.items()
     )
-    assert all(abs(taken.used_cpu[one] - used) <= 8000 // NOTABLE_CPU for one, used in now.used_cpu.items())
+    assert all(abs(taken.used_cpu[entry] - used) <= 8000 // NOTABLE_CPU for entry, used in now.used_cpu.items())
     assert taken.free_hugepages.items() >= now.free_hugepages.items()
-    assert all(taken.stalled[one] >= STALLED for one, share in now.stalled.items() if share >= STALLED)
-    assert all(taken.stalled[one] < STALLED for one, share in now.stalled.items() if share < STALLED / 2)
+    assert all(taken.stalled[entry] >= STALLED for entry, share in now.stalled.items() if share >= STALLED)
+    assert all(taken.stalled[entry] < STALLED for entry, share in now.stalled.items() if share < STALLED / 2)
 
 
 class Both:

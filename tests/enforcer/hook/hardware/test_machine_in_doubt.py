@@ -33,7 +33,7 @@ def config(tmp_path: Path, name: str = GPUS, **options: str) -> Config:
 
 
 def test_doctor_names_it(tmp_path: Path) -> None:
-    notes = [one.text for one in doctor._numa(config(tmp_path)) if one.grade == "note"]
+    notes = [entry.text for entry in doctor._numa(config(tmp_path)) if entry.grade == "note"]
     assert notes == [
         f"in doubt: {tmp_path}/sys/{IN_DOUBT}",
         "CPUs 8-11 are isolated by the kernel: no member is given them",
@@ -51,8 +51,8 @@ def test_the_hook_works_on_and_status_names_it(enforcer: Enforcer, runtime) -> N
     made = runtime.run_container(runtime.run_pod("m", annotations={"group.numakin.io": "web"}), "app", cpu_request=2)
     assert str(cpus(runtime, made)) == "0-1,4-39,80-119"
     until((enforcer.run_dir / "hook.sock").exists, "the hook's socket")
-    told = enforcer.status()["machine"]
-    assert told == {"isolated_cpus": "2-3,42-43", "withheld_mems": "", "doubts": [f"{there}/{IN_DOUBT}"]}
+    received = enforcer.status()["machine"]
+    assert received == {"isolated_cpus": "2-3,42-43", "withheld_mems": "", "doubts": [f"{there}/{IN_DOUBT}"]}
     assert _why(enforcer.status())[:2] == [
         f"a fact about the machine is in doubt: {there}/{IN_DOUBT}",
         "isolated CPUs, given to no member: 2-3,42-43",
@@ -90,5 +90,5 @@ def test_isolated_cpus_may_be_reserved_too(tmp_path: Path) -> None:
 def test_doctor_has_no_doubts_about_a_sound_machine(tmp_path: Path, name: str) -> None:
     write_sysfs(MACHINES[name], tmp_path / "sys")
     sound = Config(sysfs=str(tmp_path / "sys"))
-    assert not any("in doubt" in one.text for one in doctor._numa(sound))
+    assert not any("in doubt" in entry.text for entry in doctor._numa(sound))
     assert json.loads(sound.to_json())["memory_tiers"] == ""

@@ -31,9 +31,9 @@ def owner(
     asked = asks("a", 2, **wishes)
     others = Grant("other", cpus=CpuSet.parse(exclusive), exclusive=CpuSet.parse(exclusive))
     past = Past({"other-main": others} | ({asked.container: written} if written else {}))
-    one = nri.Container(id=asked.container, name=asked.name, annotations={MARK: mark} if mark else {})
+    first = nri.Container(id=asked.container, name=asked.name, annotations={MARK: mark} if mark else {})
     now = CpuSet.parse(had), NumaSet.parse(mems)
-    known = known_of([(nri.PodSandbox(uid=asked.pod), one)], past)
+    known = known_of([(nri.PodSandbox(uid=asked.pod), first)], past)
     return owner_of(SMALL, occupancy or Occupancy(), asked, now, known)
 
 
@@ -58,9 +58,9 @@ OLD_MARK = "cpus=0-3 mems=0"
     ids=["a pool, marked", "a pool, not marked", "a part, marked", "another pool"],
 )
 def test_what_we_left_stays(cpus, marked, homes) -> None:
-    found = owner(cpus, homes, mark=OLD_MARK if marked else "")
-    assert isinstance(found, Pinned)
-    assert (str(found.homes), str(found.allocation.cpus), str(found.allocation.mems)) == (homes, cpus, homes)
+    result = owner(cpus, homes, mark=OLD_MARK if marked else "")
+    assert isinstance(result, Pinned)
+    assert (str(result.homes), str(result.allocation.cpus), str(result.allocation.mems)) == (homes, cpus, homes)
 
 
 @pytest.mark.parametrize(
@@ -77,17 +77,17 @@ def test_a_cpuset_that_is_no_pool_and_has_no_mark_is_somebody_elses() -> None:
 
 
 def test_exclusive_cpus_are_found_again_unless_somebody_has_them_by_now() -> None:
-    found = owner("0-1", mark=OLD_MARK, cpus=Cpus.EXCLUSIVE)
-    assert isinstance(found, Pinned)
-    assert str(found.allocation.exclusive) == "0-1"
+    result = owner("0-1", mark=OLD_MARK, cpus=Cpus.EXCLUSIVE)
+    assert isinstance(result, Pinned)
+    assert str(result.allocation.exclusive) == "0-1"
     others = filled(SMALL, asks("b", 2, cpus=Cpus.EXCLUSIVE))
     assert owner("0-1", mark=OLD_MARK, cpus=Cpus.EXCLUSIVE, occupancy=others) is None
 
 
 def test_mems_that_leave_all_open_are_no_binding() -> None:
-    found = owner("0-3", "0-1", mark=OLD_MARK)
-    assert isinstance(found, Pinned)
-    assert found.allocation.mems == NumaSet()
+    result = owner("0-3", "0-1", mark=OLD_MARK)
+    assert isinstance(result, Pinned)
+    assert result.allocation.mems == NumaSet()
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_mems_that_leave_all_open_are_no_binding() -> None:
 )
 def test_what_was_written_down_is_known_again(had, mems, written, exclusive, homes) -> None:
     wishes = {"cpus": Cpus.EXCLUSIVE} if written.exclusive else {}
-    found = owner(had, mems, written=written, exclusive=exclusive, **wishes)
-    assert isinstance(found, Pinned)
-    assert str(found.homes) == homes
-    assert found.allocation.mems == (NumaSet.parse(mems) if written.mems else NumaSet())
+    result = owner(had, mems, written=written, exclusive=exclusive, **wishes)
+    assert isinstance(result, Pinned)
+    assert str(result.homes) == homes
+    assert result.allocation.mems == (NumaSet.parse(mems) if written.mems else NumaSet())
 
 
 @pytest.mark.parametrize(

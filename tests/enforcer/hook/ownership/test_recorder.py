@@ -45,7 +45,7 @@ def test_nobody_else_can_read_or_write_it(file: Path) -> None:
     about = file.lstat()
     assert stat.S_IMODE(about.st_mode) == 0o600
     assert about.st_uid == os.geteuid()
-    assert [one.name for one in file.parent.iterdir()] == [file.name], "no draft is left"
+    assert [path.name for path in file.parent.iterdir()] == [file.name], "no draft is left"
 
 
 def test_it_is_not_written_again_while_nothing_changes_and_comes_back_when_it_was_deleted(

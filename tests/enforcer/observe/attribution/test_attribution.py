@@ -40,11 +40,11 @@ def asked(by, of, port, volume, protocol=TCP):
     return {FlowKey(next(iter(by.cgroup_ids)), peer(of), port, False, protocol): volume}
 
 
-def both_ways(one, other, volume, port, kind="tcp", *, by_server=True):
+def both_ways(first, other, volume, port, kind="tcp", *, by_server=True):
     """Edges of an exchange in which `one` counted the volume."""
     return {
-        Edge(kind, one, other, volume.tx_bytes, volume.tx_messages, port, by_server),
-        Edge(kind, other, one, volume.rx_bytes, volume.rx_messages, port, by_server),
+        Edge(kind, first, other, volume.tx_bytes, volume.tx_messages, port, by_server),
+        Edge(kind, other, first, volume.rx_bytes, volume.rx_messages, port, by_server),
     }
 
 
@@ -57,16 +57,16 @@ REQUESTS = Volume(101, 29, 1009, 23)
 
 
 def test_a_pair_on_one_node_is_counted_once_by_its_server():
-    found = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, DB_IP, 5432, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
-    assert not found.unattributed
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, DB_IP, 5432, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
+    assert not result.unattributed
 
 
 def test_behind_a_service_the_pair_is_still_the_pair():
     """The client's end sees the Service's address: the same exchange, and no second edge."""
-    found = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
-    assert found.services == {Target(peer(SERVICE), 80, TCP)}
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
+    assert result.services == {Target(peer(SERVICE), 80, TCP)}
 
 
 def part(whole, share):
@@ -74,18 +74,18 @@ def part(whole, share):
 
 
 def test_of_a_service_with_servers_elsewhere_too_only_their_own_ends_tell():
-    found = attribute(served(DB, WEB_IP, 5432, part(ANSWERS, 0.5)) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(DB), end(WEB), part(ANSWERS, 0.5), 5432)
+    result = attribute(served(DB, WEB_IP, 5432, part(ANSWERS, 0.5)) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), end(WEB), part(ANSWERS, 0.5), 5432)
 
 
 def test_two_servers_behind_one_service_are_known_by_their_sum():
     """Where what each has is not in the Service's proportion."""
     uneven = Volume(900, 13, 20, 14), Volume(109, 10, 81, 15)
-    found = attribute(
+    result = attribute(
         served(DB, WEB_IP, 5432, uneven[0]) | served(APP, WEB_IP, 5432, uneven[1]) | asked(WEB, SERVICE, 80, REQUESTS),
         RESIDENTS,
     )
-    assert set(found.edges) == both_ways(end(DB), end(WEB), uneven[0], 5432) | both_ways(
+    assert set(result.edges) == both_ways(end(DB), end(WEB), uneven[0], 5432) | both_ways(
         end(APP), end(WEB), uneven[1], 5432
     )
 
@@ -117,28 +117,28 @@ def test_a_service_once_recognised_stays_one_until_nobody_asks_it_for_long():
     ],
 )  # fmt: skip
 def test_what_may_be_another_exchange_stays_an_edge(others):
-    found = attribute(served(DB, WEB_IP, 5432, ANSWERS) | others, RESIDENTS)
-    assert any(Remote(OUTSIDE) in (edge.source, edge.target) for edge in found.edges)
-    assert not found.services
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | others, RESIDENTS)
+    assert any(Remote(OUTSIDE) in (edge.source, edge.target) for edge in result.edges)
+    assert not result.services
 
 
 def test_a_few_messages_recognise_nothing():
     little = Volume(100, 2, 10, 2)
-    found = attribute(served(DB, WEB_IP, 5432, little) | asked(WEB, SERVICE, 80, Volume(10, 2, 100, 2)), RESIDENTS)
-    assert not found.services
+    result = attribute(served(DB, WEB_IP, 5432, little) | asked(WEB, SERVICE, 80, Volume(10, 2, 100, 2)), RESIDENTS)
+    assert not result.services
 
 
 @pytest.mark.parametrize("peer_address", [OUTSIDE, OTHER_POD, ip_address("2001:db8::5")])
 def test_who_is_elsewhere_stays_an_address(peer_address):
-    found = attribute(served(DB, peer_address, 5432, ANSWERS) | asked(WEB, peer_address, 443, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(DB), Remote(peer_address), ANSWERS, 5432) | both_ways(
+    result = attribute(served(DB, peer_address, 5432, ANSWERS) | asked(WEB, peer_address, 443, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), Remote(peer_address), ANSWERS, 5432) | both_ways(
         end(WEB), Remote(peer_address), REQUESTS, 443, by_server=False
     )
 
 
 def test_the_one_container_of_a_pod_that_asks_is_the_client():
-    found = attribute(served(DB, PAIR_IP, 5432, ANSWERS) | asked(APP, DB_IP, 5432, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(DB), end(APP), ANSWERS, 5432)
+    result = attribute(served(DB, PAIR_IP, 5432, ANSWERS) | asked(APP, DB_IP, 5432, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), end(APP), ANSWERS, 5432)
 
 
 @pytest.mark.parametrize(
@@ -147,20 +147,20 @@ def test_the_one_container_of_a_pod_that_asks_is_the_client():
     ids=["through a Service", "both ask"],
 )
 def test_a_pod_of_several_containers_is_named_as_a_pod_where_the_client_cannot_be_told(askers):
-    found = attribute(served(DB, PAIR_IP, 5432, ANSWERS) | askers, RESIDENTS)
-    assert {edge for edge in found.edges if edge.by_server} == both_ways(end(DB), Local("pod-pair"), ANSWERS, 5432)
+    result = attribute(served(DB, PAIR_IP, 5432, ANSWERS) | askers, RESIDENTS)
+    assert {edge for edge in result.edges if edge.by_server} == both_ways(end(DB), Local("pod-pair"), ANSWERS, 5432)
 
 
 @pytest.mark.parametrize("address", [ip_address("127.0.0.1"), ip_address("127.9.9.9"), ip_address("::1"), PAIR_IP])
 def test_inside_a_pod_the_port_joins_client_and_server(address):
-    found = attribute(served(APP, address, 8080, ANSWERS) | asked(SIDECAR, address, 8080, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(SIDECAR), end(APP), REQUESTS, 8080)
+    result = attribute(served(APP, address, 8080, ANSWERS) | asked(SIDECAR, address, 8080, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(SIDECAR), end(APP), REQUESTS, 8080)
 
 
 def test_ends_known_by_their_address_alone_are_their_pods():
     """Where the runtime uses cgroup v1, all are in the root of cgroup v2."""
     database, web, pair = (by_address(peer(address)) for address in (DB_IP, WEB_IP, PAIR_IP))
-    found = attribute(
+    result = attribute(
         {
             FlowKey(database, peer(WEB_IP), 5432, True, TCP): ANSWERS,
             FlowKey(web, peer(DB_IP), 5432, False, TCP): REQUESTS,
@@ -168,87 +168,87 @@ def test_ends_known_by_their_address_alone_are_their_pods():
         },
         RESIDENTS,
     )
-    assert set(found.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432) | both_ways(
+    assert set(result.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432) | both_ways(
         Local("pod-pair"), Remote(OUTSIDE), REQUESTS, 443, by_server=False
     )
 
 
 def test_the_same_port_in_another_pod_is_another_server():
     loopback = ip_address("127.0.0.1")
-    found = attribute(
+    result = attribute(
         served(APP, loopback, 8080, ANSWERS)
         | asked(SIDECAR, loopback, 8080, REQUESTS)
         | served(WEB, loopback, 8080, ANSWERS)
         | asked(WEB, loopback, 8080, REQUESTS),
         RESIDENTS,
     )
-    assert set(found.edges) == both_ways(end(SIDECAR), end(APP), REQUESTS, 8080)
+    assert set(result.edges) == both_ways(end(SIDECAR), end(APP), REQUESTS, 8080)
 
 
 def test_loopback_without_a_known_server_is_left_over():
-    found = attribute(asked(SIDECAR, ip_address("127.0.0.1"), 8080, REQUESTS), RESIDENTS)
-    assert found.edges == ()
-    assert found.unattributed == {("tcp", Unattributed.LOOPBACK): Amount(1110, 52)}
+    result = attribute(asked(SIDECAR, ip_address("127.0.0.1"), 8080, REQUESTS), RESIDENTS)
+    assert result.edges == ()
+    assert result.unattributed == {("tcp", Unattributed.LOOPBACK): Amount(1110, 52)}
 
 
 def test_a_host_network_server_is_known_by_its_port():
-    found = attribute(served(EXPORTER, WEB_IP, 9100, ANSWERS) | asked(WEB, NODE, 9100, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(EXPORTER), end(WEB), ANSWERS, 9100)
+    result = attribute(served(EXPORTER, WEB_IP, 9100, ANSWERS) | asked(WEB, NODE, 9100, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(EXPORTER), end(WEB), ANSWERS, 9100)
 
 
 def test_a_daemon_of_the_host_is_the_nodes_address():
-    found = attribute(asked(WEB, NODE, 10250, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(WEB), Remote(NODE), REQUESTS, 10250, by_server=False)
+    result = attribute(asked(WEB, NODE, 10250, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(WEB), Remote(NODE), REQUESTS, 10250, by_server=False)
 
 
 def test_a_host_network_client_is_known_by_whom_it_asks():
-    found = attribute(served(DB, NODE, 5432, ANSWERS) | asked(AGENT, DB_IP, 5432, REQUESTS), RESIDENTS)
-    assert set(found.edges) == both_ways(end(DB), end(AGENT), ANSWERS, 5432)
+    result = attribute(served(DB, NODE, 5432, ANSWERS) | asked(AGENT, DB_IP, 5432, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), end(AGENT), ANSWERS, 5432)
 
 
 def test_two_host_network_clients_share_by_what_they_sent():
-    found = attribute(
+    result = attribute(
         served(DB, NODE, 5432, Volume(4000, 40, 400, 40))
         | asked(AGENT, DB_IP, 5432, Volume(300, 30, 3000, 30))
         | asked(EXPORTER, DB_IP, 5432, Volume(100, 10, 1000, 10)),
         RESIDENTS,
     )
-    assert set(found.edges) == both_ways(end(DB), end(AGENT), Volume(3000, 30, 300, 30), 5432) | both_ways(
+    assert set(result.edges) == both_ways(end(DB), end(AGENT), Volume(3000, 30, 300, 30), 5432) | both_ways(
         end(DB), end(EXPORTER), Volume(1000, 10, 100, 10), 5432
     )
 
 
 def test_containers_of_the_hosts_network_meet_on_loopback():
-    found = attribute(
+    result = attribute(
         served(EXPORTER, ip_address("127.0.0.1"), 9100, ANSWERS) | asked(AGENT, NODE, 9100, REQUESTS), RESIDENTS
     )
-    assert set(found.edges) == both_ways(end(AGENT), end(EXPORTER), REQUESTS, 9100)
+    assert set(result.edges) == both_ways(end(AGENT), end(EXPORTER), REQUESTS, 9100)
 
 
 @pytest.mark.parametrize("server", [True, False])
 def test_traffic_of_no_container_is_counted_not_dropped(server):
-    found = attribute({FlowKey(UNKNOWN_CGROUP, peer(OUTSIDE), 443, server, TCP): REQUESTS}, RESIDENTS)
-    assert found.edges == ()
-    assert found.unattributed == {("tcp", Unattributed.NO_CONTAINER): Amount(1110, 52)}
+    result = attribute({FlowKey(UNKNOWN_CGROUP, peer(OUTSIDE), 443, server, TCP): REQUESTS}, RESIDENTS)
+    assert result.edges == ()
+    assert result.unattributed == {("tcp", Unattributed.NO_CONTAINER): Amount(1110, 52)}
 
 
 def test_a_host_daemon_that_asks_a_pod_is_counted_by_the_pod_alone():
-    found = attribute(
+    result = attribute(
         {FlowKey(UNKNOWN_CGROUP, peer(WEB_IP), 8080, False, TCP): REQUESTS} | served(WEB, NODE, 8080, ANSWERS),
         RESIDENTS,
     )
-    assert set(found.edges) == both_ways(end(WEB), Remote(NODE), ANSWERS, 8080)
-    assert not found.unattributed
+    assert set(result.edges) == both_ways(end(WEB), Remote(NODE), ANSWERS, 8080)
+    assert not result.unattributed
 
 
 @pytest.mark.parametrize("unspecified", ["0.0.0.0", "::"])
 def test_unconnected_udp_seen_at_the_socket_is_left_over(unspecified):
-    found = attribute(served(DB, ip_address(unspecified), 53, ANSWERS, UDP), RESIDENTS)
-    assert found.unattributed == {("udp", Unattributed.UNCONNECTED): Amount(1110, 52)}
+    result = attribute(served(DB, ip_address(unspecified), 53, ANSWERS, UDP), RESIDENTS)
+    assert result.unattributed == {("udp", Unattributed.UNCONNECTED): Amount(1110, 52)}
 
 
 def test_unix_sockets_join_cgroups_or_the_process_behind_them():
-    found = attribute(
+    result = attribute(
         {
             CgroupPair("unix", 11, 12): Volume(1009, 23),
             CgroupPair("unix", 12, 0, 111): Volume(101, 29),
@@ -257,18 +257,18 @@ def test_unix_sockets_join_cgroups_or_the_process_behind_them():
         },
         RESIDENTS,
     )
-    assert set(found.edges) == {
+    assert set(result.edges) == {
         Edge("unix", end(WEB), end(DB), 1009, 23),
         Edge("unix", end(DB), end(WEB), 101, 29),
     }
-    assert found.unattributed == {
+    assert result.unattributed == {
         ("unix", Unattributed.PEER_GONE): Amount(17, 1),
         ("unix", Unattributed.NO_CONTAINER): Amount(19, 1),
     }
 
 
 def test_wake_ups_are_edges_only_where_nothing_else_is():
-    found = attribute(
+    result = attribute(
         served(DB, WEB_IP, 5432, ANSWERS)
         | {
             CgroupPair("wake", 11, 12): Volume(0, 23),
@@ -277,28 +277,28 @@ def test_wake_ups_are_edges_only_where_nothing_else_is():
         },
         RESIDENTS,
     )
-    assert {edge for edge in found.edges if edge.kind == "wake"} == {Edge("wake", end(WEB), end(APP), 0, 31)}
+    assert {edge for edge in result.edges if edge.kind == "wake"} == {Edge("wake", end(WEB), end(APP), 0, 31)}
 
 
 def test_what_a_container_does_with_itself_is_no_edge():
     loopback = ip_address("127.0.0.1")
-    found = attribute(
+    result = attribute(
         served(WEB, loopback, 80, ANSWERS)
         | asked(WEB, loopback, 80, REQUESTS)
         | {CgroupPair("unix", 11, 11): Volume(7, 1)},
         RESIDENTS,
     )
-    assert found.edges == ()
-    assert not found.unattributed
+    assert result.edges == ()
+    assert not result.unattributed
 
 
 def test_a_container_that_has_gone_since_is_still_attributed():
     residents = RESIDENTS.after([DB], [NODE])
-    found = attribute(served(DB, WEB_IP, 5432, ANSWERS) | {CgroupPair("unix", 11, 12): Volume(7, 1)}, residents)
-    assert both_ways(end(DB), end(WEB), ANSWERS, 5432) | {Edge("unix", end(WEB), end(DB), 7, 1)} == set(found.edges)
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | {CgroupPair("unix", 11, 12): Volume(7, 1)}, residents)
+    assert both_ways(end(DB), end(WEB), ANSWERS, 5432) | {Edge("unix", end(WEB), end(DB), 7, 1)} == set(result.edges)
 
 
 def test_an_address_given_again_is_its_new_pods():
     heir = container("heir", 21, WEB_IP)
-    found = attribute(served(DB, WEB_IP, 5432, ANSWERS), RESIDENTS.after([DB, heir], [NODE]))
-    assert set(found.edges) == both_ways(end(DB), end(heir), ANSWERS, 5432)
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS), RESIDENTS.after([DB, heir], [NODE]))
+    assert set(result.edges) == both_ways(end(DB), end(heir), ANSWERS, 5432)

@@ -103,15 +103,15 @@ def test_every_pair_is_found(lab, share, port, target):
     live.step(share * 10.0)
     window = live.window(10.0)
     live.close()
-    found = {(flow.source, flow.target): flow.messages for flow in window.flows if flow.by_server}
-    missed = [name for name in sources if not found.get((name, "server")) or not found.get(("server", name))]
+    result = {(flow.source, flow.target): flow.messages for flow in window.flows if flow.by_server}
+    missed = [name for name in sources if not result.get((name, "server")) or not result.get(("server", name))]
     # A port below the floor that talks with one above it counts as the server's.
     assert missed == (["low"] if target >= EPHEMERAL_FLOOR else [])
     assert {flow.source for flow in window.flows} - {*sources, "server"} <= {f"{SERVICE}:{sources['low']}"} & {
         f"{SERVICE}:{sources[name]}" for name in missed
     }, "no second edge to the Service"
     assert window.services == (f"{SERVICE}:{port}",)
-    assert all(ends in [("server", name), (name, "server")] for ends in found for name in set(ends) - {"server"})
+    assert all(ends in [("server", name), (name, "server")] for ends in result for name in set(ends) - {"server"})
 
 
 ROW = "{:4}: {}:{:04X} 00000000:0000 {} 00000000:00000000 00:00000000 00000000     0        0 141043 1 0\n"

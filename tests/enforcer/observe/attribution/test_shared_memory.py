@@ -68,8 +68,8 @@ def segment(tmp_path):
 
 
 def test_two_that_share_a_writable_mapping_share_the_smaller_resident_size(hold, segment):
-    one, other = hold("one", HOLDER, segment, 4 * MIB, "write"), hold("other", HOLDER, segment, 2 * MIB, "write")
-    (edge,) = scan([other, one])
+    first, other = hold("one", HOLDER, segment, 4 * MIB, "write"), hold("other", HOLDER, segment, 2 * MIB, "write")
+    (edge,) = scan([other, first])
     assert (edge.kind, edge.source, edge.target) == ("shm", Local("pod-one", "one"), Local("pod-other", "other"))
     # Mapping around a fault brings in neighbours of what was touched.
     assert 2 * MIB <= edge.bytes <= 4 * MIB
@@ -96,6 +96,6 @@ def test_a_process_that_has_ended_shares_nothing():
 
 
 def test_edges_of_shared_memory_are_states_without_messages(hold, segment):
-    one, other = hold("one", HOLDER, segment, MIB, "write"), hold("other", HOLDER, segment, MIB, "write")
-    (edge,) = scan([one, other])
+    first, other = hold("one", HOLDER, segment, MIB, "write"), hold("other", HOLDER, segment, MIB, "write")
+    (edge,) = scan([first, other])
     assert edge == Edge("shm", Local("pod-one", "one"), Local("pod-other", "other"), edge.bytes, 0)

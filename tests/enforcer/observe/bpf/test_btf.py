@@ -70,5 +70,5 @@ def test_without_btf_the_file_is_named(tmp_path):
 @pytest.mark.skipif(not VMLINUX.exists(), reason="this kernel has no BTF")
 def test_this_kernels_sockets_begin_as_they_always_have():
     heads = ["skc_daddr", "skc_rcv_saddr", "skc_dport", "skc_num", "skc_family", "skc_state"]
-    found = offsets([f"sock_common.{head}" for head in heads])
-    assert list(found.values()) == [0, 4, 12, 14, 16, 18]
+    result = offsets([f"sock_common.{head}" for head in heads])
+    assert list(result.values()) == [0, 4, 12, 14, 16, 18]

@@ -46,12 +46,12 @@ def layouts(bpf_allowed):
 
 def offsets(layout):
     """(offset, size) of each field of a struct.Struct in native order without padding."""
-    position, found = 0, []
+    position, result = 0, []
     for code in expanded(layout.format.lstrip("=")):
         size = len(struct.pack("=" + code, *([b""] if code.endswith("s") else [0])))
-        found.append((position, size))
+        result.append((position, size))
         position += size
-    return found
+    return result
 
 
 def expanded(form):
@@ -76,5 +76,5 @@ def test_python_and_c_agree_on_every_field(layouts, name):
 def test_the_slots_of_missed_are_in_the_order_of_the_header():
     text = (loader.HERE / "contract.h").read_text()
     enum = text[text.index("enum missed_slot {") : text.index("MISSED_SLOTS")]
-    names = [word.strip(",") for word in enum.split() if word.strip(",").isupper() and "_" in word]
+    names = [part.strip(",") for part in enum.split() if part.strip(",").isupper() and "_" in part]
     assert names == [slot.name for slot in contract.MissedSlot]

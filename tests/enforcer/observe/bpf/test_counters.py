@@ -37,8 +37,8 @@ def test_a_key_that_did_not_move_is_absent():
 
 
 def test_a_counter_that_ran_backwards_has_begun_anew():
-    found = difference(CounterSnapshot({KEY: Volume(100, 10)}), CounterSnapshot({KEY: Volume(7, 1)}))
-    assert found.counters == {KEY: Volume(7, 1)}
+    result = difference(CounterSnapshot({KEY: Volume(100, 10)}), CounterSnapshot({KEY: Volume(7, 1)}))
+    assert result.counters == {KEY: Volume(7, 1)}
 
 
 def test_a_key_deleted_and_come_back_counts_from_nothing_even_if_it_grew():

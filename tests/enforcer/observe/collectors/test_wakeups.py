@@ -29,19 +29,19 @@ for _ in range(count):
 
 def test_two_cgroups_that_pass_a_byte_through_pipes_show_by_waking(lab, allowed, tmp_path):
     collector = allowed(wakeups.open_collector)
-    one, other = lab.cgroup("one"), lab.cgroup("other")
+    single, other = lab.cgroup("one"), lab.cgroup("other")
     there, back = tmp_path / "there", tmp_path / "back"
     os.mkfifo(there)
     os.mkfifo(back)
     command = [sys.executable, "-SE", "-c", PASSER]
-    first = lab.start(*command, "first", str(PASSES), str(back), str(there), cgroup=one)
+    first = lab.start(*command, "first", str(PASSES), str(back), str(there), cgroup=single)
     second = lab.start(*command, "second", str(PASSES), str(there), str(back), cgroup=other)
     assert first.wait(60) == second.wait(60) == 0
     counted = collector.drain().counters
     collector.close()
     woken = [
         counted.get(CgroupPair("wake", source.id, target.id), Volume()).tx_messages
-        for source, target in ((one, other), (other, one))
+        for source, target in ((single, other), (other, single))
     ]
     # One that is preempted by whom it woke is still running when its answer comes, and needs no waking: a round trip is one
     # or two wake-ups, and sometimes all are in one direction.

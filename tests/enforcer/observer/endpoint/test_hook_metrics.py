@@ -39,10 +39,10 @@ def test_whatever_the_hook_counts_is_a_metric() -> None:
     counted = {
         name for path in ENFORCER.rglob("*.py") for name in re.findall(r'counts\["([^"]+)"', path.read_text())
     } | {"left open", "kept", "declined", "late"}
-    told = {said for one in FAMILIES for said in one.values}
-    assert told == counted - NOT_TOLD
-    for number, said in enumerate(sorted(told), start=3):
-        assert f" {number}.0\n" in page_of(local.Counts(outcomes={said: number})), said
+    received = {output for family in FAMILIES for output in family.values}
+    assert received == counted - NOT_TOLD
+    for number, output in enumerate(sorted(received), start=3):
+        assert f" {number}.0\n" in page_of(local.Counts(outcomes={output: number})), output
 
 
 def test_what_happened_so_far_is_told_by_event() -> None:
@@ -211,7 +211,7 @@ def test_what_the_hook_tells_is_shown(observer: Observer) -> None:
     observer._received(local.FromHook(counts=local.Counts(outcomes=outcomes)))
     assert shown(observer, "numakin_enforcer_faults_total") == 1
     assert [
-        shown(observer, "numakin_enforcer_moves_total", result=one) for one in ("made", "declined", "taken_back")
+        shown(observer, "numakin_enforcer_moves_total", result=name) for name in ("made", "declined", "taken_back")
     ] == [2, 3, 4]
     assert shown(observer, "numakin_enforcer_memory_opened_total") == 5
 

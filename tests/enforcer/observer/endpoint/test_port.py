@@ -70,8 +70,8 @@ def test_a_taken_metrics_port_costs_neither_the_streams_nor_the_observer(enforce
         runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
         extender.wait_for(lambda kinds: "report" in kinds)
         before = enforcer.children()
-        said = next(line for line in process.stderr if 'thread="metrics port"' in line)
-        assert f"metrics port {enforcer.metrics} can't be served: Address already in use" in said
+        output = next(line for line in process.stderr if 'thread="metrics port"' in line)
+        assert f"metrics port {enforcer.metrics} can't be served: Address already in use" in output
     until(lambda: enforcer.get("/readyz")[0] == 200, "the port is served once it is free")
     assert enforcer.children() == before
     server.stop(None)

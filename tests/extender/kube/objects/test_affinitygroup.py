@@ -38,7 +38,7 @@ def test_other_groups_get_a_name_like_theirs_that_nobody_else_gets():
     assert len(set(objects)) == len(names)
     assert objects[0].startswith("cart-")
     dns_1123 = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-    assert all(len(one) <= 63 and re.fullmatch(dns_1123, one) for one in objects)
+    assert all(len(entry) <= 63 and re.fullmatch(dns_1123, entry) for entry in objects)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_an_object_without_anything_is_read_too():
 
 
 def test_an_object_is_of_the_group_of_its_name_unless_that_can_be_no_objects_name():
-    told = {object_name("Cart"): "Cart", "cart": "Cart", "other": "cart"}
+    received = {object_name("Cart"): "Cart", "cart": "Cart", "other": "cart"}
     names = {
         name: read({"metadata": {"name": name, "namespace": "shop", "annotations": {"numakin.io/group": group}}}).name
-        for name, group in told.items()
+        for name, group in received.items()
     }
     assert names == {object_name("Cart"): "Cart", "cart": "cart", "other": "other"}
 

@@ -62,16 +62,16 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("told", "spec"), TAKEN, ids=lambda one: json.dumps(one, default=repr)[:60])
-def test_what_is_taken(told, spec):
-    assert read("shop", told) == (spec, ())
-    assert told is None or schema.violations(SPEC_SCHEMA, told) == []
+@pytest.mark.parametrize(("received", "spec"), TAKEN, ids=lambda name: json.dumps(name, default=repr)[:60])
+def test_what_is_taken(received, spec):
+    assert read("shop", received) == (spec, ())
+    assert received is None or schema.violations(SPEC_SCHEMA, received) == []
 
 
-@pytest.mark.parametrize(("told", "problem"), BAD, ids=lambda one: str(one)[:40])
-def test_what_is_not_taken_and_refused_by_the_definition_too(told, problem):
-    assert read("shop", told) == (GroupSpec(), (problem,))
-    assert schema.violations(SPEC_SCHEMA, told)
+@pytest.mark.parametrize(("received", "problem"), BAD, ids=lambda name: str(name)[:40])
+def test_what_is_not_taken_and_refused_by_the_definition_too(received, problem):
+    assert read("shop", received) == (GroupSpec(), (problem,))
+    assert schema.violations(SPEC_SCHEMA, received)
 
 
 def test_a_field_that_is_not_known_is_told():
@@ -105,5 +105,5 @@ ANYTHING = st.recursive(
 
 
 @given(st.one_of(ANYTHING, st.fixed_dictionaries({}, optional=dict.fromkeys(SPEC_SCHEMA["properties"], ANYTHING))))
-def test_nothing_that_an_object_may_hold_is_an_error(told):
-    read("shop", told)
+def test_nothing_that_an_object_may_hold_is_an_error(received):
+    read("shop", received)

@@ -52,8 +52,11 @@ def test_members_are_those_that_have_opted_in():
 
 def test_available_is_what_reservations_leave():
     first, second = topology("n1", MACHINE, OCCUPANCY, "uid-1").body["zones"]
-    found = {one["name"]: (one["capacity"], one["allocatable"], one["available"]) for one in first["resources"]}
-    assert found == {
+    result = {
+        resource["name"]: (resource["capacity"], resource["allocatable"], resource["available"])
+        for resource in first["resources"]
+    }
+    assert result == {
         "cpu": ("32", "31", "29500m"),
         "memory": (str(128 * GI), str(128 * GI), str(120 * GI)),
         "hugepages-2Mi": (str(2 * GI), str(2 * GI), str(GI)),
@@ -64,7 +67,7 @@ def test_available_is_what_reservations_leave():
 def test_a_full_numa_node_has_nothing_left_and_not_less():
     reservation = Reservation("u2", "u2", "", NumaSet.parse("1"), Demand(cpu_milli=99_000, memory=999 * GI))
     zone = topology("n1", MACHINE, Occupancy().with_reservation(reservation), "uid-1").body["zones"][1]
-    assert [one["available"] for one in zone["resources"]] == ["0", "0"]
+    assert [resource["available"] for resource in zone["resources"]] == ["0", "0"]
 
 
 def test_small_changes_of_memory_are_not_worth_a_write():
@@ -79,7 +82,7 @@ def test_small_changes_of_memory_are_not_worth_a_write():
 
 
 def test_the_kubelets_policy_is_not_claimed():
-    names = [one["name"] for one in topology("n1", MACHINE, OCCUPANCY, "uid-1").body["attributes"]]
+    names = [attribute["name"] for attribute in topology("n1", MACHINE, OCCUPANCY, "uid-1").body["attributes"]]
     assert not any(name.startswith("topologyManager") for name in names)
 
 
@@ -92,8 +95,8 @@ def test_the_api_server_takes_it(server, api):
     publisher = Publisher(api, lambda: [topology("n1", MACHINE, OCCUPANCY, "uid-1")], threads=threads())
     publisher.round()
     assert publisher.published == 1
-    found = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")
-    assert [zone["name"] for zone in found["zones"]] == ["node-0", "node-1"]
+    result = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")
+    assert [zone["name"] for zone in result["zones"]] == ["node-0", "node-1"]
 
 
 def test_a_node_that_another_updater_publishes_is_left_to_it(server, api):

@@ -41,8 +41,8 @@ class World:
         self.lasting.changed(GroupChanges((GroupRow("shop", "web", learned=learned),), whole=whole))
 
     def written(self, *, last: bool = False) -> str | None:
-        found = self.lasting.texts(last=last).get("shop/web")
-        return found.text if found else None
+        result = self.lasting.texts(last=last).get("shop/web")
+        return result.text if result else None
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_our_own_writing_is_no_news_however_late_it_is_told(world):
         world.learns(EDGE, size=size)
         texts.append(world.written())
         world.now += REWRITE_S
-    for one in texts:
-        world.there(one)
+    for entry in texts:
+        world.there(entry)
         assert world.written() == texts[-1]
     assert world.given == []
 

@@ -106,8 +106,8 @@ def test_the_home_is_chosen_as_without_it():
         (member(f"p{at}", 5, group=f"shop/{at % 3}"), asks(f"p{at}", 5, group=f"shop/{at % 3}")) for at in range(20)
     ]
     kept, free = (filled(machine, *(pair[at] for pair in requests)) for at in (0, 1))
-    assert {key: one.numa_nodes for key, one in kept.reservations.items()} == {
-        key: one.numa_nodes for key, one in free.reservations.items()
+    assert {key: entry.numa_nodes for key, entry in kept.reservations.items()} == {
+        key: entry.numa_nodes for key, entry in free.reservations.items()
     }
 
 
@@ -116,7 +116,7 @@ def test_exclusive_cpus_that_squeeze_a_cache_open_it_and_their_end_closes_it():
     decision, after = settle(EPYC, before, asks("own", 60 - 8, cpus=Cpus.EXCLUSIVE, group="shop/own"))
     assert decision.fits
     squeezed = [given(after, f"p{at}") for at in range(4)]
-    assert all(len(one) >= 8 and one.isdisjoint(decision.exclusive) for one in squeezed)
+    assert all(len(entry) >= 8 and entry.isdisjoint(decision.exclusive) for entry in squeezed)
     assert pools.due(EPYC, after) == ()
     without = after.without_pod("own")
     assert dict(pools.due(EPYC, without)).get("p0-main", given(after, "p0")) == FIRST
