@@ -63,7 +63,7 @@ class LearningNode(GroupAlone):
         self._scenario = scenario
         self._random = Random(f"{scenario.name}/life/{seed}")
         self._tally = TrafficTally()
-        self._roster = WorkloadIndex()
+        self._workload_index = WorkloadIndex()
         self._rested = Rested()
         self._hook = Learned()
         self._plan: Plan | None = None
@@ -85,12 +85,12 @@ class LearningNode(GroupAlone):
         now = self._windows * WINDOW_S
         self._tally.add(self._flows(members), now, scale=1 / DUTY_CYCLE)
         graph = self._tally.graph(now)
-        self._roster = seen(self._roster, occupancy)
-        talk, between = graph.weights(), graph.rolled_up(self._roster.workloads).weights()
-        kin = kinship.learned(talk, between, self._roster)
+        self._workload_index = seen(self._workload_index, occupancy)
+        talk, between = graph.weights(), graph.rolled_up(self._workload_index.workloads).weights()
+        kin = kinship.learned(talk, between, self._workload_index)
         self._hook.weighed(local.KinTable.FromString(kin_table(kin).SerializeToString()))
         movable = self._rested.movable(occupancy, dict.fromkeys(members, Move.CPUS), kin)
-        situation = PlanningInput(occupancy, self._roster.expected(between), between, talk, movable)
+        situation = PlanningInput(occupancy, self._workload_index.expected(between), between, talk, movable)
         effort = EFFORT if self._windows % REST == 1 else AT_ONCE
         self._plan = planned(self._scenario.machine, situation, self._plan, effort)
         self._hook.planned(local.Plan.FromString(plan_to(self._plan).SerializeToString()))

@@ -94,7 +94,7 @@ class Planned(Decided):
     def __init__(self, scenario: Scenario, learned: Mapping[Pair, float], then: Scenario) -> None:
         super().__init__({})
         self._between = learned
-        self._roster = _gone(then)
+        self._workload_index = _gone(then)
         self._hook = Learned()
         self._round = self._joins = 0
         self._ended = Occupancy().on(scenario.machine)
@@ -104,7 +104,7 @@ class Planned(Decided):
     def __call__(self, view: View) -> tuple[Occupancy, bool]:
         if view.event.round != self._round:
             for _ in range(2 * PERIOD):
-                self._roster = seen(self._roster, self._ended)
+                self._workload_index = seen(self._workload_index, self._ended)
             self._learn(view, EFFORT)
         elif self._joins == WINDOW:
             self._learn(view, AT_ONCE)
@@ -116,13 +116,13 @@ class Planned(Decided):
 
     def _learn(self, view: View, effort: int) -> None:
         self._round, self._joins = view.event.round, 0
-        self._roster = seen(self._roster, view.occupancy)
-        situation = PlanningInput(view.occupancy, self._roster.expected(self._between), self._between)
+        self._workload_index = seen(self._workload_index, view.occupancy)
+        situation = PlanningInput(view.occupancy, self._workload_index.expected(self._between), self._between)
         self._plan = planned(view.scenario.machine, situation, self._plan, effort)
         self._hand_over()
 
     def _hand_over(self) -> None:
-        weights = kin_table(kinship.learned({}, self._between, self._roster)).SerializeToString()
+        weights = kin_table(kinship.learned({}, self._between, self._workload_index)).SerializeToString()
         self._hook.weighed(local.KinTable.FromString(weights))
         self._hook.planned(local.Plan.FromString(plan_to(self._plan).SerializeToString()))
 
@@ -138,13 +138,13 @@ def _gone(then: Scenario) -> WorkloadIndex:
     return seen(WorkloadIndex(), Occupancy(reservations)).after(())
 
 
-def seen(roster: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
+def seen(workload_index: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
     """A window later, with all who sit there."""
     containers = [
         local.LocalContainer(pod=reservation.pod, workload=reservation.workload, opted_in=True)
         for reservation in occupancy.reservations.values()
     ]
-    return roster.after(containers).over_a_window(occupancy)
+    return workload_index.after(containers).over_a_window(occupancy)
 
 
 @lru_cache(maxsize=2)

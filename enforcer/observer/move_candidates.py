@@ -68,7 +68,7 @@ class Rested:
     def movable(
         self, occupancy: Occupancy, options: Mapping[str, Move], kin: Mapping[str, Mapping[str, float]]
     ) -> frozenset[str]:
-        """Keys of the reservations that may move now; to be asked once a window. wishes: by pod uid; a pod that is not
+        """Keys of the reservations that may move now; to be asked once a window. options: by pod uid; a pod that is not
         there does not move. kin: the weights that newcomers are seated by, by pod or workload.
         """
         self._window += 1

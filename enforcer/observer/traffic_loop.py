@@ -91,7 +91,7 @@ class TrafficLoop:
         self._received: Mapping[str, local.LocalContainer] = {}
         self._containers: Mapping[str, local.LocalContainer] = {}
         self._changed = True
-        self._roster = kinship.WorkloadIndex()
+        self._workload_index = kinship.WorkloadIndex()
         self._tally = TrafficTally(half_life=HALF_LIVES * config.window_s)
         self._deltas = Deltas()
         self._rested = Rested()
@@ -197,22 +197,22 @@ class TrafficLoop:
             changed, self._changed = self._changed, False
             self._containers = self._received
         if changed:
-            self._roster = self._roster.after(self._containers.values())
+            self._workload_index = self._workload_index.after(self._containers.values())
         return changed
 
     def _learn(self, window: Window, collector: str) -> None:
         now = time.monotonic()
-        opted_in = dict.fromkeys(self._roster.present, True)
+        opted_in = dict.fromkeys(self._workload_index.present, True)
         ours = windows.opted_in_only(window, opted_in)
         self._tally.forget(window.services)
         self._tally.add(ours, now)
         self._deltas.add(ours)
         graph = self._tally.graph(now)
-        workloads = self._roster.workloads
+        workloads = self._workload_index.workloads
         tenancy = self.tenancy
         talk = tenancy.within(graph.weights(), workloads)
         between = tenancy.within(graph.rolled_up(workloads).weights())
-        kin = kinship.learned(talk, between, self._roster)
+        kin = kinship.learned(talk, between, self._workload_index)
         self._outlets.kin(learned.kin_table(kin))
         self._plan(talk, between, kin)
         self._send(window, collector)
@@ -233,9 +233,9 @@ class TrafficLoop:
 
     def _plan(self, talk: Weights, between: Weights, kin: Mapping[str, Mapping[str, float]]) -> None:
         occupancy = self._outlets.occupancy().on(self._machine)
-        self._roster = self._roster.over_a_window(occupancy)
+        self._workload_index = self._workload_index.over_a_window(occupancy)
         movable = self._rested.movable(occupancy, move_options(self._containers.values()), kin)
-        self._planner.consider(PlanningInput(occupancy, self._roster.expected(between), between, talk, movable))
+        self._planner.consider(PlanningInput(occupancy, self._workload_index.expected(between), between, talk, movable))
 
     def _offer_moves(self, situation: PlanningInput) -> None:
         """From the planner's thread, by who sits where now."""

@@ -48,7 +48,7 @@ class Metrics:
         )
         self.predictions = Counter(
             "numakin_extender_predictions",
-            "What became of nominated places, as this replica was told; each is told of all.",
+            "What became of nominated places, as enforcers reported it to this replica; each replica receives all.",
             ["outcome"],
             registry=self.registry,
         )

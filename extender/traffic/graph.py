@@ -61,7 +61,7 @@ class ClusterGraph:
     def __init__(
         self, half_life: float = HALF_LIFE_S, most_edges: int = MOST_EDGES, costs: Costs | None = None
     ) -> None:
-        self.roster = PodIndex()
+        self.pod_index = PodIndex()
         self.remembered = Remembered(half_life)
         self.fates = Fates()
         self._sums = Sums(half_life, most_edges, costs)
@@ -79,12 +79,12 @@ class ClusterGraph:
 
     def apply(self, changes: PodChanges, now: float) -> None:
         """Pods came, changed or went."""
-        for ip in self.roster.apply(changes, now):
+        for ip in self.pod_index.apply(changes, now):
             self._look_again(ip)
 
     def asked(self, row: PodRow, now: float) -> None:
         """As `PodIndex.asked`."""
-        self.roster.asked(row, now)
+        self.pod_index.asked(row, now)
 
     def add(self, node: str, flows: Iterable[Flow], now: float) -> None:
         """What one node's enforcer reports of the seconds before `now`."""
@@ -102,13 +102,13 @@ class ClusterGraph:
 
         Asked for in turn: what has no pod any more is remembered as it was the last time.
         """
-        rolled_up = pods.rolled_up(self.roster.owners())
-        return self.remembered.after(rolled_up, self.roster.replicas(), now)
+        rolled_up = pods.rolled_up(self.pod_index.owners())
+        return self.remembered.after(rolled_up, self.pod_index.replicas(), now)
 
     def tidy(self, now: float) -> None:
         """Forgets what is too old to matter; what has waited in vain is unresolved."""
         self._sums.tidy(now)
-        self.roster.tidy(now, lasting=FADED * self._sums.half_life)
+        self.pod_index.tidy(now, lasting=FADED * self._sums.half_life)
         for ip in list(self._waiting):
             late = [held for held in self._waiting[ip] if now - held.at > WAIT_S]
             for held in late:
@@ -120,7 +120,7 @@ class ClusterGraph:
         source, target = address(flow.source), address(flow.target)
         remote = source or target
         ours = (flow.target,) if source else (flow.source,) if target else (flow.source, flow.target)
-        if (source and target) or any(self.roster.node(uid) not in {"", node} for uid in ours):
+        if (source and target) or any(self.pod_index.node(uid) not in {"", node} for uid in ours):
             self.fates.externally_managed += flow.bytes
             return ""
         if remote is None:
@@ -140,11 +140,11 @@ class ClusterGraph:
 
     def _peer(self, uid: str, remote: Address, *, by_server: bool) -> str | None:
         if not by_server:
-            return self.roster.server(remote)
-        news = self.roster.serves(uid, remote.port)
+            return self.pod_index.server(remote)
+        news = self.pod_index.serves(uid, remote.port)
         if news:
             self._look_again(news.ip)
-        return self.roster.by_ip(remote.ip)
+        return self.pod_index.by_ip(remote.ip)
 
     def _count_in(self, pair: PodPair, flow: Flow, at: float, *, trusted: bool) -> None:
         if trusted:

@@ -114,17 +114,17 @@ class TrafficLearning:
         pods = graph.pods(now)
         workloads = graph.workloads(pods, now)
         seen = self.tenancy.within(workloads.weights())
-        expected = self.priors.weights(seen, graph.roster.replicas(), now)
+        expected = self.priors.weights(seen, graph.pod_index.replicas(), now)
         weights = {
             pair: seen.get(pair, 0.0) + expected.get(pair, 0.0) for pair in sorted(seen.keys() | expected.keys())
         }
-        between_pods = self.tenancy.within(pods.weights(), graph.roster.owners())
-        declared = graph.roster.groups()
+        between_pods = self.tenancy.within(pods.weights(), graph.pod_index.owners())
+        declared = graph.pod_index.groups()
         self._relays_changed(relays(workloads, self._relays))
         found = partition(weights, self._to_divide(workloads, declared), _named(declared), self._found, self._relays)
         self._found = _without_traffic(found, neighbours(seen))
         return ClusterTraffic(
-            workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.roster.replicas(),
+            workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.pod_index.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
             self._relays, pods, expected, self.priors.demands(),
         )  # fmt: skip

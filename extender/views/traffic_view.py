@@ -52,7 +52,7 @@ def graph(known: ClusterTraffic) -> dict[str, Any]:
 def gauges(known: ClusterTraffic, dropped_flows: int) -> Iterator[Gauge]:
     yield (
         "numakin_extender_traffic_bytes_total",
-        "Bytes that enforcers told of, by what became of them.",
+        "Bytes that enforcers reported, by what became of them.",
         "fate",
         {fate: float(size) for fate, size in known.fates.items()},
     )

@@ -66,7 +66,7 @@ def place(machine: Machine, occupancy: Occupancy, request: Request, load: Load, 
     """Memory for a home. load: what all other reservations put on the machine."""
     home = machine.nearest_mems(numa_nodes)
     if not home:
-        return Placed(NumaSet(), None, Reason("memory", "", "no NUMA node tells of any: left open"))
+        return Placed(NumaSet(), None, Reason("memory", "", "no NUMA node reports any: left open"))
     prefer = MemoryPolicy(PREFERRED_MANY, home)
     if request.opt_in.memory is Memory.PREFER:
         return Placed(NumaSet(), prefer, Reason("memory prefer", "", "left open, first touch keeps it local"))

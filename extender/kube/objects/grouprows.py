@@ -17,7 +17,7 @@ from extender.state.group_spec import GroupSpec
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """What an object says: the operator's wishes, and what an extender before us learned. spec: None where there is
+    """What an object says: the operator's settings, and what an extender before us learned. spec: None where there is
     none. problems: what of it does not count. ours: nobody else has written any field of the object. accepted, since:
     the condition as it is there, and its last transition; empty where there is none.
     """

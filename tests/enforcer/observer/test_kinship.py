@@ -23,13 +23,15 @@ def seen(*flows: tuple[str, str, int]) -> Graph:
     return tally.graph(0.0)
 
 
-def weights(graph: Graph, roster: WorkloadIndex) -> dict[str, dict[str, float]]:
-    return kinship.learned(graph.weights(), graph.rolled_up(roster.workloads).weights(), roster)
+def weights(graph: Graph, workload_index: WorkloadIndex) -> dict[str, dict[str, float]]:
+    return kinship.learned(graph.weights(), graph.rolled_up(workload_index.workloads).weights(), workload_index)
 
 
 def test_pods_that_talk_are_kin_in_proportion() -> None:
-    roster = WorkloadIndex().after(here(("a", "ns/Deployment/a"), ("b", "ns/Deployment/b"), ("c", "ns/Deployment/c")))
-    result = weights(seen(("a", "b", 300), ("c", "a", 100)), roster)
+    workload_index = WorkloadIndex().after(
+        here(("a", "ns/Deployment/a"), ("b", "ns/Deployment/b"), ("c", "ns/Deployment/c"))
+    )
+    result = weights(seen(("a", "b", 300), ("c", "a", 100)), workload_index)
     assert result["a"]["b"] > 2.9 * result["a"]["c"] > 0
     assert set(result["b"]) == {"a"}
 
@@ -41,24 +43,26 @@ def test_the_next_replica_starts_with_what_its_siblings_learned() -> None:
 
 
 def test_a_workload_outlives_its_pods() -> None:
-    roster = WorkloadIndex().after(here(("a1", "ns/Deployment/a"), ("b1", "ns/Deployment/b")))
-    roster = roster.after(here(("b1", "ns/Deployment/b")))
-    result = weights(seen(("a1", "b1", 100)), roster)
+    workload_index = WorkloadIndex().after(here(("a1", "ns/Deployment/a"), ("b1", "ns/Deployment/b")))
+    workload_index = workload_index.after(here(("b1", "ns/Deployment/b")))
+    result = weights(seen(("a1", "b1", 100)), workload_index)
     assert set(result["ns/Deployment/a"]) == {"b1"}
     assert "a1" not in result
 
 
 def test_those_who_have_not_opted_in_and_addresses_are_nobodys_kin() -> None:
     plain = local.LocalContainer(id="c", pod="plain", workload="ns/Pod/plain")
-    roster = WorkloadIndex().after([*here(("a", "ns/Deployment/a")), plain])
-    assert weights(seen(("a", "plain", 100), ("a", "10.0.0.7:80", 100)), roster) == {}
+    workload_index = WorkloadIndex().after([*here(("a", "ns/Deployment/a")), plain])
+    assert weights(seen(("a", "plain", 100), ("a", "10.0.0.7:80", 100)), workload_index) == {}
 
 
 def test_the_roster_of_the_past_is_bounded() -> None:
-    roster = WorkloadIndex()
+    workload_index = WorkloadIndex()
     for start in range(0, 3 * kinship.MOST_PAST, 1024):
-        roster = roster.after(here(*((f"p{number}", "ns/Deployment/a") for number in range(start, start + 1024))))
-    assert len(roster.workloads) <= kinship.MOST_PAST + 1024
+        workload_index = workload_index.after(
+            here(*((f"p{number}", "ns/Deployment/a") for number in range(start, start + 1024)))
+        )
+    assert len(workload_index.workloads) <= kinship.MOST_PAST + 1024
 
 
 ONE, TWO = Demand(1000, 1 << 20), Demand(2000, 1 << 20)
@@ -82,25 +86,27 @@ class TestExpected:
     """The workloads that a plan has reservations for."""
 
     def test_as_many_replicas_as_there_were_lately_each_asking_what_the_newest_did(self) -> None:
-        roster = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
-        roster = roster.after(here(*PODS[1:])).over_a_window(seated(*PODS[1:], demand=TWO))
-        assert sorted(roster.expected(TALK), key=lambda entry: entry.name) == [
+        workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
+        workload_index = workload_index.after(here(*PODS[1:])).over_a_window(seated(*PODS[1:], demand=TWO))
+        assert sorted(workload_index.expected(TALK), key=lambda entry: entry.name) == [
             Workload("ns/Deployment/a", TWO, 2),
             Workload("ns/Deployment/b", TWO, 1),
         ]
 
     def test_a_workload_that_was_never_seen_to_talk_stays_its_groups_affair(self) -> None:
         pods = (*PODS, ("c1", "ns/Deployment/c"))
-        roster = WorkloadIndex().after(here(*pods)).over_a_window(seated(*pods))
-        assert roster.expected({}) == []
-        assert {entry.name for entry in roster.expected(TALK)} == {"ns/Deployment/a", "ns/Deployment/b"}
+        workload_index = WorkloadIndex().after(here(*pods)).over_a_window(seated(*pods))
+        assert workload_index.expected({}) == []
+        assert {entry.name for entry in workload_index.expected(TALK)} == {"ns/Deployment/a", "ns/Deployment/b"}
 
     @pytest.mark.parametrize("age", [0, 1, kinship.PERIOD - 1])
     def test_who_is_gone_is_expected_for_a_period_at_least_and_two_at_most(self, age: int) -> None:
-        roster = WorkloadIndex(windows=age).after(here(*PODS)).over_a_window(seated(*PODS)).after(here(*PODS[:1]))
+        workload_index = (
+            WorkloadIndex(windows=age).after(here(*PODS)).over_a_window(seated(*PODS)).after(here(*PODS[:1]))
+        )
         both = [Workload("ns/Deployment/a", ONE, 2), Workload("ns/Deployment/b", ONE, 1)]
         for window in range(2 * kinship.PERIOD):
-            assert window >= kinship.PERIOD or roster.expected(TALK) == both
-            roster = roster.over_a_window(seated(*PODS[:1]))
-        assert roster.expected(TALK) == [Workload("ns/Deployment/a", ONE, 1)]
-        assert set(roster.demands) == {"ns/Deployment/a"}
+            assert window >= kinship.PERIOD or workload_index.expected(TALK) == both
+            workload_index = workload_index.over_a_window(seated(*PODS[:1]))
+        assert workload_index.expected(TALK) == [Workload("ns/Deployment/a", ONE, 1)]
+        assert set(workload_index.demands) == {"ns/Deployment/a"}

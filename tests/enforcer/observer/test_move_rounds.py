@@ -63,8 +63,8 @@ class Node:
         gets.
         """
         for _ in range(count):
-            roster = WorkloadIndex().after(self.agent.residents.now().values())
-            kin = learned(self.talk, {}, roster)
+            workload_index = WorkloadIndex().after(self.agent.residents.now().values())
+            kin = learned(self.talk, {}, workload_index)
             self.agent.ledger.learned.weighed(kin_table(kin))
             occupancy, wishes = self.mirror.occupancy, move_options(self.agent.residents.now().values())
             movable = self._rested.movable(occupancy, wishes, kin)

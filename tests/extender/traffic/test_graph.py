@@ -410,10 +410,10 @@ def test_where_only_kube_scheduler_tells_of_pods_they_are_known_too(monkeypatch)
     graph.add("a", [flow("cart-1", "web-1")], NOW)
     assert set(between_workloads(graph, NOW)) == {("cart", "web")}
     graph.asked(replace(REDIS, ip="", node=""), NOW)
-    assert {name.rpartition("/")[2] for name in graph.roster.replicas()} == {"web", "redis"}
+    assert {name.rpartition("/")[2] for name in graph.pod_index.replicas()} == {"web", "redis"}
 
 
 def test_what_the_api_server_tells_of_a_pod_beats_what_kube_scheduler_told():
     graph = made()
     graph.asked(replace(CART, ip="", node=""), NOW)
-    assert graph.roster.node("cart-1") == "a"
+    assert graph.pod_index.node("cart-1") == "a"

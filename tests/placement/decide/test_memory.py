@@ -165,4 +165,4 @@ def test_a_machine_that_tells_of_no_memory_leaves_it_open():
     bare = machines.machine("bare", ["0-3", "4-7"], [0, 0])
     decision = decide(bare, Occupancy(), asks("a", 1, 4), Kin())
     assert (decision.fits, decision.mems) == (True, nodes(""))
-    assert "memory: no NUMA node tells of any: left open" in decision.sentence
+    assert "memory: no NUMA node reports any: left open" in decision.sentence
