@@ -88,7 +88,6 @@ class DecisionRecords:
 
     def rehomed(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
         """A running member whose place has gone. why: what has."""
-        self.counts["rehomed"] += 1
         self._again(member, decision, why, event="machine", at=at)
 
     def _again(self, member: local.LocalContainer, decision: Decision, why: Reason, *, event: str, at: int) -> None:

@@ -78,9 +78,10 @@ def test_an_older_runtime_is_not_asked_out_of_turn_and_takes_it_with_its_next_co
         first = runtime.run_container(runtime.run_pod("a", annotations=GROUP), "app", cpu_request=2)
         until(lambda: machine.get("/readyz")[0] == 200, "ready")
         switch_cpus(machine.sysfs, SMT_OFF)
-        until(lambda: machine.status()["generation"] > 2, "the hook knows")
+        home = numa_cpus(machine)[0]
+        until(lambda: [row["cpus"] for row in machine.status()["containers"]] == [str(home)], "the hook knows")
         second = runtime.run_container(runtime.run_pod("b", annotations=GROUP), "app", cpu_request=2)
-        assert cpus(runtime, second) == cpus(runtime, first) == numa_cpus(machine)[0]
+        assert cpus(runtime, second) == cpus(runtime, first) == home
         assert runtime.unsolicited == 0
 
 

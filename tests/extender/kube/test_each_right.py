@@ -20,7 +20,7 @@ from extender.kube.objects.grouprows import affinity_groups
 from extender.kube.objects.nrt import topology
 from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.readers import Forbidden, Readers
-from extender.kube.stream import Resource, nodes, pods
+from extender.kube.stream import Resource, nodes, pods, services
 from extender.kube.tls.own_ca import CA_SECRET, SCHEDULER_SECRET, OwnCa
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import ListWatch
@@ -146,6 +146,7 @@ NRT, AUTH = "topology.node.k8s.io", "authentication.k8s.io"
 USES: Mapping[Right, Works] = {
     **{Right("", "pods", verb): watches(pods) for verb in ("list", "watch")},
     **{Right("", "nodes", verb): watches(nodes) for verb in ("list", "watch")},
+    **{Right("", "services", verb): watches(services) for verb in ("list", "watch")},
     **{Right("", "namespaces", verb): watches(namespaces) for verb in ("list", "watch")},
     **{Right("numakin.io", "affinitygroups", verb): watches(affinity_groups) for verb in ("list", "watch")},
     Right("", "events", "create"): events(1),
