@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LINES = [line.split() for line in (ROOT / "setup/debian-packages").read_text().splitlines() if line and line[0] != "#"]
-NEEDED = ("bash", "dirname", "awk", "id", "tail", "tee")
+NEEDED = ("bash", "dirname", "awk", "grep", "id", "tail", "tee")
 """Of the machine, beside Python."""
 
 
@@ -76,3 +76,38 @@ def test_without_a_python_it_says_which_is_wanted(tmp_path: Path) -> None:
     )  # fmt: skip
     assert run.stderr.splitlines()[-1].startswith("setup: no Python of 3.11 or newer with venv and ensurepip")
     assert run.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("complaint", "status", "later"),
+    [
+        ("ERROR: No matching distribution found for flask==3.1.3", 0, ["install --editable .[demo]"]),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", 1, []),
+    ],
+    ids=["an index without the locked version", "a file with another hash"],
+)
+def test_only_where_an_index_lacks_a_locked_version_another_is_taken(
+    tmp_path: Path, complaint: str, status: int, later: list[str]
+) -> None:
+    (tmp_path / "setup").mkdir()
+    script = (ROOT / "setup/install").read_text().replace("/usr/bin/python3 python3.14", "python3.14")
+    (tmp_path / "setup/install").write_text(script)
+    (tmp_path / "setup/debian-packages").write_text("")
+    python = (
+        '#!/bin/sh\n[ "$1" = -m ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/pip" && cp "$0" "$3/bin/python"\n'
+        f'[ "$1" = install ] && echo "$@" >> {tmp_path}/asked\n'
+        f'case "$*" in *--require-hashes*) echo "{complaint}"; exit 1;; esac\nexit 0\n'
+    )
+    path = bare(tmp_path / "bin", python=python)
+    for name in ("mkdir", "cp"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    run = subprocess.run(
+        ["bash", str(tmp_path / "setup/install"), str(tmp_path / "venv"), "demo"],
+        env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    first, *others = (tmp_path / "asked").read_text().splitlines()
+    assert "--require-hashes" in first
+    options = "--disable-pip-version-check --progress-bar off --no-compile "
+    assert [line.replace(options, "") for line in others] == later
+    assert complaint in run.stderr
+    assert run.returncode == status
