@@ -40,22 +40,30 @@ def bare(folder: Path, *, python: str) -> Path:
     return folder
 
 
-def test_without_apt_what_is_missing_is_named_once_and_the_rest_is_set_up(tmp_path: Path) -> None:
-    """Python is a stand-in that says what it is asked to do; the script's own choice is tried last."""
+def installed(folder: Path, what: str, *, python: str, packages: str | None = None) -> subprocess.CompletedProcess[str]:
+    """setup/install on a bare machine whose Python is a stand-in: the script's own first choice is left out. packages:
+    in place of setup/debian-packages.
+    """
     script = (ROOT / "setup/install").read_text().replace("/usr/bin/python3 python3.14", "python3.14")
-    (tmp_path / "setup").mkdir()
-    (tmp_path / "setup/install").write_text(script)
-    (tmp_path / "setup/debian-packages").write_text((ROOT / "setup/debian-packages").read_text())
-    python = (
-        '#!/bin/sh\n[ "$1" = -m ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/pip" && cp "$0" "$3/bin/python"\nexit 0\n'
-    )
-    path = bare(tmp_path / "bin", python=python)
+    (folder / "setup").mkdir()
+    (folder / "setup/install").write_text(script)
+    listed = (ROOT / "setup/debian-packages").read_text() if packages is None else packages
+    (folder / "setup/debian-packages").write_text(listed)
+    path = bare(folder / "bin", python=python)
     for name in ("mkdir", "cp"):
         (path / name).symlink_to(str(shutil.which(name)))
-    run = subprocess.run(
-        ["bash", str(tmp_path / "setup/install"), str(tmp_path / "venv"), "all"],
+    return subprocess.run(
+        ["bash", str(folder / "setup/install"), str(folder / "venv"), what],
         env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
+
+
+VENV = '[ "$1" = -m ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/pip" && cp "$0" "$3/bin/python"'
+"""A stand-in Python makes a virtual environment of itself."""
+
+
+def test_without_apt_what_is_missing_is_named_once_and_the_rest_is_set_up(tmp_path: Path) -> None:
+    run = installed(tmp_path, "all", python=f"#!/bin/sh\n{VENV}\nexit 0\n")
     missing = next(line for line in run.stderr.splitlines() if "missing here" in line)
     assert "qemu-system-x86" in missing
     assert "wrk" in missing
@@ -65,15 +73,7 @@ def test_without_apt_what_is_missing_is_named_once_and_the_rest_is_set_up(tmp_pa
 
 
 def test_without_a_python_it_says_which_is_wanted(tmp_path: Path) -> None:
-    (tmp_path / "setup").mkdir()
-    script = (ROOT / "setup/install").read_text().replace("/usr/bin/python3 python3.14", "python3.14")
-    (tmp_path / "setup/install").write_text(script)
-    (tmp_path / "setup/debian-packages").write_text((ROOT / "setup/debian-packages").read_text())
-    path = bare(tmp_path / "bin", python="#!/bin/sh\nexit 1\n")
-    run = subprocess.run(
-        ["bash", str(tmp_path / "setup/install"), str(tmp_path / "venv"), "demo"],
-        env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    run = installed(tmp_path, "demo", python="#!/bin/sh\nexit 1\n")
     assert run.stderr.splitlines()[-1].startswith("setup: no Python of 3.11 or newer with venv and ensurepip")
     assert run.returncode == 1
 
@@ -89,22 +89,9 @@ def test_without_a_python_it_says_which_is_wanted(tmp_path: Path) -> None:
 def test_only_where_an_index_lacks_a_locked_version_another_is_taken(
     tmp_path: Path, complaint: str, status: int, later: list[str]
 ) -> None:
-    (tmp_path / "setup").mkdir()
-    script = (ROOT / "setup/install").read_text().replace("/usr/bin/python3 python3.14", "python3.14")
-    (tmp_path / "setup/install").write_text(script)
-    (tmp_path / "setup/debian-packages").write_text("")
-    python = (
-        '#!/bin/sh\n[ "$1" = -m ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/pip" && cp "$0" "$3/bin/python"\n'
-        f'[ "$1" = install ] && echo "$@" >> {tmp_path}/asked\n'
-        f'case "$*" in *--require-hashes*) echo "{complaint}"; exit 1;; esac\nexit 0\n'
-    )
-    path = bare(tmp_path / "bin", python=python)
-    for name in ("mkdir", "cp"):
-        (path / name).symlink_to(str(shutil.which(name)))
-    run = subprocess.run(
-        ["bash", str(tmp_path / "setup/install"), str(tmp_path / "venv"), "demo"],
-        env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    asked = f'[ "$1" = install ] && echo "$@" >> {tmp_path}/asked'
+    refused = f'case "$*" in *--require-hashes*) echo "{complaint}"; exit 1;; esac'
+    run = installed(tmp_path, "demo", python=f"#!/bin/sh\n{VENV}\n{asked}\n{refused}\nexit 0\n", packages="")
     first, *others = (tmp_path / "asked").read_text().splitlines()
     assert "--require-hashes" in first
     options = "--disable-pip-version-check --progress-bar off --no-compile "
