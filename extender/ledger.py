@@ -22,13 +22,19 @@ from extender.state.faults import Faults
 from extender.state.member_facts import tellable, unknown
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodChanges, PodRow
-from extender.watch_lag import WatchLag
 from placement.decide.decide import Kin
 from placement.model.cpuset import NumaSet
 from placement.model.errors import PlacementError
 from placement.optin.parsing import OptIn, opted_in
+from process.brief_wait import BriefWait
 
 AS_ASSUMED, ELSEWHERE, NOT_ASSUMED = "as assumed", "elsewhere", "not assumed"
+
+LAG_S = 0.25
+"""The longest that kube-scheduler's question waits for the watch to show its pod: ten times what one watch lags behind
+another on a node that is not overloaded (1 to 30 ms). No room is held for a pod that the API server has not sent, since
+anybody could invent one, and without that the next member of its group may be led to another node.
+"""
 
 MOST_PEERS_ASKED = 8
 """Nodes with members that are asked whether they had room for a pod that went elsewhere."""
@@ -73,7 +79,7 @@ class BindingLedger:
     ) -> None:
         self._nodes, self._history, self._refused, self._faults = nodes, history, refused, faults
         self._clock, self._hold_s = clock, hold_s
-        self._departed, self._lag = Departed(), WatchLag()
+        self._departed, self._lag = Departed(), BriefWait(LAG_S)
         self.rows: dict[str, PodRow] = {}
         self.listed = False
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
@@ -86,12 +92,12 @@ class BindingLedger:
             self._gone(self.rows.keys() - {row.uid for row in changes.rows})
         self._gone(changes.gone)
         nominations = [nomination for row in changes.rows if (nomination := self._seen(row)) is not None]
-        self._lag.shown()
+        self._lag.news()
         return nominations
 
     def wait_for(self, pod: PodRow) -> None:
         """A moment, for the watch to show it. Not under the cluster's lock."""
-        self._lag.wait(lambda: self.knows(pod))
+        self._lag.until(lambda: self.knows(pod))
 
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""

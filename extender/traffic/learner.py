@@ -21,6 +21,7 @@ from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.traffic.graph import Flow
 from placement.traffic.tenancy import Tenancy
+from process.brief_wait import BriefWait
 from process.threads import IDLE, Backoff, Threads
 
 EVERY_S = 2.0
@@ -64,7 +65,7 @@ class Learner:
         self._steps: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._flows = 0
-        self._made = threading.Condition()
+        self._made = BriefWait(NEW_WAITS_S)
         self._workloads: Collection[str] = ()
         self._due, self._earliest, self._took_s, self._news = 0.0, 0.0, 0.0, False
         self._thread = threads.thread("learning", self._round, last=self._finish, backoff=BACKOFF)
@@ -118,8 +119,7 @@ class Learner:
         """Returns once what is expected of a pod's workload is known, or can't be within NEW_WAITS_S."""
         if self._earliest - time.monotonic() + self._took_s > NEW_WAITS_S:
             return
-        with self._made:
-            self._made.wait_for(lambda: row.workload in self._workloads, NEW_WAITS_S)
+        self._made.until(lambda: row.workload in self._workloads)
 
     def restored(self, group: str, text: str) -> None:
         """What an extender before this one wrote down of a group."""
@@ -178,6 +178,5 @@ class Learner:
     def _make(self) -> None:
         known = self._learning.known(self._clock())
         self._publish(known)
-        with self._made:
-            self._workloads = known.replicas
-            self._made.notify_all()
+        self._workloads = known.replicas
+        self._made.news()

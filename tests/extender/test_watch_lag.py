@@ -9,7 +9,6 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.state.pods import PodChanges
-from extender.watch_lag import WatchLag
 from tests.extender.machines import pod, want
 from tests.extender.test_cluster import reservations_of, tell
 
@@ -36,31 +35,3 @@ def test_it_is_waited_for_and_its_room_is_held(cluster: Cluster):
 def test_a_pod_that_the_api_server_does_not_have_is_answered_for_all_the_same(cluster: Cluster):
     assert cluster.score(want("invented"), ["a"]).rows[0].score
     assert reservations_of(cluster, "a") == {}
-
-
-class TestTurns:
-    def test_one_caller_waits_at_a_time(self):
-        lag, waiting, known = WatchLag(), Event(), Event()
-
-        def looked() -> bool:
-            waiting.set()
-            return known.is_set()
-
-        with ThreadPoolExecutor() as threads:
-            first = threads.submit(lag.wait, looked)
-            assert waiting.wait(60)
-            looks = iter([False])
-            lag.wait(lambda: next(looks))
-            known.set()
-            lag.shown()
-            first.result(60)
-
-    def test_after_a_wait_in_vain_nobody_waits_until_the_watch_goes_on(self):
-        lag = WatchLag()
-        lag.wait(lambda: False)
-        looks = iter([False])
-        lag.wait(lambda: next(looks))
-        lag.shown()
-        looks = iter([False, True])
-        lag.wait(lambda: next(looks))
-        assert [*looks] == []

@@ -1,0 +1,34 @@
+"""A short wait of one caller at a time for what another thread is about to make known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition, Lock
+
+
+class BriefWait:
+    """What is asked for in vain keeps one thread at most; after a wait in vain nobody waits until there is news.
+
+    longest_s: of one wait.
+    """
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._changed, self._turn = Condition(), Lock()
+        self._in_vain = False
+
+    def until(self, known: Callable[[], bool]) -> None:
+        """Returns once `known()`, or without that where it is another caller's turn or takes too long."""
+        if known() or self._in_vain or not self._turn.acquire(blocking=False):
+            return
+        try:
+            with self._changed:
+                self._in_vain = not self._changed.wait_for(known, self._longest_s)
+        finally:
+            self._turn.release()
+
+    def news(self) -> None:
+        """What is waited for may be known now."""
+        with self._changed:
+            self._in_vain = False
+            self._changed.notify_all()
