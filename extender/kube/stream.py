@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from extender.state.pods import NodeChanges, NodeRow, PodChanges, PodRow, Servic
 LARGEST_FRAME = 16 * 1024 * 1024
 """Bytes of one watch event; etcd's largest object is 1.5 MiB by default."""
 
+Item = TypeVar("Item")
 Row = TypeVar("Row")
 Changes = TypeVar("Changes")
 
@@ -24,28 +25,21 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises for bytes that are no JSON, or JSON of another shape, or nested too deeply."""
 
 
+NO_QUERY: Mapping[str, str] = {}
+
+
 class BadFrame(Exception):
     """The watch sent what is no watch event."""
 
 
-class ListMetadata(msgspec.Struct, rename="camel"):
+class _ListMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class _Pods(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[PodObject]
-
-
-class _Nodes(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[NodeObject]
-
-
-class _Services(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[ServiceObject]
+class _List(msgspec.Struct, Generic[Item]):
+    metadata: _ListMetadata
+    items: list[Item]
 
 
 class _Event(msgspec.Struct):
@@ -88,12 +82,49 @@ class Resource(Generic[Row, Changes]):
     """What to list and watch, and how to read it. key: what names a row in `gone`."""
 
     path: str
-    query: dict[str, str]
+    query: Mapping[str, str]
     page: Callable[[bytes], Page[Row]]
     row: Callable[[msgspec.Raw], Row]
     key: Callable[[Row], str]
     gone_key: Callable[[Metadata], str]
     changes: Callable[..., Changes]
+
+
+def resource(
+    path: str,
+    kind: type[Item],
+    row: Callable[[Item], Row],
+    changes: Callable[..., Changes],
+    *,
+    key: Callable[[Row], str],
+    gone_key: Callable[[Metadata], str],
+    query: Mapping[str, str] = NO_QUERY,
+) -> Resource[Row, Changes]:
+    """kind: what one object is decoded as. row: made from it."""
+    single = msgspec.json.Decoder(kind)
+    lists = msgspec.json.Decoder(_List[kind])  # type: ignore[valid-type]  # known at run time alone
+
+    def page(body: bytes) -> Page[Row]:
+        listed = lists.decode(body)
+        return Page([row(item) for item in listed.items], listed.metadata.resource_version, listed.metadata.continue_)
+
+    return Resource(
+        path=path,
+        query=query,
+        page=page,
+        row=lambda raw: row(single.decode(raw)),
+        key=key,
+        gone_key=gone_key,
+        changes=changes,
+    )
+
+
+def name(metadata: Metadata) -> str:
+    return metadata.name
+
+
+def namespaced_name(metadata: Metadata) -> str:
+    return f"{metadata.namespace}/{metadata.name}"
 
 
 def pods(*, service_names: bool = False) -> Resource[PodRow, PodChanges]:
@@ -102,65 +133,21 @@ def pods(*, service_names: bool = False) -> Resource[PodRow, PodChanges]:
     service_names: as PodRows takes it.
     """
     rows = PodRows(service_names=service_names)
-    lists, single = msgspec.json.Decoder(_Pods), msgspec.json.Decoder(PodObject)
-
-    def page(body: bytes) -> Page[PodRow]:
-        listed = lists.decode(body)
-        return Page(
-            [rows.row(pod) for pod in listed.items], listed.metadata.resource_version, listed.metadata.continue_
-        )
-
-    return Resource(
-        path="/api/v1/pods",
-        query={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
-        page=page,
-        row=lambda raw: rows.row(single.decode(raw)),
-        key=lambda row: row.uid,
-        gone_key=uid_of,
-        changes=PodChanges,
+    running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+    return resource(
+        "/api/v1/pods", PodObject, rows.row, PodChanges, key=lambda row: row.uid, gone_key=uid_of, query=running
     )
 
 
 def nodes() -> Resource[NodeRow, NodeChanges]:
-    lists, single = msgspec.json.Decoder(_Nodes), msgspec.json.Decoder(NodeObject)
-
-    def page(body: bytes) -> Page[NodeRow]:
-        listed = lists.decode(body)
-        return Page(
-            [node_row(node) for node in listed.items], listed.metadata.resource_version, listed.metadata.continue_
-        )
-
-    return Resource(
-        path="/api/v1/nodes",
-        query={},
-        page=page,
-        row=lambda raw: node_row(single.decode(raw)),
-        key=lambda row: row.name,
-        gone_key=lambda metadata: metadata.name,
-        changes=NodeChanges,
-    )
+    return resource("/api/v1/nodes", NodeObject, node_row, NodeChanges, key=lambda row: row.name, gone_key=name)
 
 
 def services() -> Resource[ServiceRow, ServiceChanges]:
-    lists, single = msgspec.json.Decoder(_Services), msgspec.json.Decoder(ServiceObject)
-
-    def page(body: bytes) -> Page[ServiceRow]:
-        listed = lists.decode(body)
-        return Page(
-            [service_row(service) for service in listed.items],
-            listed.metadata.resource_version,
-            listed.metadata.continue_,
-        )
-
-    return Resource(
-        path="/api/v1/services",
-        query={},
-        page=page,
-        row=lambda raw: service_row(single.decode(raw)),
-        key=lambda row: row.key,
-        gone_key=lambda metadata: f"{metadata.namespace}/{metadata.name}",
-        changes=ServiceChanges,
-    )
+    return resource(
+        "/api/v1/services", ServiceObject, service_row, ServiceChanges,
+        key=lambda row: row.key, gone_key=namespaced_name,
+    )  # fmt: skip
 
 
 @dataclass

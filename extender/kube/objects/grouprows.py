@@ -11,7 +11,7 @@ from extender.kube.objects import groupspec
 from extender.kube.objects.affinitygroup import ACCEPTED, GROUP_KEY, ROOT, Accepted, object_name, path_of, truth
 from extender.kube.publish import LEARNED, MANAGER, Unwanted
 from extender.kube.rows import Metadata
-from extender.kube.stream import ListMetadata, Page, Resource
+from extender.kube.stream import Resource, namespaced_name, resource
 from extender.state.group_spec import GroupSpec
 
 
@@ -70,23 +70,8 @@ class GroupChanges:
 
 def affinity_groups() -> Resource[GroupRow, GroupChanges]:
     """All groups' objects, to list and watch."""
-    lists, single = msgspec.json.Decoder(_Groups), msgspec.json.Decoder(_Group)
-
-    def page(body: bytes) -> Page[GroupRow]:
-        listed = lists.decode(body)
-        return Page(
-            [_row(group) for group in listed.items], listed.metadata.resource_version, listed.metadata.continue_
-        )
-
-    return Resource(
-        path=f"{ROOT}/affinitygroups",
-        query={},
-        page=page,
-        row=lambda raw: _row(single.decode(raw)),
-        key=lambda row: row.key,
-        gone_key=lambda metadata: f"{metadata.namespace}/{metadata.name}",
-        changes=GroupChanges,
-    )
+    path = f"{ROOT}/affinitygroups"
+    return resource(path, _Group, _row, GroupChanges, key=lambda row: row.key, gone_key=namespaced_name)
 
 
 class _GroupCondition(msgspec.Struct, rename="camel"):
@@ -113,11 +98,6 @@ class _Group(msgspec.Struct):
     metadata: _GroupMetadata
     spec: Any = None
     status: _GroupObjectStatus = msgspec.field(default_factory=_GroupObjectStatus)
-
-
-class _Groups(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[_Group]
 
 
 def _row(group: _Group) -> GroupRow:
