@@ -5,41 +5,19 @@ from __future__ import annotations
 import json
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 from placement.model.cpuset import CpuSet
-from standins.apiserver import ApiServer
 from standins.apiserver.server import ADMIN_TOKEN
 from standins.runtime.records import Container
-from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import Enforcer
-from tests.extender.running import Extender, until
+from tests.extender.running import until
+from tests.extender.site import NodeSite
 
 
-class Site:
-    """Real processes between a runtime and an API server; options: the enforcer's."""
+class Site(NodeSite):
+    """options: the enforcer's."""
 
     def __init__(self, folder: Path, *options: str, nri_version: str = "0.8.0") -> None:
-        self.server = ApiServer()
-        self.server.start()
-        self.server.create_node("n1")
-        kubeconfig = str(self.server.kubeconfig(folder / "kubeconfig"))
-        (folder / "extender").mkdir()
-        self.extender = Extender(folder / "extender", "--kube", "--kubeconfig", kubeconfig, "--namespace", "default")
-        self.enforcer = Enforcer(folder)
-        self.runtime = Runtime(
-            self.enforcer.socket, nri_version=nri_version, registration_timeout_s=60, request_timeout_s=60
-        )
-        self.runtime.start()
-        self.enforcer.start("--extender", self.extender.grpc_address, "--podresources-socket", "off", *options)
-        self.runtime.wait_for_plugin(60)
-        until("the node is connected", lambda: [node for node in self._nodes() if node["connected"]])
-
-    def close(self) -> None:
-        self.enforcer.close()
-        self.runtime.stop()
-        self.extender.stop()
-        self.server.close()
+        super().__init__(folder, *options, nri_version=nri_version, registration_timeout_s=60, request_timeout_s=60)
 
     def namespace(self, name: str) -> str:
         self.server.create("v1", "namespaces", {"metadata": {"name": name}})
@@ -87,7 +65,3 @@ class Site:
         asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         with urllib.request.urlopen(asked, timeout=60) as answer:
             return [event["message"] for event in json.load(answer)["items"]]
-
-    def _nodes(self) -> list[dict[str, Any]]:
-        nodes: list[dict[str, Any]] = self.extender.get("/api/v1/nodes")["nodes"]
-        return nodes

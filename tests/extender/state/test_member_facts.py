@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from standins.apiserver import ApiServer
 from standins.runtime.records import Pod
-from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import Enforcer
-from tests.extender.running import Extender, until
+from tests.extender.running import until
+from tests.extender.site import NodeSite
 
 MIB = 1 << 20
 GROUP = {"group.numakin.io": "shop"}
@@ -30,29 +28,7 @@ SUMS = {"cpu_request": 1.5, "memory_limit": 8 * MIB}
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n"}
 
 
-class Site:
-    """A node with its runtime and its enforcer, an extender and an API server."""
-
-    def __init__(self, folder: Path) -> None:
-        self.server = ApiServer()
-        self.server.start()
-        self.server.create_node("n1")
-        options = ("--kubeconfig", str(self.server.kubeconfig(folder / "kubeconfig")), "--namespace", "default")
-        (folder / "extender").mkdir()
-        self.extender = Extender(folder / "extender", "--kube", *options)
-        self.enforcer = Enforcer(folder)
-        self.runtime = Runtime(self.enforcer.socket)
-        self.runtime.start()
-        self.enforcer.start("--extender", self.extender.grpc_address, "--podresources-socket", "off")
-        self.runtime.wait_for_plugin()
-        until("the node is connected", lambda: [node for node in self._nodes() if node["connected"]])
-
-    def close(self) -> None:
-        self.enforcer.close()
-        self.runtime.stop()
-        self.extender.stop()
-        self.server.close()
-
+class Site(NodeSite):
     def run(self, pod: Pod) -> None:
         self.runtime.run_container(pod, "limited", cpu_request=0.5, memory_limit=8 * MIB)
         self.runtime.run_container(pod, "open", cpu_request=1)
@@ -64,13 +40,10 @@ class Site:
 
     def counted(self) -> tuple[int, int]:
         """Pods of the node, those that are assumed too, and MiB that they ask for there, as the extender has it."""
-        (node,) = self._nodes()
+        (node,) = self.nodes()
         return node["pods"] + len(node["assumed"]), sum(
             numa_node["requested_memory"] for numa_node in node["numa_nodes"]
         ) // MIB
-
-    def _nodes(self) -> list:
-        return self.extender.get("/api/v1/nodes")["nodes"]
 
 
 @pytest.fixture
