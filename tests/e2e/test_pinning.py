@@ -90,6 +90,7 @@ def test_a_killed_enforcer_pins_on_its_return_what_was_created_meanwhile_and_lea
     until(lambda: kernel.cpuset(missed) == home, "the container created meanwhile to be pinned")
     assert kernel.cpuset(pinned) == home
     assert kernel.allowed(plain).cpus == machine.whole
+    until(lambda: len(enforcer.log_records("synchronized")) == 2, "the second synchronization to be logged")
     assert enforcer.log_records("synchronized")[-1]["updates"] == 1, "one container was wrong, and one was changed"
 
 
