@@ -18,17 +18,17 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Event, Events
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations
-from extender.kube.namespace_settings import NamespaceChanges
+from extender.kube.namespace_settings import NamespaceRow
 from extender.kube.namespaces import namespaces as namespaces_resource
 from extender.kube.objects.affinitygroup import API_VERSION, object_name
-from extender.kube.objects.grouprows import GroupChanges, GroupRow, affinity_groups
+from extender.kube.objects.grouprows import GroupRow, affinity_groups
 from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
 from extender.reports.streams import Denied, Unproven
 from extender.state.node_view import DecisionRow
-from extender.state.pods import NodeChanges, PodChanges, PodRow, ServiceChanges
+from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
 from extender.views.readout import Gauge
 from placement.optin.parsing import opted_in, problems
 from process.threads import Backoff, Threads
@@ -65,13 +65,13 @@ class ApiServerLink:
     def __init__(
         self,
         api: Api,
-        pods: Callable[[PodChanges], None],
-        nodes: Callable[[NodeChanges], None],
-        groups: Callable[[GroupChanges], None],
+        pods: Callable[[Changes[PodRow]], None],
+        nodes: Callable[[Changes[NodeRow]], None],
+        groups: Callable[[Changes[GroupRow]], None],
         published: Callable[[], Iterable[Desired | Unwanted]],
         *,
-        namespaces: Callable[[NamespaceChanges], None],
-        services: Callable[[ServiceChanges], None] | None,
+        namespaces: Callable[[Changes[NamespaceRow]], None],
+        services: Callable[[Changes[ServiceRow]], None] | None,
         namespace: str,
         terms: LeaseDurations = DEFAULT_TERMS,
         threads: Threads,
@@ -146,7 +146,7 @@ class ApiServerLink:
         except (ApiError, Unreachable) as bad:
             raise Unproven(f"the API server can't check the token: {bad}") from bad
 
-    def _pods_changed(self, changes: PodChanges) -> None:
+    def _pods_changed(self, changes: Changes[PodRow]) -> None:
         self._pods(changes)
         for row in changes.rows:
             if opted_in(row.annotations) and row.uid not in self._checked and not row.ended:
@@ -161,7 +161,7 @@ class ApiServerLink:
         for line in problems(row.namespace, row.annotations, [container.name for container in row.containers]).lines:
             self._events.emit(Event(about, BAD_ANNOTATION, line, warning=True))
 
-    def _namespaces_changed(self, changes: NamespaceChanges) -> None:
+    def _namespaces_changed(self, changes: Changes[NamespaceRow]) -> None:
         self._namespaces(changes)
         for row in changes.rows:
             about = About(row.name, row.name, row.uid, "Namespace")
@@ -169,7 +169,7 @@ class ApiServerLink:
                 _log.warning("not taken of a namespace", namespace=row.name, why=problem)
                 self._events.emit(Event(about, BAD_ANNOTATION, problem, warning=True))
 
-    def _groups_changed(self, changes: GroupChanges) -> None:
+    def _groups_changed(self, changes: Changes[GroupRow]) -> None:
         self._groups(changes)
         for row in changes.rows:
             if row.problems != self._reported_groups.get(row.key, ()):

@@ -30,7 +30,7 @@ from extender.state.column_store import Candidates, age_factor
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
 from extender.state.node_view import NodeView, Report, ReportRefused
-from extender.state.pods import NodeChanges, PodChanges, PodRow
+from extender.state.pods import Changes, NodeRow, PodRow
 from extender.traffic.known import ClusterTraffic
 from placement.namespaces import Namespaces
 
@@ -225,13 +225,13 @@ class Cluster:
 
     # What the API server sends.
 
-    def apply_pods(self, changes: PodChanges) -> tuple[Nomination, ...]:
+    def apply_pods(self, changes: Changes[PodRow]) -> tuple[Nomination, ...]:
         """Nominations are for the pods that were seen bound by this change, in its order."""
         with self._lock:
             self._expired += self._nodes.expire(self.clock())
             return tuple(self._ledger.apply(changes))
 
-    def apply_nodes(self, changes: NodeChanges) -> None:
+    def apply_nodes(self, changes: Changes[NodeRow]) -> None:
         """Nodes that left the cluster are forgotten; those that the API server never sent are kept."""
         named = {row.name for row in changes.rows}
         with self._lock:

@@ -21,7 +21,7 @@ from extender.state.departed import Departed
 from extender.state.faults import Faults
 from extender.state.member_facts import tellable, unknown
 from extender.state.node_view import Assumption, NodeView
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from placement.decide.decide import Kin
 from placement.model.cpuset import NumaSet
 from placement.model.errors import PlacementError
@@ -85,7 +85,7 @@ class BindingLedger:
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
         self.splits = 0
 
-    def apply(self, changes: PodChanges) -> list[Nomination]:
+    def apply(self, changes: Changes[PodRow]) -> list[Nomination]:
         """Nominations are for the pods that were seen bound by this change, in its order."""
         if changes.whole:
             self.listed = True

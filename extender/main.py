@@ -20,10 +20,10 @@ from extender.cluster import Cluster, Settings
 from extender.config import BadConfig, Config, host_and_port, load
 from extender.kube.api import Api
 from extender.kube.kubeconfig import BadKubeconfig
-from extender.kube.namespace_settings import NamespaceChanges, NamespaceSettings
+from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.kube.objects import published
 from extender.kube.objects.group_objects import GroupObjects
-from extender.kube.objects.grouprows import GroupChanges
+from extender.kube.objects.grouprows import GroupRow
 from extender.kube.objects.saved_learning import SavedLearning
 from extender.kube.publish import Desired, Unwanted
 from extender.kube.readers import Readers
@@ -42,7 +42,7 @@ from extender.serving.refusals import LimitRefusals
 from extender.startup import connected, namespace, own_certificates, renewed, written
 from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_view import DecisionRow
-from extender.state.pods import NodeChanges, PodChanges
+from extender.state.pods import Changes, NodeRow, PodRow
 from extender.thread_gauges import thread_gauges
 from extender.traffic.learner import Learner
 from extender.views import traffic_view
@@ -190,7 +190,7 @@ class Program(SessionCallbacks):
         if self._api is not None:
             self._api.stop()
 
-    def pods_changed(self, changes: PodChanges) -> None:
+    def pods_changed(self, changes: Changes[PodRow]) -> None:
         """Called by the watch, on its own thread."""
         self.learner.pods(changes)
         self.gate.pods(changes)
@@ -198,12 +198,12 @@ class Program(SessionCallbacks):
         if self._server is not None:
             self._server.nominate(nominations)
 
-    def nodes_changed(self, changes: NodeChanges) -> None:
+    def nodes_changed(self, changes: Changes[NodeRow]) -> None:
         self.gate.nodes(changes)
         self.cluster.apply_nodes(changes)
         self._topologies.nodes_changed(changes)
 
-    def groups_changed(self, changes: GroupChanges) -> None:
+    def groups_changed(self, changes: Changes[GroupRow]) -> None:
         """As `pods_changed`, of the groups' objects."""
         self.saved_learning.changed(changes)
         self.groups.changed(changes)
@@ -213,7 +213,7 @@ class Program(SessionCallbacks):
         if self._api is not None and self.config.refuse:
             self._api.wake(waiting)
 
-    def namespaces_changed(self, changes: NamespaceChanges) -> None:
+    def namespaces_changed(self, changes: Changes[NamespaceRow]) -> None:
         """As `pods_changed`, of Namespace objects; enforcers are sent what is new to them."""
         if (now := self.namespaces.after(changes)) == self.cluster.namespaces:
             return

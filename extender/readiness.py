@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from extender.state.pods import NodeChanges, PodChanges, PodRow
+from extender.state.pods import Changes, NodeRow, PodRow
 
 WITHIN_S = 60.0
 """The longest wait for enforcers: they resolve the replicas' names every 30 s, and a DNS cache may be 30 s old."""
@@ -39,13 +39,13 @@ class ReadinessGate:
         self._enforcers: dict[str, str] = {}
         self._down: frozenset[str] = frozenset()
 
-    def pods(self, changes: PodChanges) -> None:
+    def pods(self, changes: Changes[PodRow]) -> None:
         before = {} if changes.whole else self._enforcers
         running = {row.uid: row.node for row in changes.rows if self._runs(row)}
         gone = {row.uid for row in changes.rows} | set(changes.gone)
         self._enforcers = {uid: node for uid, node in before.items() if uid not in gone} | running
 
-    def nodes(self, changes: NodeChanges) -> None:
+    def nodes(self, changes: Changes[NodeRow]) -> None:
         changed = {row.name for row in changes.rows} | set(changes.gone)
         before = frozenset() if changes.whole else self._down - changed
         self._down = before | {row.name for row in changes.rows if not row.ready}

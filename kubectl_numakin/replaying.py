@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from extender.cluster import Cluster, Settings
 from extender.state.node_view import NodeView, Report
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from extender.views.plan import plan
 from kubectl_numakin.recording import Recording
@@ -41,7 +41,7 @@ class Way:
 def learned(recording: Recording) -> tuple[ClusterTraffic, Pairs]:
     """What the extender makes of the recorded traffic, and the pods' pairs."""
     learning, now = TrafficLearning(), 0.0
-    learning.apply(PodChanges(rows=recording.pods, whole=True), now)
+    learning.apply(Changes(rows=recording.pods, whole=True), now)
     clocks = dict.fromkeys(recording.machines, 0.0)
     for node, window in recording.windows:
         clocks[node] = clocks.get(node, 0.0) + window.seconds

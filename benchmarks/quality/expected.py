@@ -16,7 +16,7 @@ from enforcer.local.learned import Learned
 from extender.cluster import Cluster
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView, Report
-from extender.state.pods import ContainerRow, OwnerRow, PodChanges, PodRow, ServiceChanges, ServiceRow
+from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, ServiceRow
 from extender.traffic.known import TrafficLearning
 from placement.optin import parsing
 from placement.state.fingerprint import fingerprint
@@ -55,7 +55,7 @@ class Expecting(GroupAlone):
         want = self._cluster.wanted(row)
         assert want is not None
         self._cluster.score(want, [NODE])
-        (nomination,) = self._cluster.apply_pods(PodChanges((replace(row, node=NODE),)))
+        (nomination,) = self._cluster.apply_pods(Changes((replace(row, node=NODE),)))
         nominated = replace(nomination.kin, expected=nomination.numa_nodes)
         kin = self._hook.kin(view.scenario.machine, view.occupancy, self.request(view), nominated)
         occupancy, fits = self.commit(view, kin)
@@ -72,13 +72,13 @@ class Expecting(GroupAlone):
             self._learning.priors.asked_for({group: GroupSpec(edges=pairs) for group, pairs in edges.items()})
         services = [service.name.split("/") for service in self._scenario.services]
         rows = tuple(ServiceRow(namespace, name, {"app": name}) for namespace, _, name in services)
-        self._learning.priors.services(ServiceChanges(rows, whole=True))
+        self._learning.priors.services(Changes(rows, whole=True))
 
     def _created(self, events: Sequence[Event]) -> None:
         self._now += WINDOW_S
         rows = tuple(self._row(event) for event in events)
         self._rows |= {row.uid: row for row in rows}
-        changes = PodChanges(rows)
+        changes = Changes(rows)
         self._cluster.apply_pods(changes)
         self._learning.apply(changes, self._now)
         self._cluster.learned(self._learning.known(self._now))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from extender.state.pods import Changes
 from placement.namespaces import NOTHING, Namespaces, Settings
 from proto.bounds import NAMESPACES
 
@@ -22,15 +23,6 @@ class NamespaceRow:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceChanges:
-    """As PodChanges; gone: names."""
-
-    rows: tuple[NamespaceRow, ...] = ()
-    gone: tuple[str, ...] = ()
-    whole: bool = False
-
-
 class NamespaceSettings:
     """One owner. left_out: namespaces with settings beyond `bounds.NAMESPACES`, whose settings do not count."""
 
@@ -38,7 +30,7 @@ class NamespaceSettings:
         self.left_out = 0
         self._settings: dict[str, Settings] = {}
 
-    def after(self, changes: NamespaceChanges) -> Namespaces:
+    def after(self, changes: Changes[NamespaceRow]) -> Namespaces:
         """All that is set from now on."""
         named = {row.name for row in changes.rows} | {*changes.gone}
         before = {} if changes.whole else self._settings

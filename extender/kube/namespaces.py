@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from extender.kube.namespace_settings import NamespaceChanges, NamespaceRow
+from extender.kube.namespace_settings import NamespaceRow
 from extender.kube.rows import Metadata
 from extender.kube.stream import Resource, name, resource
 from placement import namespaces as settings
@@ -14,9 +14,9 @@ class _Namespace(msgspec.Struct):
     metadata: Metadata
 
 
-def namespaces() -> Resource[NamespaceRow, NamespaceChanges]:
+def namespaces() -> Resource[NamespaceRow]:
     """All of them, to list and watch."""
-    return resource("/api/v1/namespaces", _Namespace, _row, NamespaceChanges, key=lambda row: row.name, gone_key=name)
+    return resource("/api/v1/namespaces", _Namespace, _row, key=lambda row: row.name, gone_key=name)
 
 
 def _row(namespace: _Namespace) -> NamespaceRow:

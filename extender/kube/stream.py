@@ -11,14 +11,13 @@ import msgspec
 from extender.kube.api import ApiError
 from extender.kube.rows import Metadata, NodeObject, PodObject, PodRows, node_row, uid_of
 from extender.kube.service_rows import ServiceObject, service_row
-from extender.state.pods import NodeChanges, NodeRow, PodChanges, PodRow, ServiceChanges, ServiceRow
+from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
 
 LARGEST_FRAME = 16 * 1024 * 1024
 """Bytes of one watch event; etcd's largest object is 1.5 MiB by default."""
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")
-Changes = TypeVar("Changes")
 
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -67,18 +66,18 @@ class Page(Generic[Row]):
 
 
 @dataclass(frozen=True)
-class Batch(Generic[Changes]):
+class Batch(Generic[Row]):
     """What some frames of a watch amount to. revision: up to which they lead (empty when none has it). events: how many
     were objects.
     """
 
-    changes: Changes | None
+    changes: Changes[Row] | None
     revision: str
     events: int
 
 
 @dataclass(frozen=True)
-class Resource(Generic[Row, Changes]):
+class Resource(Generic[Row]):
     """What to list and watch, and how to read it. key: what names a row in `gone`."""
 
     path: str
@@ -87,19 +86,17 @@ class Resource(Generic[Row, Changes]):
     row: Callable[[msgspec.Raw], Row]
     key: Callable[[Row], str]
     gone_key: Callable[[Metadata], str]
-    changes: Callable[..., Changes]
 
 
 def resource(
     path: str,
     kind: type[Item],
     row: Callable[[Item], Row],
-    changes: Callable[..., Changes],
     *,
     key: Callable[[Row], str],
     gone_key: Callable[[Metadata], str],
     query: Mapping[str, str] = NO_QUERY,
-) -> Resource[Row, Changes]:
+) -> Resource[Row]:
     """kind: what one object is decoded as. row: made from it."""
     single = msgspec.json.Decoder(kind)
     lists = msgspec.json.Decoder(_List[kind])  # type: ignore[valid-type]  # known at run time alone
@@ -115,7 +112,6 @@ def resource(
         row=lambda raw: row(single.decode(raw)),
         key=key,
         gone_key=gone_key,
-        changes=changes,
     )
 
 
@@ -127,25 +123,23 @@ def namespaced_name(metadata: Metadata) -> str:
     return f"{metadata.namespace}/{metadata.name}"
 
 
-def pods(*, service_names: bool = False) -> Resource[PodRow, PodChanges]:
+def pods(*, service_names: bool = False) -> Resource[PodRow]:
     """All pods but those that have ended: one that ends leaves the selection, which a watch reports as a deletion.
 
     service_names: as PodRows takes it.
     """
     rows = PodRows(service_names=service_names)
     running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+    return resource("/api/v1/pods", PodObject, rows.row, key=lambda row: row.uid, gone_key=uid_of, query=running)
+
+
+def nodes() -> Resource[NodeRow]:
+    return resource("/api/v1/nodes", NodeObject, node_row, key=lambda row: row.name, gone_key=name)
+
+
+def services() -> Resource[ServiceRow]:
     return resource(
-        "/api/v1/pods", PodObject, rows.row, PodChanges, key=lambda row: row.uid, gone_key=uid_of, query=running
-    )
-
-
-def nodes() -> Resource[NodeRow, NodeChanges]:
-    return resource("/api/v1/nodes", NodeObject, node_row, NodeChanges, key=lambda row: row.name, gone_key=name)
-
-
-def services() -> Resource[ServiceRow, ServiceChanges]:
-    return resource(
-        "/api/v1/services", ServiceObject, service_row, ServiceChanges,
+        "/api/v1/services", ServiceObject, service_row,
         key=lambda row: row.key, gone_key=namespaced_name,
     )  # fmt: skip
 
@@ -169,7 +163,7 @@ _IDENTITY = msgspec.json.Decoder(_Identity)
 _STATUS = msgspec.json.Decoder(_ApiStatus)
 
 
-def reduce(resource: Resource[Row, Changes], lines: Iterable[bytes]) -> Batch[Changes]:
+def reduce(resource: Resource[Row], lines: Iterable[bytes]) -> Batch[Row]:
     """What these frames amount to: the last state of each object counts.
 
     ApiError when the server says so in the stream (code 410: the revision is too old), BadFrame when it is no event.
@@ -197,4 +191,4 @@ def reduce(resource: Resource[Row, Changes], lines: Iterable[bytes]) -> Batch[Ch
         return Batch(None, revision, events)
     rows = tuple(row for row in last.values() if row is not None)
     gone = tuple(key for key, row in last.items() if row is None)
-    return Batch(resource.changes(rows=rows, gone=gone), revision, events)
+    return Batch(Changes(rows=rows, gone=gone), revision, events)

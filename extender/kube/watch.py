@@ -27,7 +27,8 @@ import structlog
 import urllib3
 
 from extender.kube.api import Api, ApiError, Unreachable
-from extender.kube.stream import UNREADABLE, BadFrame, Changes, Lines, Page, Resource, Row, reduce
+from extender.kube.stream import UNREADABLE, BadFrame, Lines, Page, Resource, Row, reduce
+from extender.state.pods import Changes
 from process.threads import Backoff, Threads
 
 PAGE = 500
@@ -75,7 +76,7 @@ class Standing:
     error: str = ""
 
 
-class ListWatch(Generic[Row, Changes]):
+class ListWatch(Generic[Row]):
     """Hands every change to `deliver`, on its own thread and in order; the first is whole, and so is each after a new
     list.
     """
@@ -83,8 +84,8 @@ class ListWatch(Generic[Row, Changes]):
     def __init__(
         self,
         api: Api,
-        resource: Resource[Row, Changes],
-        deliver: Callable[[Changes], None],
+        resource: Resource[Row],
+        deliver: Callable[[Changes[Row]], None],
         pace: Pace = Pace(),
         *,
         threads: Threads,
@@ -158,7 +159,7 @@ class ListWatch(Generic[Row, Changes]):
             rest = page.rest
             if not rest:
                 break
-        self._deliver(self._resource.changes(rows=tuple(rows), whole=True))
+        self._deliver(Changes(rows=tuple(rows), whole=True))
         self._page = PAGE
         standing = self.standing
         self.standing = replace(

@@ -14,7 +14,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from placement.optin.parsing import opted_in, parse
 
 LINGER_S = 60.0
@@ -71,7 +71,7 @@ class PodIndex:
         self._ports: dict[Address, str] = {}
         self._replicas: Counter[str] = Counter()
 
-    def apply(self, changes: PodChanges, now: float) -> list[str]:
+    def apply(self, changes: Changes[PodRow], now: float) -> list[str]:
         """The addresses that stand for another pod than before."""
         if changes.whole:
             self._end((self._live.keys() | self._others.keys()) - {row.uid for row in changes.rows}, now)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Generic, TypeVar
 
 from placement.model.demand import Demand, from_resources, of_pod, own_resources
 from placement.model.names import is_kind, is_object
 from placement.model.workload import HASH_LABEL, NODE, top_owner
 from placement.traffic.mentions import NOBODY, Mentions
+
+Row = TypeVar("Row")
 
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
@@ -116,18 +119,6 @@ class PodRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PodChanges:
-    """What a list or a watch reported. gone: uids of deleted pods.
-
-    whole: `rows` is all there is, so that a pod not among them is gone.
-    """
-
-    rows: tuple[PodRow, ...] = ()
-    gone: tuple[str, ...] = ()
-    whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class NodeRow:
     """One Kubernetes node. ready: its condition Ready is True."""
 
@@ -135,15 +126,6 @@ class NodeRow:
     uid: str = ""
     ready: bool = True
     addresses: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NodeChanges:
-    """As PodChanges; gone: names of deleted nodes."""
-
-    rows: tuple[NodeRow, ...] = ()
-    gone: tuple[str, ...] = ()
-    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +144,13 @@ class ServiceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceChanges:
-    """As PodChanges; gone: NAMESPACE/NAME of deleted Services."""
+class Changes(Generic[Row]):
+    """What a list or a watch reported of one kind of object. gone: of deleted ones the key: a pod's uid, the name of a
+    node or namespace, NAMESPACE/NAME of a Service or a group's object.
 
-    rows: tuple[ServiceRow, ...] = ()
+    whole: `rows` is all there is, so that what is not among them is gone.
+    """
+
+    rows: tuple[Row, ...] = ()
     gone: tuple[str, ...] = ()
     whole: bool = False

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from extender.state.pod_index import OUTSIDE, Address, PodIndex, address
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from extender.traffic.remembered import Remembered
 from extender.traffic.sums import FADED, MOST_EDGES, PodPair, Sums
 from placement.traffic.graph import HALF_LIFE_S, Costs, Flow, Graph
@@ -77,7 +77,7 @@ class ClusterGraph:
     def waiting_bytes(self) -> int:
         return sum(held.flow.bytes for waiting in self._waiting.values() for held in waiting)
 
-    def apply(self, changes: PodChanges, now: float) -> None:
+    def apply(self, changes: Changes[PodRow], now: float) -> None:
         """Pods came, changed or went."""
         for ip in self.pod_index.apply(changes, now):
             self._look_again(ip)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import structlog
 
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from extender.traffic.communities import NOBODY, Membership, Partition, partition
 from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
@@ -87,7 +87,7 @@ class TrafficLearning:
         self._restored = 0
         self._relays: frozenset[str] = frozenset()
 
-    def apply(self, changes: PodChanges, now: float) -> bool:
+    def apply(self, changes: Changes[PodRow], now: float) -> bool:
         """Whether what is expected of workloads may have changed."""
         self.graph.apply(changes, now)
         return self.priors.pods(changes)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 
 from extender.state.group_spec import Specs
-from extender.state.pods import PodChanges, PodRow, ServiceChanges
+from extender.state.pods import Changes, PodRow, ServiceRow
 from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.traffic.graph import Flow
@@ -93,7 +93,7 @@ class Learner:
             self._flows += len(flows)
         self._steps.put(partial(self._receive, node, flows, self._clock()))
 
-    def pods(self, changes: PodChanges) -> None:
+    def pods(self, changes: Changes[PodRow]) -> None:
         """What the API server reports."""
         now = self._clock()
         self._steps.put(lambda: self._learning.apply(changes, now))
@@ -107,7 +107,7 @@ class Learner:
         now = self._clock()
         self._steps.put(lambda: self._learning.asked(row, now))
 
-    def services(self, changes: ServiceChanges) -> None:
+    def services(self, changes: Changes[ServiceRow]) -> None:
         """What the API server reports."""
         self._steps.put(lambda: self._learning.priors.services(changes))
 

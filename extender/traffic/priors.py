@@ -17,7 +17,7 @@ from math import exp2
 from statistics import median
 
 from extender.state.group_spec import Specs
-from extender.state.pods import PodChanges, PodRow, ServiceChanges, ServiceRow
+from extender.state.pods import Changes, PodRow, ServiceRow
 from placement.model.demand import Demand
 from placement.model.errors import PlacementError
 from placement.optin.parsing import opted_in
@@ -70,11 +70,11 @@ class Priors:
         self._expected: dict[Pair, float] | None = None
         self._since: dict[Pair, float] = {}
 
-    def pods(self, changes: PodChanges) -> bool:
+    def pods(self, changes: Changes[PodRow]) -> bool:
         changed = [self._saw(row) for row in changes.rows if opted_in(row.annotations)]
         return self._noted(changed=any(changed))
 
-    def services(self, changes: ServiceChanges) -> bool:
+    def services(self, changes: Changes[ServiceRow]) -> bool:
         if changes.whole:
             self._services = {}
         for row in changes.rows:

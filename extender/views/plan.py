@@ -11,7 +11,7 @@ from typing import Any
 
 from extender.cluster import Cluster
 from extender.scoring.predict import Wanted
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from extender.views.explain import weighed
 from placement.model.errors import PlacementError
 from placement.optin.parsing import problems
@@ -63,5 +63,5 @@ def _best(draft: Cluster, want: Wanted, names: Sequence[str]) -> dict[str, Any]:
     best = next((row for row in rows if row.get("fits") and "refused" not in row), None)
     if best is None:
         return {"node": None, "why": "no node's enforcer would place it", "weighed": rows}
-    draft.apply_pods(PodChanges(rows=(replace(want.pod, node=best["node"]),)))
+    draft.apply_pods(Changes(rows=(replace(want.pod, node=best["node"]),)))
     return {"node": best["node"], "numa_nodes": best["numa_nodes"], "why": "", "weighed": rows}

@@ -24,6 +24,7 @@ def replica() -> Iterator[str]:
                 connection.sendall(data)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
         thread = threading.Thread(target=echo)
         thread.start()
         yield f"127.0.0.1:{listener.getsockname()[1]}"

@@ -10,7 +10,7 @@ from extender.cluster import Cluster, Settings
 from extender.scoring.predict import wanted
 from extender.scoring.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
 from extender.state.node_view import DecisionRow, NodeView, Report
-from extender.state.pods import ContainerRow, NodeChanges, NodeRow, PodChanges
+from extender.state.pods import Changes, ContainerRow, NodeRow
 from extender.views.explain import explain
 from placement.decide.decide import Reason
 from placement.model.cpuset import CpuSet, NumaSet
@@ -101,8 +101,8 @@ def test_a_bound_pod_is_nominated_the_place_it_was_scored_for(cluster: Cluster):
     tell(cluster, "b")
     asked = pod("p")
     scores(cluster, want("p"), "a", "b")
-    cluster.apply_pods(PodChanges(rows=(asked,)))
-    (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(asked, node="a"),)))
+    cluster.apply_pods(Changes(rows=(asked,)))
+    (nomination,) = cluster.apply_pods(Changes(rows=(replace(asked, node="a"),)))
     assert (nomination.node, nomination.numa_nodes, nomination.generation) == ("a", NumaSet.parse("1"), 7)
     assert [entry.bound for entry in cluster.picture().assumed] == [True]
 
@@ -111,7 +111,7 @@ def test_a_pod_bound_elsewhere_takes_its_room_along(cluster: Cluster):
     tell(cluster, "a", reservation("kin", "1"))
     tell(cluster, "b")
     scores(cluster, want("p"), "a", "b")
-    (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="b"),)))
+    (nomination,) = cluster.apply_pods(Changes(rows=(pod("p", node="b"),)))
     assert nomination.node == "b"
     assert nomination.kin.elsewhere == 1.0
     assert reservations_of(cluster, "a") == {"kin": "1"}
@@ -121,9 +121,9 @@ def test_a_pod_bound_elsewhere_takes_its_room_along(cluster: Cluster):
 def test_a_binding_is_nominated_once(cluster: Cluster):
     tell(cluster, "a")
     bound = pod("p", node="a")
-    assert len(cluster.apply_pods(PodChanges(rows=(bound,)))) == 1
-    assert cluster.apply_pods(PodChanges(rows=(bound,))) == ()
-    assert cluster.apply_pods(PodChanges(rows=(replace(bound, phase="Running"),))) == ()
+    assert len(cluster.apply_pods(Changes(rows=(bound,)))) == 1
+    assert cluster.apply_pods(Changes(rows=(bound,))) == ()
+    assert cluster.apply_pods(Changes(rows=(replace(bound, phase="Running"),))) == ()
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_a_binding_is_nominated_once(cluster: Cluster):
 )
 def test_no_nomination_where_there_is_nothing_to_nomination(cluster: Cluster, row):
     tell(cluster, "a")
-    assert cluster.apply_pods(PodChanges(rows=(row,))) == ()
+    assert cluster.apply_pods(Changes(rows=(row,))) == ()
 
 
 def test_a_pod_bound_to_an_unknown_node_is_nominated_when_its_enforcer_comes(cluster: Cluster):
-    (facts,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    (facts,) = cluster.apply_pods(Changes(rows=(pod("p", node="a"),)))
     assert facts.numa_nodes == NumaSet()
     tell(cluster, "a", reservation("kin", "1"))
     (nomination,) = cluster.pending("a")
@@ -151,36 +151,36 @@ def test_a_pod_bound_to_an_unknown_node_is_nominated_when_its_enforcer_comes(clu
 
 def test_a_pod_that_fits_nowhere_gets_facts_without_a_place(cluster: Cluster):
     tell(cluster, "a")
-    (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a", cpu="40"),)))
+    (nomination,) = cluster.apply_pods(Changes(rows=(pod("p", node="a", cpu="40"),)))
     assert nomination.numa_nodes == NumaSet()
     assert nomination.pod.demand.cpu_milli == 40_000
 
 
 def test_a_member_that_its_node_showed_before_the_api_server_did_gets_its_facts(cluster: Cluster):
     tell(cluster, "a", reservation("p", "0", milli=8_000))
-    (facts,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a", cpu="1"),)))
+    (facts,) = cluster.apply_pods(Changes(rows=(pod("p", node="a", cpu="1"),)))
     assert (facts.pod.demand.cpu_milli, facts.numa_nodes) == (1_000, NumaSet())
     assert reservations_of(cluster, "a") == {"p": "0"}
 
 
 def test_a_member_that_its_node_showed_before_its_binding_was_seen_gets_its_facts(cluster: Cluster):
-    cluster.apply_pods(PodChanges(rows=(pod("p", cpu="1"),)))
+    cluster.apply_pods(Changes(rows=(pod("p", cpu="1"),)))
     tell(cluster, "a", reservation("p", "0", milli=8_000))
-    assert len(cluster.apply_pods(PodChanges(rows=(pod("p", node="a", cpu="1"),)))) == 1
+    assert len(cluster.apply_pods(Changes(rows=(pod("p", node="a", cpu="1"),)))) == 1
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        PodChanges(gone=("p",)),
-        PodChanges(rows=(replace(pod("p", node="a"), phase="Failed"),)),
-        PodChanges(whole=True),
+        Changes(gone=("p",)),
+        Changes(rows=(replace(pod("p", node="a"), phase="Failed"),)),
+        Changes(whole=True),
     ],
     ids=["deleted", "failed", "missing in a list"],
 )
 def test_a_pod_that_goes_gives_its_room_back(cluster: Cluster, change):
     tell(cluster, "a")
-    cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    cluster.apply_pods(Changes(rows=(pod("p", node="a"),)))
     assert reservations_of(cluster, "a")
     cluster.apply_pods(change)
     assert reservations_of(cluster, "a") == {}
@@ -189,7 +189,7 @@ def test_a_pod_that_goes_gives_its_room_back(cluster: Cluster, change):
 def test_a_node_that_leaves_the_cluster_is_forgotten(cluster: Cluster):
     tell(cluster, "a", reservation("kin", "1"))
     scores(cluster, want("p"), "a")
-    cluster.apply_nodes(NodeChanges(gone=("a",)))
+    cluster.apply_nodes(Changes(gone=("a",)))
     assert cluster.view("a") is None
     assert cluster.picture().assumed == ()
 
@@ -198,8 +198,8 @@ def test_a_node_that_a_new_list_does_not_have_any_more_is_forgotten(cluster: Clu
     """It was deleted while the watch was away. One that was never listed may be on its way."""
     for name in ("a", "b", "unlisted"):
         tell(cluster, name)
-    cluster.apply_nodes(NodeChanges(rows=(NodeRow("a"), NodeRow("b")), whole=True))
-    cluster.apply_nodes(NodeChanges(rows=(NodeRow("b"),), whole=True))
+    cluster.apply_nodes(Changes(rows=(NodeRow("a"), NodeRow("b")), whole=True))
+    cluster.apply_nodes(Changes(rows=(NodeRow("b"),), whole=True))
     assert [name for name in ("a", "b", "unlisted") if cluster.view(name)] == ["b", "unlisted"]
 
 
@@ -207,10 +207,10 @@ class TestDeparted:
     """Members that a node shows and the API server does not have."""
 
     def test_one_whose_end_was_told_is_named_at_once_and_once_a_minute(self, cluster: Cluster, clock: Clock):
-        cluster.apply_pods(PodChanges(rows=(pod("p", node="a"), pod("q", node="a")), whole=True))
+        cluster.apply_pods(Changes(rows=(pod("p", node="a"), pod("q", node="a")), whole=True))
         tell(cluster, "a", reservation("p", "0"), reservation("q", "0"))
         assert cluster.departed("a") == []
-        cluster.apply_pods(PodChanges(gone=("p",)))
+        cluster.apply_pods(Changes(gone=("p",)))
         assert cluster.departed("a") == ["p"]
         assert cluster.departed("a") == []
         clock.now += 60
@@ -220,20 +220,20 @@ class TestDeparted:
         """As after a restart of the extender: a pod that ended before, or one that the watch is yet to tell of."""
         tell(cluster, "a", reservation("ghost", "0"), reservation("late", "0"))
         assert cluster.departed("a") == [], "nothing is known of the cluster's pods"
-        cluster.apply_pods(PodChanges(whole=True))
+        cluster.apply_pods(Changes(whole=True))
         assert cluster.departed("a") == []
-        cluster.apply_pods(PodChanges(rows=(pod("late", node="a"),)))
+        cluster.apply_pods(Changes(rows=(pod("late", node="a"),)))
         clock.now += 60
         assert cluster.departed("a") == ["ghost"]
 
     def test_of_a_node_that_is_not_known_nobody_has(self, cluster: Cluster):
-        cluster.apply_pods(PodChanges(whole=True))
+        cluster.apply_pods(Changes(whole=True))
         assert cluster.departed("nowhere") == []
 
 
 def test_an_enforcer_that_begins_anew_finds_what_was_assumed(cluster: Cluster):
     tell(cluster, "a")
-    cluster.apply_pods(PodChanges(rows=(pod("p", node="a"),)))
+    cluster.apply_pods(Changes(rows=(pod("p", node="a"),)))
     cluster.reported(NodeView("a", "another session", "1", machine()), Report(1, 0, fingerprint([], [])))
     assert list(reservations_of(cluster, "a")) == ["p"]
 
@@ -334,9 +334,9 @@ def test_a_container_that_sits_on_the_cpus_and_stays_there_fails_no_prediction(c
 def test_exclusive_cpus_of_assumed_pods_are_not_nominated_twice(cluster: Cluster):
     tell(cluster, "a", of=machine(1, 8, 64 * GIB))
     for at in range(3):
-        (nomination,) = cluster.apply_pods(PodChanges(rows=(pod(f"p{at}", node="a", cpu="2", cpus="exclusive"),)))
+        (nomination,) = cluster.apply_pods(Changes(rows=(pod(f"p{at}", node="a", cpu="2", cpus="exclusive"),)))
         assert nomination.numa_nodes == NumaSet.parse("0")
     view = cluster.view("a")
     assert len(view.occupancy.exclusive) == 6
-    (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p3", node="a", cpu="2", cpus="exclusive"),)))
+    (nomination,) = cluster.apply_pods(Changes(rows=(pod("p3", node="a", cpu="2", cpus="exclusive"),)))
     assert nomination.numa_nodes == NumaSet()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from extender.cluster import Cluster, Settings
-from extender.state.pods import PodChanges
+from extender.state.pods import Changes
 from placement.model.cpuset import NumaSet
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation
@@ -38,8 +38,8 @@ def scored(cluster: Cluster, uid: str, *nodes: str, **keys: str) -> str:
 
 
 def bound(cluster: Cluster, uid: str, node: str, **keys: str) -> None:
-    cluster.apply_pods(PodChanges(rows=(pod(uid, **keys),)))
-    cluster.apply_pods(PodChanges(rows=(replace(pod(uid, **keys), node=node),)))
+    cluster.apply_pods(Changes(rows=(pod(uid, **keys),)))
+    cluster.apply_pods(Changes(rows=(replace(pod(uid, **keys), node=node),)))
 
 
 def counted(cluster: Cluster) -> tuple[dict[str, int], int]:
@@ -124,23 +124,23 @@ class TestEnded:
     @pytest.fixture(autouse=True)
     def full(self, cluster: Cluster) -> None:
         tell(cluster, "a", *(reservation(f"low{numa}", numa, milli=7000) for numa in "01"), generation=2)
-        cluster.apply_pods(PodChanges(rows=tuple(pod(f"low{numa}", node="a") for numa in "01"), whole=True))
+        cluster.apply_pods(Changes(rows=tuple(pod(f"low{numa}", node="a") for numa in "01"), whole=True))
         assert cluster.refusals(want("p", **STRICT), ["a"])
 
     def test_its_room_is_free_at_once(self, cluster: Cluster):
-        cluster.apply_pods(PodChanges(gone=("low1",)))
+        cluster.apply_pods(Changes(gone=("low1",)))
         assert cluster.refusals(want("p", **STRICT), ["a"]) == {}
         cluster.score(want("p", **STRICT), ["a"])
-        (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="a", **STRICT),)))
+        (nomination,) = cluster.apply_pods(Changes(rows=(pod("p", node="a", **STRICT),)))
         assert nomination.numa_nodes == NumaSet.parse("1")
 
     def test_also_where_a_later_report_still_shows_it(self, cluster: Cluster):
-        cluster.apply_pods(PodChanges(gone=("low1",)))
+        cluster.apply_pods(Changes(gone=("low1",)))
         tell(cluster, "a", *(reservation(f"low{numa}", numa, milli=7000) for numa in "01"), generation=3)
         assert cluster.refusals(want("p", **STRICT), ["a"]) == {}
 
     def test_once_its_enforcer_shows_it_no_more_all_is_as_reported(self, cluster: Cluster):
-        cluster.apply_pods(PodChanges(gone=("low1",)))
+        cluster.apply_pods(Changes(gone=("low1",)))
         tell(cluster, "a", reservation("low0", "0", milli=7000), generation=3)
         view = cluster.view("a")
         assert view.ended == frozenset()

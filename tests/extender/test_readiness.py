@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from extender.readiness import WITHIN_S, ReadinessGate
-from extender.state.pods import NodeChanges, NodeRow, PodChanges, PodRow
+from extender.state.pods import Changes, NodeRow, PodRow
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer
 from tests.extender.running import Enforcer, Extender, machine, running, until
@@ -29,10 +29,10 @@ class World:
         self.call = ReadinessGate(account, lambda: self.unseen, lambda node: node in self.heard, lambda: self.now)
 
     def pods(self, *rows: PodRow, gone: tuple[str, ...] = (), whole: bool = False) -> None:
-        self.call.pods(PodChanges(rows, gone, whole))
+        self.call.pods(Changes(rows, gone, whole))
 
     def nodes(self, gone: tuple[str, ...] = (), **ready: bool) -> None:
-        self.call.nodes(NodeChanges(tuple(NodeRow(name, ready=entry) for name, entry in ready.items()), gone))
+        self.call.nodes(Changes(tuple(NodeRow(name, ready=entry) for name, entry in ready.items()), gone))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from extender.reports.session import ReportSession, SessionCallbacks
 from extender.scoring.predict import Wanted
 from extender.scoring.refused_pods import MOST_DECIDED, Welcome
 from extender.state.node_view import NodeView, Report
-from extender.state.pods import PodChanges
+from extender.state.pods import Changes
 from placement.state.occupancy import fingerprint
 from proto import convert
 from proto import report_pb2 as pb
@@ -82,14 +82,14 @@ class TestALook:
         assert all(cluster.refusals(asked, ["n1"]) for asked in waiting)
         reported(cluster, "n1", reservation("a", "0", milli=4000), generation=2)
         (woken,) = cluster.welcome(["n1"]).pods
-        cluster.apply_pods(PodChanges(gone=(woken.uid,)))
+        cluster.apply_pods(Changes(gone=(woken.uid,)))
         assert len(cluster.welcome(["n1"]).pods) == 1
 
     def test_a_pod_that_has_gone_is_not_woken(self) -> None:
         cluster = Cluster()
         full(cluster)
         (asked,) = refused(cluster, 1)
-        cluster.apply_pods(PodChanges(gone=(asked.pod.uid,)))
+        cluster.apply_pods(Changes(gone=(asked.pod.uid,)))
         reported(cluster, "n1", generation=2)
         assert cluster.welcome(["n1"]) == Welcome((), complete=True)
 

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from extender.cluster import Cluster
-from extender.state.pods import PodChanges
+from extender.state.pods import Changes
 from tests.extender.machines import pod, want
 from tests.extender.test_cluster import reservations_of, tell
 
@@ -17,7 +17,7 @@ from tests.extender.test_cluster import reservations_of, tell
 def cluster() -> Cluster:
     cluster = Cluster()
     tell(cluster, "a")
-    cluster.apply_pods(PodChanges(whole=True))
+    cluster.apply_pods(Changes(whole=True))
     return cluster
 
 
@@ -27,7 +27,7 @@ def test_it_is_waited_for_and_its_room_is_held(cluster: Cluster):
     with ThreadPoolExecutor() as threads:
         offer = threads.submit(cluster.score, want("p"), ["a"])
         assert asked.wait(60)
-        cluster.apply_pods(PodChanges(rows=(pod("p"),)))
+        cluster.apply_pods(Changes(rows=(pod("p"),)))
         assert offer.result().rows[0].score
     assert [*reservations_of(cluster, "a")] == ["p"]
 

@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from extender.kube.objects.grouprows import GroupChanges, GroupRow
+from extender.kube.objects.grouprows import GroupRow
 from extender.state.group_spec import Specs
+from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import read
 
@@ -24,7 +25,7 @@ class GroupObjects:
         self._there: dict[str, GroupRow] = {}
         self._idle: dict[str, float] = {}
 
-    def changed(self, changes: GroupChanges) -> None:
+    def changed(self, changes: Changes[GroupRow]) -> None:
         rows = {row.key: row for row in changes.rows}
         with self._lock:
             before = {} if changes.whole else self._there

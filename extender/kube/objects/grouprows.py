@@ -59,19 +59,10 @@ class GroupRow:
         return Unwanted(self.path, self.uid, self.revision)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupChanges:
-    """As PodChanges; gone: NAMESPACE/NAME of objects."""
-
-    rows: tuple[GroupRow, ...] = ()
-    gone: tuple[str, ...] = ()
-    whole: bool = False
-
-
-def affinity_groups() -> Resource[GroupRow, GroupChanges]:
+def affinity_groups() -> Resource[GroupRow]:
     """All groups' objects, to list and watch."""
     path = f"{ROOT}/affinitygroups"
-    return resource(path, _Group, _row, GroupChanges, key=lambda row: row.key, gone_key=namespaced_name)
+    return resource(path, _Group, _row, key=lambda row: row.key, gone_key=namespaced_name)
 
 
 class _GroupCondition(msgspec.Struct, rename="camel"):

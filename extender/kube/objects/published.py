@@ -15,7 +15,7 @@ from extender.kube.publish import Desired
 from extender.picture import Picture
 from extender.state.groups import Member, locality
 from extender.state.node_view import NodeView
-from extender.state.pods import NodeChanges
+from extender.state.pods import Changes, NodeRow
 from extender.traffic.learned import LearnedGroup
 from extender.views.readout import Live, members
 from placement.state.occupancy import Occupancy
@@ -31,7 +31,7 @@ class TopologyPublisher:
         self._uids: dict[str, str] = {}
         self._nodes: dict[str, tuple[Occupancy, str, Desired]] = {}
 
-    def nodes_changed(self, changes: NodeChanges) -> None:
+    def nodes_changed(self, changes: Changes[NodeRow]) -> None:
         """Node objects came, or went."""
         kept = {} if changes.whole else {name: uid for name, uid in self._uids.items() if name not in changes.gone}
         self._uids = kept | {row.name: row.uid for row in changes.rows}

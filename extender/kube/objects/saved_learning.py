@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from extender.kube.objects.grouprows import GroupChanges, GroupRow
+from extender.kube.objects.grouprows import GroupRow
+from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import NOTHING, LearnedGroup, read, written
 from placement.traffic.graph import Costs, Key, Rate
@@ -81,7 +82,7 @@ class SavedLearning:
         self.current = False
         """Whether all that is at the API server was part of what is known when `texts` was last asked."""
 
-    def changed(self, changes: GroupChanges) -> None:
+    def changed(self, changes: Changes[GroupRow]) -> None:
         """What the API server reports of the objects."""
         rows = {row.key: row for row in changes.rows}
         with self._lock:

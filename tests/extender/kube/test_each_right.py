@@ -48,7 +48,7 @@ Works = Callable[[Api, Site], bool]
 """Does with these rights what a right is for; whether that came about."""
 
 
-def watches(resource: Callable[[], Resource[Any, Any]]) -> Works:
+def watches(resource: Callable[[], Resource[Any]]) -> Works:
     def works(api: Api, site: Site) -> bool:
         watcher = ListWatch(api, resource(), lambda _changes: None, threads=threads())
         watcher.start()

@@ -10,7 +10,7 @@ import pytest
 from extender.kube.api import Api
 from extender.kube.stream import nodes, pods
 from extender.kube.watch import OUTAGE_S, ListWatch, Pace
-from extender.state.pods import NodeChanges, PodChanges, PodRow
+from extender.state.pods import Changes, NodeRow, PodRow
 from process.threads import Backoff, Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut, Fault, Send, Stall
@@ -28,7 +28,7 @@ class View:
         self.wholes = 0
         self._changed = threading.Condition()
 
-    def take(self, changes: PodChanges) -> None:
+    def take(self, changes: Changes[PodRow]) -> None:
         with self._changed:
             if changes.whole:
                 self.rows.clear()
@@ -301,10 +301,10 @@ def test_a_revision_that_does_not_exist_is_listed_anew(server, view, watched):
 
 
 def test_a_consumer_that_fails_gets_everything_anew(server, api):
-    seen: list[PodChanges] = []
+    seen: list[Changes[PodRow]] = []
     again = threading.Event()
 
-    def take(changes: PodChanges) -> None:
+    def take(changes: Changes[PodRow]) -> None:
         seen.append(changes)
         if len(seen) == 1:
             raise RuntimeError("a bug")
@@ -344,11 +344,11 @@ def test_age_tells_how_old_the_view_is(server, watched):
 
 
 def test_nodes_are_followed_by_name(server, api):
-    seen: list[NodeChanges] = []
+    seen: list[Changes[NodeRow]] = []
     received = threading.Event()
     server.create_node("n1", status={"conditions": [{"type": "Ready", "status": "True"}]})
 
-    def take(changes: NodeChanges) -> None:
+    def take(changes: Changes[NodeRow]) -> None:
         seen.append(changes)
         if changes.gone:
             received.set()

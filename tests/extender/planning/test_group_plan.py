@@ -12,7 +12,7 @@ from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, r
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView
-from extender.state.pods import PodChanges
+from extender.state.pods import Changes
 from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.model.cpuset import NumaSet
@@ -216,7 +216,7 @@ def arrive(cluster: Cluster, name: str, index: int = 0) -> tuple[str, str]:
     rows = cluster.score(cluster.wanted(row), ["n1", "n2"]).rows
     best = max(rows, key=lambda entry: entry.score)
     assert sum(entry.score >= best.score - 5 for entry in rows) == 1, "kube-scheduler's own plugins could outvote it"
-    (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(row, node=best.node),)))
+    (nomination,) = cluster.apply_pods(Changes(rows=(replace(row, node=best.node),)))
     return nomination.node, str(nomination.numa_nodes)
 
 
@@ -226,9 +226,9 @@ def test_newcomers_follow_the_plan_in_any_order(cluster: Cluster):
         cluster, "n1", *(reservation(f"{name}-9", home, milli=4000) for name, home in zip("abcd", "0011", strict=True))
     )
     for name in "abcd":
-        cluster.apply_pods(PodChanges(rows=(replace(newcomer(name, 9), node="n1", phase="Running"),)))
+        cluster.apply_pods(Changes(rows=(replace(newcomer(name, 9), node="n1", phase="Running"),)))
     cluster.learned(known(a=1, b=1, c=1, d=1))
-    cluster.apply_pods(PodChanges(gone=tuple(f"{name}-9" for name in "abcd")))
+    cluster.apply_pods(Changes(gone=tuple(f"{name}-9" for name in "abcd")))
     tell(cluster, "n1", generation=3)
     cluster.learned(known())
     homes = {name: arrive(cluster, name) for name in "bcad"}
@@ -260,5 +260,5 @@ def test_a_planned_slot_is_passed_over_for_want_of_memory_too(cluster: Cluster):
 
 def test_a_nomination_on_another_node_knows_nothing_of_the_slot(cluster: Cluster):
     cluster._nodes.plans = {A: (Vacancy(Place("n2", 1), 1),)}
-    (nomination,) = cluster.apply_pods(PodChanges(rows=(replace(newcomer("a"), node="n1"),)))
+    (nomination,) = cluster.apply_pods(Changes(rows=(replace(newcomer("a"), node="n1"),)))
     assert (nomination.kin.planned, nomination.kin.elsewhere) == (NumaSet(), 0.0)

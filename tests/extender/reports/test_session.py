@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from extender.cluster import Cluster
 from extender.reports.session import ReportSession, SessionCallbacks
-from extender.state.pods import NodeChanges, NodeRow
+from extender.state.pods import Changes, NodeRow
 from proto import convert
 from proto import report_pb2 as pb
 from proto.report_format import REPORT_FORMAT
 from tests.extender.running import machine, reservation, welcome, whole_report
 
-GONE, HERE = NodeChanges(gone=("n1",)), NodeChanges(rows=(NodeRow("n1"),))
+GONE, HERE = Changes(gone=("n1",)), Changes(rows=(NodeRow("n1"),))
 HEARTBEAT = pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=3))
 ANEW = welcome(resume=False)
 

@@ -8,7 +8,7 @@ import pytest
 
 from extender.cluster import Cluster, Settings
 from extender.scoring.predict import wanted
-from extender.state.pods import NodeChanges, OwnerRow, PodChanges
+from extender.state.pods import Changes, OwnerRow
 from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
@@ -29,7 +29,7 @@ def cluster() -> Cluster:
     cluster = Cluster(Settings(report_timeout=60, hold=30), Clock())
     places = {"redis-0": "a", "redis-1": "a", "redis-2": "b", "web-0": "c"}
     rows = tuple(replica(uid, uid.partition("-")[0], node=node) for uid, node in places.items())
-    cluster.apply_pods(PodChanges(rows=rows, whole=True))
+    cluster.apply_pods(Changes(rows=rows, whole=True))
     for node in "abc":
         tell(cluster, node, *(reservation(uid, "1", group="") for uid, at in places.items() if at == node))
     return cluster
@@ -102,7 +102,7 @@ def test_the_rest_of_a_found_group_is_counted(cluster: Cluster):
 def test_kin_that_were_placed_a_moment_ago_count(cluster: Cluster):
     """A burst must not wait for reports: assumed pods are where they are expected."""
     cluster.learned(ClusterTraffic(peers={CART: {WEB: 1.0}, WEB: {CART: 1.0}}))
-    cluster.apply_pods(PodChanges(rows=(replica("cart-1", "cart"),)))
+    cluster.apply_pods(Changes(rows=(replica("cart-1", "cart"),)))
     first = {row.node: row for row in cluster.score(wanted(replica("cart-1", "cart")), ["a", "b", "c"]).rows}
     assert first["c"].score == 10
     second = cluster.score(wanted(replica("web-1", "web")), ["a", "b", "c"])
@@ -112,16 +112,14 @@ def test_kin_that_were_placed_a_moment_ago_count(cluster: Cluster):
 def test_pods_and_nodes_that_go_are_nobodys_kin(cluster: Cluster):
     cluster.learned(ClusterTraffic(peers={CART: {REDIS: 6.0}}))
     tell(cluster, "a", reservation("redis-0", "1", group=""), generation=2)
-    cluster.apply_pods(PodChanges(gone=("redis-1",)))
+    cluster.apply_pods(Changes(gone=("redis-1",)))
     assert kin(cluster)["a"] == Kin({"redis-0": 3.0}, 3.0)
-    cluster.apply_nodes(NodeChanges(gone=("b",)))
+    cluster.apply_nodes(Changes(gone=("b",)))
     assert kin(cluster)["a"] == Kin({"redis-0": 6.0}, 0.0)
 
 
 def test_a_nomination_tells_the_learned_kin(cluster: Cluster):
     cluster.learned(ClusterTraffic(peers={CART: {REDIS: 6.0}}))
-    (nomination,) = cluster.apply_pods(
-        PodChanges(rows=(replace(replica("cart-9", "cart", node="a"), phase="Pending"),))
-    )
+    (nomination,) = cluster.apply_pods(Changes(rows=(replace(replica("cart-9", "cart", node="a"), phase="Pending"),)))
     assert nomination.kin == Kin({"redis-0": 2.0, "redis-1": 2.0}, 2.0)
     assert str(nomination.numa_nodes) == "1"

@@ -8,7 +8,7 @@ import pytest
 
 from extender.cluster import Cluster, Settings
 from extender.scoring import victims
-from extender.state.pods import OwnerRow, PodChanges
+from extender.state.pods import Changes, OwnerRow
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation
 from tests.extender.test_cluster import Clock, tell
@@ -29,7 +29,7 @@ def cluster() -> Cluster:
 def listed(cluster: Cluster, **changes) -> None:
     """changes: of a pod's row, by its name."""
     rows = [replace(pod(f"low{at}", node="a", cpu="4"), phase="Running", priority=1) for at in range(4)]
-    cluster.apply_pods(PodChanges(tuple(replace(row, **changes.get(row.uid, {})) for row in rows), whole=True))
+    cluster.apply_pods(Changes(tuple(replace(row, **changes.get(row.uid, {})) for row in rows), whole=True))
 
 
 def chosen(cluster: Cluster, *named: str, priority: int = 10):

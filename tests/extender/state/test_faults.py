@@ -7,7 +7,7 @@ import pytest
 from extender.cluster import Cluster
 from extender.scoring.refused_pods import Welcome
 from extender.state.node_view import NodeView, Report
-from extender.state.pods import NodeChanges, PodChanges
+from extender.state.pods import Changes
 from extender.views.explain import explain
 from extender.views.readout import gauges, nodes
 from placement.model.cpuset import NumaSet
@@ -54,7 +54,7 @@ def test_it_is_refused_to_nobody_and_a_preemption_on_it_is_not_stopped(cluster: 
 
 
 def test_a_pod_that_is_bound_to_it_is_nominated_its_facts_alone(cluster: Cluster):
-    (nomination,) = cluster.apply_pods(PodChanges(rows=(pod("p", node="bad"),)))
+    (nomination,) = cluster.apply_pods(Changes(rows=(pod("p", node="bad"),)))
     assert (nomination.node, nomination.numa_nodes) == ("bad", NumaSet())
 
 
@@ -66,5 +66,5 @@ def test_it_is_counted_by_name_and_explained_until_it_leaves(cluster: Cluster):
     assert [row["weighing_faults"] > 0 for row in nodes(cluster.picture(), cluster.live)] == [True, False, False]
     reasons = {row["node"]: row["reasons"] for row in explain(cluster, "default", "p")["scored"]["nodes"]}
     assert reasons["bad"] == ["it could not be weighed: KeyError: 'no such NUMA node'"]
-    cluster.apply_nodes(NodeChanges(gone=("bad",)))
+    cluster.apply_nodes(Changes(gone=("bad",)))
     assert cluster.faults.counts == {}

@@ -8,7 +8,7 @@ import pytest
 
 from extender.cluster import Cluster, Settings
 from extender.state.group_spec import GroupSpec
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
@@ -28,7 +28,7 @@ def cluster() -> Cluster:
     cluster = Cluster(Settings(report_timeout=60, hold=30), Clock())
     places = {"web-0": "a", "web-1": "a", "redis-0": "b"}
     rows = [replica(uid, uid.partition("-")[0], group="shop", node=node) for uid, node in places.items()]
-    cluster.apply_pods(PodChanges(rows=tuple(rows), whole=True))
+    cluster.apply_pods(Changes(rows=tuple(rows), whole=True))
     for node in "ab":
         tell(cluster, node, *(reservation(uid, "1") for uid, at in places.items() if at == node))
     return cluster
@@ -82,7 +82,7 @@ def test_a_policy_of_the_object_can_refuse_a_node(cluster: Cluster):
 
 def test_a_pod_that_was_refused_everywhere_is_looked_at_again_when_the_object_asks_for_something_else(cluster: Cluster):
     wide = replace(replica("p", "web", group="shop"), containers=pod("p", cpu="9").containers)
-    cluster.apply_pods(PodChanges(rows=(wide,)))
+    cluster.apply_pods(Changes(rows=(wide,)))
     strict = {SHOP: GroupSpec(Defaults(Policy.SINGLE_NUMA_NODE))}
     cluster.asked_for(strict)
     cluster.refusals(cluster.wanted(wide), ["a", "b"])
@@ -128,7 +128,7 @@ class TestPriorities:
     def test_members_of_a_moment_ago_count(self, cluster: Cluster):
         cluster.asked_for({SHOP: GroupSpec(priorities={CART: 9})})
         (nomination,) = cluster.apply_pods(
-            PodChanges(rows=(replace(replica("cart-1", "cart", group="shop", node="b"), phase="Pending"),))
+            Changes(rows=(replace(replica("cart-1", "cart", group="shop", node="b"), phase="Pending"),))
         )
         assert nomination.kin == Kin({"redis-0": 1.0}, 2.0)
         assert kin(cluster, replica("web-9", "web", group="shop"))["b"] == Kin({"redis-0": 1.0, "cart-1": 9.0}, 2.0)
@@ -139,7 +139,7 @@ class TestNominations:
 
     def nominated(self, cluster: Cluster, **keys: str):
         row = pod("p", node="a", **keys)
-        return cluster.apply_pods(PodChanges(rows=(row,)))
+        return cluster.apply_pods(Changes(rows=(row,)))
 
     def test_only_what_the_pod_does_not_say(self, cluster: Cluster):
         cluster.asked_for({SHOP: STRICT})

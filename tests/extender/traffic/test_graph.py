@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from extender.state import pod_index
 from extender.state.pod_index import LINGER_S, Address, address
-from extender.state.pods import OwnerRow, PodChanges, PodRow
+from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.traffic import graph as cluster_graph
 from extender.traffic.graph import WAIT_S, ClusterGraph
 from placement.model.errors import BadTraffic
@@ -43,7 +43,7 @@ EVERYBODY = (CART, REDIS, WEB, HOST, STRANGER)
 
 def made(*rows: PodRow, **settings) -> ClusterGraph:
     graph = ClusterGraph(**settings)
-    graph.apply(PodChanges(rows=rows or EVERYBODY, whole=True), NOW)
+    graph.apply(Changes(rows=rows or EVERYBODY, whole=True), NOW)
     return graph
 
 
@@ -175,8 +175,8 @@ def test_traffic_of_an_address_waits_for_its_pod():
     graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW)
     assert bytes_between(graph) == {}
     assert graph.waiting_bytes == 1000
-    graph.apply(PodChanges(rows=(replace(REDIS, ip=""),)), NOW + 10)
-    graph.apply(PodChanges(rows=(REDIS,)), NOW + 20)
+    graph.apply(Changes(rows=(replace(REDIS, ip=""),)), NOW + 10)
+    graph.apply(Changes(rows=(REDIS,)), NOW + 20)
     assert bytes_between(graph) == {("cart-1", "redis-1"): 1000}
     assert graph.waiting_bytes == 0
 
@@ -185,7 +185,7 @@ def test_it_does_not_wait_for_ever():
     graph = made(CART)
     graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW)
     graph.tidy(NOW + WAIT_S + 1)
-    graph.apply(PodChanges(rows=(REDIS,)), NOW + WAIT_S + 1)
+    graph.apply(Changes(rows=(REDIS,)), NOW + WAIT_S + 1)
     assert bytes_between(graph) == {}
     assert graph.fates.unresolved == 1000
 
@@ -200,7 +200,7 @@ def test_no_more_waits_than_the_bound(monkeypatch):
 def test_an_address_outlives_its_pod_a_little():
     """Windows are told when they are over."""
     graph = made()
-    graph.apply(PodChanges(gone=("redis-1",)), NOW)
+    graph.apply(Changes(gone=("redis-1",)), NOW)
     graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW + 10)
     assert bytes_between(graph, NOW + 10) == {("cart-1", "redis-1"): 1000}
     graph.tidy(NOW + LINGER_S)
@@ -210,7 +210,7 @@ def test_an_address_outlives_its_pod_a_little():
 
 def test_an_address_given_anew_is_the_new_pod_s():
     graph = made()
-    graph.apply(PodChanges(rows=(pod("new", node="b", ip="10.0.1.1"),), gone=("redis-1",)), NOW)
+    graph.apply(Changes(rows=(pod("new", node="b", ip="10.0.1.1"),), gone=("redis-1",)), NOW)
     graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW)
     assert bytes_between(graph) == {("cart-1", "new"): 1000}
     graph.tidy(NOW + LINGER_S)
@@ -292,7 +292,7 @@ def joined(steps) -> ClusterGraph:
     graph = ClusterGraph()
     for step in steps:
         if isinstance(step, PodRow):
-            graph.apply(PodChanges(rows=(step,)), NOW)
+            graph.apply(Changes(rows=(step,)), NOW)
         else:
             node, at, first = step
             graph.add(node, [first], at)
@@ -347,7 +347,7 @@ def test_a_rolling_update_forgets_nothing():
     graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW)
     known = between_workloads(graph, NOW)
     renewed = pod("cart-2", "cart", node="b", ip="10.0.1.2")
-    graph.apply(PodChanges(rows=(renewed,), gone=("cart-1",)), NOW + 1)
+    graph.apply(Changes(rows=(renewed,), gone=("cart-1",)), NOW + 1)
     assert between_workloads(graph, NOW + 1) == {pair: pytest.approx(rate, rel=0.01) for pair, rate in known.items()}
 
 
@@ -357,13 +357,13 @@ def test_what_was_learned_of_a_workload_outlives_its_pods():
     graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW)
     known = between_workloads(graph, NOW)
     assert known
-    graph.apply(PodChanges(gone=("cart-1",)), NOW)
+    graph.apply(Changes(gone=("cart-1",)), NOW)
     night = NOW
     for _ in range(50):
         night += HALF_LIFE_S
         graph.tidy(night)
         assert between_workloads(graph, night) == known
-    graph.apply(PodChanges(rows=(replace(CART, uid="cart-2"),)), night)
+    graph.apply(Changes(rows=(replace(CART, uid="cart-2"),)), night)
     assert between_workloads(graph, night) == known
     later = night + HALF_LIFE_S
     assert between_workloads(graph, later) == {pair: pytest.approx(rate / 2) for pair, rate in known.items()}
@@ -396,7 +396,7 @@ def test_a_workload_that_never_comes_back_is_forgotten_in_time():
     graph = made()
     graph.add("a", [flow("cart-1", "web-1")], NOW)
     graph.workloads(graph.pods(NOW), NOW)
-    graph.apply(PodChanges(whole=True), NOW)
+    graph.apply(Changes(whole=True), NOW)
     assert between_workloads(graph, NOW + 86_400)
     graph.tidy(NOW + 16 * 86_400)
     assert between_workloads(graph, NOW + 16 * 86_400) == {}

@@ -9,7 +9,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.state.pods import PodChanges
+from extender.state.pods import Changes
 from extender.traffic.known import TrafficLearning
 from extender.traffic.learned import MOST_READ, NOTHING, LearnedGroup, by_group, read, written
 from placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
@@ -131,7 +131,7 @@ def test_a_new_extender_knows_what_the_last_one_learned():
     """From the first pod on, and by the same group's name, though other workloads are heavier by now."""
     rows = (pod("cart-1", "cart", node="a"), pod("redis-1", "redis", node="a"), pod("web-1", "web", node="a"))
     last = TrafficLearning()
-    last.apply(PodChanges(rows=rows, whole=True), 0.0)
+    last.apply(Changes(rows=rows, whole=True), 0.0)
     last.receive("a", [flow("cart-1", "redis-1", 90_000, 900), flow("cart-1", "web-1", 50_000, 500)], 0.0)
     before = last.known(0.0)
     texts = {group: written(entry, before.graph.costs) for group, entry in before.lasting().items()}
@@ -140,7 +140,7 @@ def test_a_new_extender_knows_what_the_last_one_learned():
     new = TrafficLearning()
     for group, text in texts.items():
         new.restored(group, read(text, group), 5.0)
-    new.apply(PodChanges(rows=rows, whole=True), 6.0)
+    new.apply(Changes(rows=rows, whole=True), 6.0)
     new.receive("a", [flow("redis-1", "web-1", 9_000_000, 9)], 7.0)
     after = new.known(8.0)
     assert after.groups == before.groups

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from extender.state.group_spec import GroupSpec
-from extender.state.pods import ContainerRow, OwnerRow, PodChanges, PodRow, ServiceChanges, ServiceRow
+from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, ServiceRow
 from extender.traffic.known import TrafficLearning
 from extender.traffic.priors import FADED, HALF_LIFE_S, MOST_BEHIND, SHARE, UNSEEN, Priors
 from placement.traffic.graph import Flow
@@ -37,8 +37,8 @@ def service(name: str, namespace: str = "shop", **selector: str) -> ServiceRow:
 
 def priors(pods: Iterable[PodRow], *services: ServiceRow) -> Priors:
     expected = Priors()
-    expected.pods(PodChanges(tuple(pods)))
-    expected.services(ServiceChanges(services))
+    expected.pods(Changes(tuple(pods)))
+    expected.services(Changes(services))
     return expected
 
 
@@ -68,11 +68,11 @@ def test_nothing_else_is(pods, services):
 
 def test_the_order_in_which_they_come_does_not_matter():
     expected = Priors()
-    expected.services(ServiceChanges(SERVICES[:1]))
-    expected.pods(PodChanges(SHOP[:2]))
+    expected.services(Changes(SERVICES[:1]))
+    expected.pods(Changes(SHOP[:2]))
     assert set(expected.weights({}, LIVE[:2], 0.0)) == {WEB_CART}
-    expected.services(ServiceChanges(SERVICES[1:]))
-    expected.pods(PodChanges(SHOP[2:]))
+    expected.services(Changes(SERVICES[1:]))
+    expected.pods(Changes(SHOP[2:]))
     assert expected.weights({}, LIVE, 0.0) == priors(SHOP, *SERVICES).weights({}, LIVE, 0.0)
 
 
@@ -121,15 +121,15 @@ def test_without_traffic_it_stays():
 def test_what_has_no_pods_is_expected_of_nobody():
     expected = priors(SHOP, *SERVICES)
     assert set(expected.weights({}, (WEB, CART), 0.0)) == {WEB_CART}
-    expected.services(ServiceChanges(gone=("shop/cart",)))
+    expected.services(Changes(gone=("shop/cart",)))
     assert expected.weights({}, (WEB, CART), 0.0) == {}
 
 
 def test_changes_show_whether_anything_expected_may_have_changed():
     expected = priors(SHOP, *SERVICES)
-    assert not expected.pods(PodChanges(SHOP))
-    assert not expected.pods(PodChanges((pod("cart", "redis:6379", replica=1), pod("stranger", "cart", group=""))))
-    assert expected.pods(PodChanges((pod("cart", "redis:6379", "web"),)))
+    assert not expected.pods(Changes(SHOP))
+    assert not expected.pods(Changes((pod("cart", "redis:6379", replica=1), pod("stranger", "cart", group=""))))
+    assert expected.pods(Changes((pod("cart", "redis:6379", "web"),)))
     assert not expected.asked_for({"shop/shop": GroupSpec(priorities={CART: 2})})
 
 
@@ -139,8 +139,8 @@ class TestLearning:
     @pytest.fixture
     def learning(self) -> TrafficLearning:
         learning = TrafficLearning()
-        learning.apply(PodChanges(SHOP), 0.0)
-        learning.priors.services(ServiceChanges(SERVICES))
+        learning.apply(Changes(SHOP), 0.0)
+        learning.priors.services(Changes(SERVICES))
         return learning
 
     def test_kin_and_groups_are_known_before_the_first_packet(self, learning):

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.state.pods import PodChanges, PodRow
+from extender.state.pods import Changes, PodRow
 from extender.traffic.communities import partition
 from extender.traffic.known import TrafficLearning
 from extender.views.traffic_view import graph
@@ -78,7 +78,7 @@ def test_what_is_learned_says_who_is_a_relay():
     learning = TrafficLearning()
     names = ["a", "b", "x", "y", "relay"]
     rows = {name: row(name, f"10.0.0.{at}") for at, name in enumerate(names, 1)}
-    learning.apply(PodChanges(rows=tuple(rows.values())), 0.0)
+    learning.apply(Changes(rows=tuple(rows.values())), 0.0)
     flows = []
     for client, server, asked, answered in (("a", "b", 100, 2000), ("x", "y", 300, 5000)):
         for first, other in ((client, "relay"), ("relay", server)):

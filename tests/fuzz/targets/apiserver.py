@@ -34,7 +34,7 @@ GROUP = {
     "spec": {"size": 3, "priorities": [{"workload": "Deployment/cart", "priority": 7}]},
     "status": {"learned": "{}", "conditions": [{"type": "Accepted", "status": "True"}]},
 }
-KINDS: tuple[tuple[Callable[[], stream.Resource[Any, Any]], dict[str, Any]], ...] = (
+KINDS: tuple[tuple[Callable[[], stream.Resource[Any]], dict[str, Any]], ...] = (
     (stream.pods, POD),
     (stream.nodes, NODE),
     (affinity_groups, GROUP),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from extender.kube.objects.group_objects import IDLE_S, GroupObjects
-from extender.kube.objects.grouprows import GroupChanges, GroupRow
+from extender.kube.objects.grouprows import GroupRow
 from extender.state.group_spec import GroupSpec
+from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import LearnedGroup, written
 from placement.optin.options import Defaults
@@ -24,7 +25,7 @@ class World:
         self.objects = GroupObjects(lambda: self.now)
 
     def there(self, *rows: GroupRow) -> None:
-        self.objects.changed(GroupChanges(rows, whole=True))
+        self.objects.changed(Changes(rows, whole=True))
 
     def forgotten(self, *here: str, known: ClusterTraffic = FORGOTTEN) -> list[str]:
         return [row.name for row in self.objects.forgotten(here, known)]
@@ -74,7 +75,7 @@ def test_specs_are_by_group_and_follow_the_objects(world):
     web, mail = GroupSpec(Defaults(size=3)), GroupSpec(Defaults(size=4))
     world.there(GroupRow("shop", "Web", web), GroupRow("shop", "mail", mail), GroupRow("shop", "none"))
     assert world.objects.specs() == {"shop/Web": web, "shop/mail": mail}
-    world.objects.changed(GroupChanges((GroupRow("shop", "mail", web),), gone=(GroupRow("shop", "Web").key,)))
+    world.objects.changed(Changes((GroupRow("shop", "mail", web),), gone=(GroupRow("shop", "Web").key,)))
     assert world.objects.specs() == {"shop/mail": web}
     world.there()
     assert world.objects.specs() == {}

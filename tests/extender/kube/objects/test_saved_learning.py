@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from extender.kube.objects.grouprows import GroupChanges, GroupRow
+from extender.kube.objects.grouprows import GroupRow
 from extender.kube.objects.saved_learning import REWRITE_S, SavedLearning, notable
+from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import LearnedGroup, read, written
 from placement.traffic.graph import Costs, Graph, Key, Rate
@@ -38,7 +39,7 @@ class World:
 
     def there(self, learned: str, *, whole: bool = False) -> None:
         """What the object says at the API server."""
-        self.lasting.changed(GroupChanges((GroupRow("shop", "web", learned=learned),), whole=whole))
+        self.lasting.changed(Changes((GroupRow("shop", "web", learned=learned),), whole=whole))
 
     def written(self, *, last: bool = False) -> str | None:
         result = self.lasting.texts(last=last).get("shop/web")
@@ -53,7 +54,7 @@ def world() -> World:
 def test_nothing_is_written_before_everything_was_read(world):
     world.learns(EDGE)
     assert world.written() is None
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     assert world.written() == text(EDGE)
 
 
@@ -70,7 +71,7 @@ def test_what_is_there_is_taken_in_once_and_not_written_over_before_it_is_known(
 
 
 def test_what_another_replica_wrote_meanwhile_is_taken_in_by_the_one_that_publishes_next(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.there(text(OTHER))
     world.learns(EDGE)
     assert world.given == []
@@ -82,7 +83,7 @@ def test_what_another_replica_wrote_meanwhile_is_taken_in_by_the_one_that_publis
 
 
 def test_our_own_writing_is_no_news_however_late_it_is_told(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     texts = []
     for size in (1e6, 2e6, 4e6):
         world.learns(EDGE, size=size)
@@ -95,7 +96,7 @@ def test_our_own_writing_is_no_news_however_late_it_is_told(world):
 
 
 def test_what_hardly_changes_is_not_written_again_and_what_does_at_most_once_a_minute(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns(EDGE, size=1e6)
     first = world.written()
     world.now += REWRITE_S
@@ -109,7 +110,7 @@ def test_what_hardly_changes_is_not_written_again_and_what_does_at_most_once_a_m
 
 
 def test_a_new_edge_is_written_within_the_minute_however_light_it_is(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns(EDGE, size=1e9)
     world.written()
     world.sees({EDGE: Rate(1e9, 10.0), OTHER: Rate(1.0, 1.0)})
@@ -119,7 +120,7 @@ def test_a_new_edge_is_written_within_the_minute_however_light_it_is(world):
 
 
 def test_what_a_texts_bound_cuts_off_is_no_news_each_minute(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     many = [Key(CART, f"shop/Deployment/{number:0200}", "tcp") for number in range(400)]
     world.learns(*many, size=1e6)
     first = world.written()
@@ -130,7 +131,7 @@ def test_what_a_texts_bound_cuts_off_is_no_news_each_minute(world):
 
 
 def test_at_the_end_nothing_is_kept_back(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns(EDGE, size=1e6)
     first = world.written()
     world.learns(EDGE, size=8e6)
@@ -146,7 +147,7 @@ def test_the_end_writes_over_nothing_that_was_not_taken_in(world):
 
 
 def test_the_first_that_is_learned_of_a_group_is_written_at_once(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns()
     assert not world.written()
     world.learns(EDGE)
@@ -154,7 +155,7 @@ def test_the_first_that_is_learned_of_a_group_is_written_at_once(world):
 
 
 def test_edges_between_workloads_that_rest_stay_with_their_group(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns(EDGE, OTHER)
     assert read(world.written(), "").edges.keys() == {EDGE, OTHER}
     third = Key(CART, CACHE, "tcp")
@@ -166,7 +167,7 @@ def test_edges_between_workloads_that_rest_stay_with_their_group(world):
 def test_edges_that_rest_outlive_a_return_in_parts(world):
     """A group is scaled to nothing, and the first of its workloads comes back."""
     third = Key(CART, CACHE, "tcp")
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns(third, OTHER)
     world.there(world.written())
     world.learns(third, OTHER, declared={})
@@ -176,7 +177,7 @@ def test_edges_that_rest_outlive_a_return_in_parts(world):
 
 
 def test_what_a_group_taught_in_its_last_minute_is_written_when_nobody_speaks_for_it_any_more(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns(EDGE)
     world.there(world.written())
     world.learns(EDGE, OTHER)
@@ -190,7 +191,7 @@ def test_what_a_group_taught_in_its_last_minute_is_written_when_nobody_speaks_fo
 
 
 def test_a_group_that_nobody_speaks_for_gets_no_object_anew(world):
-    world.lasting.changed(GroupChanges(whole=True))
+    world.lasting.changed(Changes(whole=True))
     world.learns(EDGE)
     assert world.written()
     world.learns(EDGE, OTHER, declared={})
@@ -208,7 +209,7 @@ def test_an_object_that_is_gone_is_written_anew(world):
     world.there(text(EDGE), whole=True)
     world.learns(EDGE)
     assert world.written() == text(EDGE)
-    world.lasting.changed(GroupChanges(gone=("shop/web",)))
+    world.lasting.changed(Changes(gone=("shop/web",)))
     assert world.written() == text(EDGE)
 
 
