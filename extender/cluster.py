@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 
 import structlog
@@ -26,6 +26,7 @@ from extender.scoring.snapshot import Snapshot
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
 from extender.scoring.weighing import over_arrays, weigh
+from extender.settings import DEFAULT_SETTINGS, Settings
 from extender.state.column_store import Candidates, age_factor
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
@@ -33,15 +34,6 @@ from extender.state.node_view import NodeView, Report, ReportRefused
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.traffic.known import ClusterTraffic
 from placement.namespaces import Namespaces
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Times in seconds. report_timeout: silence after which a node is not live. hold: how long an assumption lasts."""
-
-    report_timeout: float = 60.0
-    hold: float = 30.0
-
 
 _log = structlog.get_logger("cluster")
 
@@ -51,7 +43,7 @@ class Cluster:
 
     def __init__(
         self,
-        settings: Settings = Settings(),
+        settings: Settings = DEFAULT_SETTINGS,
         clock: Callable[[], float] = time.monotonic,
         nodes: NodeTable | None = None,
     ) -> None:
@@ -65,7 +57,9 @@ class Cluster:
         self._listed: set[str] = set()  # the nodes that the API server has sent
         self._expired = 0
         self._last: Snapshot | None = None
-        self.asked: Callable[[PodRow], None] = lambda _row: None  # called with each pod that kube-scheduler asks about
+        self._waited_for: Wanted | None = None
+        # Called with each pod that kube-scheduler asks about, and the longest that this may take.
+        self.asked: Callable[[PodRow, float], None] = lambda _row, _longest_s: None
 
     # What enforcers send.
 
@@ -150,8 +144,7 @@ class Cluster:
         """Each offered node's score, 0..10, in their order; room on the leading one is held for a while for a pod that
         the API server has.
         """
-        self.asked(want.pod)
-        self._ledger.wait_for(want.pod)
+        self._wait_for(want)
         snapshot, self._last = self._snapshot(want, names), None
         timeout, candidates, held = self.settings.report_timeout, snapshot.candidates, snapshot.held
         weighed = weigh(candidates, want, snapshot.known, candidates.live(timeout), self.faults)
@@ -173,7 +166,7 @@ class Cluster:
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
         """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
-        self.asked(want.pod)
+        self._wait_for(want)
         snapshot = self._last = self._snapshot(want, names, anew=True)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:
@@ -200,6 +193,14 @@ class Cluster:
         welcome = checks.among(waiting)
         with self._lock:
             return replace(welcome, pods=self._refused.wake(checks.places, now))
+
+    def _wait_for(self, want: Wanted) -> None:
+        """For what is expected of its workload and for the watch to show it; within `patience`, once for both verbs."""
+        if self._waited_for is want:
+            return
+        self._waited_for, until = want, self.clock() + self.settings.patience
+        self.asked(want.pod, self.settings.patience)
+        self._ledger.wait_for(want.pod, until - self.clock())
 
     def _snapshot(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Snapshot:
         """Filter's, where prioritize asks just after it; anew for each filter, as of a pod that was woken."""

@@ -30,12 +30,6 @@ from process.brief_wait import BriefWait
 
 AS_ASSUMED, ELSEWHERE, NOT_ASSUMED = "as assumed", "elsewhere", "not assumed"
 
-LAG_S = 0.25
-"""The longest that kube-scheduler's question waits for the watch to show its pod: ten times what one watch lags behind
-another on a node that is not overloaded (1 to 30 ms). No room is held for a pod that the API server has not sent, since
-anybody could invent one, and without that the next member of its group may be led to another node.
-"""
-
 MOST_PEERS_ASKED = 8
 """Nodes with members that are asked whether they had room for a pod that went elsewhere."""
 
@@ -79,7 +73,7 @@ class BindingLedger:
     ) -> None:
         self._nodes, self._history, self._refused, self._faults = nodes, history, refused, faults
         self._clock, self._hold_s = clock, hold_s
-        self._departed, self._lag = Departed(), BriefWait(LAG_S)
+        self._departed, self._lag = Departed(), BriefWait()
         self.rows: dict[str, PodRow] = {}
         self.listed = False
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
@@ -95,9 +89,9 @@ class BindingLedger:
         self._lag.news()
         return nominations
 
-    def wait_for(self, pod: PodRow) -> None:
+    def wait_for(self, pod: PodRow, longest_s: float) -> None:
         """A moment, for the watch to show it. Not under the cluster's lock."""
-        self._lag.until(lambda: self.knows(pod))
+        self._lag.until(lambda: self.knows(pod), longest_s)
 
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""

@@ -16,7 +16,7 @@ from flask import Flask
 
 from extender import log
 from extender.apiserver import ApiServerLink
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
 from extender.config import BadConfig, Config, host_and_port, load
 from extender.kube.api import Api
 from extender.kube.kubeconfig import BadKubeconfig
@@ -39,6 +39,7 @@ from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import Application, calm_collector, check_free
 from extender.serving.refusals import LimitRefusals
+from extender.settings import Settings
 from extender.startup import connected, namespace, own_certificates, renewed, written
 from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_view import DecisionRow

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
+from extender.settings import Settings
 from extender.state.node_view import NodeView, Report
 from extender.state.pods import Changes, PodRow
 from extender.traffic.known import ClusterTraffic, TrafficLearning

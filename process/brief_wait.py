@@ -7,23 +7,21 @@ from threading import Condition, Lock
 
 
 class BriefWait:
-    """What is asked for in vain keeps one thread at most; after a wait in vain nobody waits until there is news.
+    """What is asked for in vain keeps one thread at most; after a wait in vain nobody waits until there is news."""
 
-    longest_s: of one wait.
-    """
-
-    def __init__(self, longest_s: float) -> None:
-        self._longest_s = longest_s
+    def __init__(self) -> None:
         self._changed, self._turn = Condition(), Lock()
         self._in_vain = False
 
-    def until(self, known: Callable[[], bool]) -> None:
-        """Returns once `known()`, or without that where it is another caller's turn or takes too long."""
-        if known() or self._in_vain or not self._turn.acquire(blocking=False):
+    def until(self, known: Callable[[], bool], longest_s: float) -> None:
+        """Returns once `known()`, or without that where it is another caller's turn or takes longer; with no time
+        left, nobody has waited in vain.
+        """
+        if known() or longest_s <= 0 or self._in_vain or not self._turn.acquire(blocking=False):
             return
         try:
             with self._changed:
-                self._in_vain = not self._changed.wait_for(known, self._longest_s)
+                self._in_vain = not self._changed.wait_for(known, longest_s)
         finally:
             self._turn.release()
 

@@ -35,11 +35,6 @@ SHARE_OF_NEW = 0.25
 too late for the pods of a new application, which are scheduled within milliseconds of their creation.
 """
 
-NEW_WAITS_S = 0.25
-"""The longest that kube-scheduler's question about the first pod of a workload waits until what is expected of the
-workload is known: mostly some milliseconds. Where making it is seen to take longer than that, nobody waits.
-"""
-
 MOST_FLOWS = 500_000
 """Flows that wait to be taken in: some 150 MB."""
 
@@ -65,7 +60,7 @@ class Learner:
         self._steps: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._flows = 0
-        self._made = BriefWait(NEW_WAITS_S)
+        self._made = BriefWait()
         self._workloads: Collection[str] = ()
         self._due, self._earliest, self._took_s, self._news = 0.0, 0.0, 0.0, False
         self._thread = threads.thread("learning", self._round, last=self._finish, backoff=BACKOFF)
@@ -102,8 +97,8 @@ class Learner:
         """Which namespaces' pods may be kin from now on."""
         self._steps.put(partial(self._governed_by, tenancy))
 
-    def asked(self, row: PodRow) -> None:
-        """What kube-scheduler sends."""
+    def asked(self, row: PodRow, _longest_s: float) -> None:
+        """What kube-scheduler sends; nobody waits."""
         now = self._clock()
         self._steps.put(lambda: self._learning.asked(row, now))
 
@@ -115,11 +110,12 @@ class Learner:
         """What operators ask of groups."""
         self._steps.put(lambda: self._learning.priors.asked_for(specs))
 
-    def awaited(self, row: PodRow) -> None:
-        """Returns once what is expected of a pod's workload is known, or can't be within NEW_WAITS_S."""
-        if self._earliest - time.monotonic() + self._took_s > NEW_WAITS_S:
-            return
-        self._made.until(lambda: row.workload in self._workloads)
+    def awaited(self, row: PodRow, longest_s: float) -> None:
+        """Returns once what is expected of a pod's workload is known, mostly after some milliseconds; at once where
+        making it is seen to take longer than it may.
+        """
+        if self._earliest - time.monotonic() + self._took_s <= longest_s:
+            self._made.until(lambda: row.workload in self._workloads, longest_s)
 
     def restored(self, group: str, text: str) -> None:
         """What an extender before this one wrote down of a group."""

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
 from extender.scoring.predict import wanted
 from extender.scoring.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
+from extender.settings import Settings
 from extender.state.node_view import DecisionRow, NodeView, Report
 from extender.state.pods import Changes, ContainerRow, NodeRow
 from extender.views.explain import explain

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
+from extender.settings import Settings
 from extender.state.pods import Changes
 from placement.model.cpuset import NumaSet
 from tests.extender.machines import pod, want

@@ -9,28 +9,36 @@ from process.brief_wait import BriefWait
 
 
 def test_one_caller_waits_at_a_time():
-    brief, waiting, known = BriefWait(60), Event(), Event()
+    brief, waiting, known = BriefWait(), Event(), Event()
 
     def looked() -> bool:
         waiting.set()
         return known.is_set()
 
     with ThreadPoolExecutor() as threads:
-        first = threads.submit(brief.until, looked)
+        first = threads.submit(brief.until, looked, 60)
         assert waiting.wait(60)
         looks = iter([False])
-        brief.until(lambda: next(looks))
+        brief.until(lambda: next(looks), 60)
         known.set()
         brief.news()
         first.result(60)
 
 
 def test_after_a_wait_in_vain_nobody_waits_until_the_watch_goes_on():
-    brief = BriefWait(0.01)
-    brief.until(lambda: False)
+    brief = BriefWait()
+    brief.until(lambda: False, 0.01)
     looks = iter([False])
-    brief.until(lambda: next(looks))
+    brief.until(lambda: next(looks), 60)
     brief.news()
     looks = iter([False, True])
-    brief.until(lambda: next(looks))
+    brief.until(lambda: next(looks), 60)
+    assert [*looks] == []
+
+
+def test_who_has_no_time_left_has_not_waited_in_vain():
+    brief = BriefWait()
+    brief.until(lambda: False, 0.0)
+    looks = iter([False, True])
+    brief.until(lambda: next(looks), 60)
     assert [*looks] == []

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
 from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, roomiest
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
+from extender.settings import Settings
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
 from extender.scoring.predict import wanted
+from extender.settings import Settings
 from extender.state.pods import Changes, OwnerRow
 from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
 from extender.scoring.snapshot import LASTS_S
+from extender.settings import Settings
 from tests.clock import Clock
 from tests.extender.machines import want
 from tests.extender.running import reservation

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
 from extender.scoring import victims
+from extender.settings import Settings
 from extender.state.pods import Changes, OwnerRow
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation

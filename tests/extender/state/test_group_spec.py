@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from extender.cluster import Cluster, Settings
+from extender.cluster import Cluster
+from extender.settings import Settings
 from extender.state.group_spec import GroupSpec
 from extender.state.pods import Changes, PodRow
 from extender.traffic.communities import Membership, Partition
