@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PATIENCE_S = 60.0
@@ -28,8 +28,8 @@ class ExtenderGone(RuntimeError):
 class ExtenderProcess:
     """numakin-extender with these options, on free ports that stay the same from one start to the next.
 
-    It takes nothing from the environment. http, grpc: HOST:PORT, known once it was started. worker: the process that
-    serves; the one that was started is its parent.
+    It takes nothing from the environment but what `environment` adds. http, grpc: HOST:PORT, known once it was started.
+    worker: the process that serves; the one that was started is its parent.
     """
 
     folder: Path
@@ -38,6 +38,7 @@ class ExtenderProcess:
     grpc: str = "127.0.0.1:0"
     process: subprocess.Popen[bytes] | None = None
     worker: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def log(self) -> Path:
@@ -50,7 +51,7 @@ class ExtenderProcess:
         command = [sys.executable, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc]
         command += ["--ready-file", str(ready), *self.options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
-        environment["TMPDIR"] = str(self.folder)
+        environment |= {"TMPDIR": str(self.folder), **self.environment}
         with self.log.open("ab") as log:
             self.process = process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         deadline = time.monotonic() + PATIENCE_S

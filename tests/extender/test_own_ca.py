@@ -42,7 +42,7 @@ HELLO = pb.FromEnforcer(hello=pb.Hello(node="n1", session="s"))
 
 class Site:
     """An extender's certificates and its gRPC port. copied: the bundle as an enforcer has it mounted, which follows the
-    ConfigMap only when `kubelet` is called.
+    ConfigMap only when `kubelet` is called. off: how far every replica's clock is ahead.
     """
 
     def __init__(self, folder: Path, server: ApiServer) -> None:
@@ -53,6 +53,7 @@ class Site:
         assert api is not None
         self.api: Api = api
         self.threads = threads()
+        self.off = timedelta(0)
         self.own = self.replica()
         self.copied, self.complaints = folder / "ca.crt", list[str]()
         self.own.ensure()
@@ -63,8 +64,13 @@ class Site:
         trusted = Renewed(Files(ca=str(self.copied)), self.complaints.append)
         self._endpoint = Endpoint(f"127.0.0.1:{self.port.port}", trusted, name=SERVICE)
 
-    def replica(self) -> OwnCa:
-        return OwnCa(self.api, NAMESPACE, (SERVICE,), threads=self.threads)
+    def replica(self, off: timedelta = timedelta(0)) -> OwnCa:
+        """off: how far its clock is ahead of the others'."""
+
+        def clock() -> datetime:
+            return datetime.now(UTC) + self.off + off
+
+        return OwnCa(self.api, NAMESPACE, (SERVICE,), threads=self.threads, clock=clock)
 
     def secret(self, name: str = CA_SECRET) -> dict[str, bytes]:
         data = self.server.get("v1", "secrets", name, NAMESPACE)["data"]
@@ -194,7 +200,8 @@ def test_enforcers_and_kube_scheduler_are_served_through_a_whole_rotation(site):
     assert not site.streams(), "who never took over the bundle is refused"
 
     site.years_pass(CA_LIFE * 1.1)
-    assert len(site.authorities()) == 1
+    assert len(site.authorities()) == 2, "the first has ended: it is kept, and good for nothing"
+    assert not site.schedules(scheduler)
     site.kubelet()
     assert site.streams()
     assert site.schedules(site.secret(SCHEDULER_SECRET))
@@ -202,6 +209,33 @@ def test_enforcers_and_kube_scheduler_are_served_through_a_whole_rotation(site):
     assert enforcer.next() == pb.ToEnforcer(ack=pb.Ack(generation=2)), "the stream that was open all the time"
     enforcer.close()
     assert site.complaints == []
+
+
+@pytest.mark.parametrize("off", [timedelta(days=7300), timedelta(days=-7300)], ids=["ahead", "behind"])
+def test_a_replica_whose_clock_is_decades_wrong_cuts_nobody_off(site, off):
+    """It has the Secrets to itself for a while; what was copied before, and every other replica, go on."""
+    scheduler = site.secret(SCHEDULER_SECRET)
+    site.replica(off).ensure()
+    assert len(site.authorities()) == 2
+    assert site.streams(), "an enforcer's connection to the other replica"
+    site.own.ensure()
+    site.kubelet()
+    assert site.streams()
+    assert site.schedules(scheduler)
+    assert site.schedules(site.secret(SCHEDULER_SECRET))
+
+
+@pytest.mark.parametrize("off", [timedelta(days=7300), timedelta(days=-7300)], ids=["ahead", "behind"])
+def test_when_every_clock_was_decades_wrong_what_was_copied_before_is_served_again(site, off):
+    scheduler, bundle = site.secret(SCHEDULER_SECRET), site.copied.read_bytes()
+    site.off = off
+    site.own.ensure()
+    assert not site.streams(), "by the right clock of the enforcer here"
+    site.off = timedelta(0)
+    site.own.ensure()
+    assert site.streams()
+    assert site.schedules(scheduler)
+    assert site.copied.read_bytes() == bundle
 
 
 SPOILT = {

@@ -7,9 +7,11 @@ import signal
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from standins.extender import ExtenderGone
+from tests.e2e.lab.containerd import SUITES
 from tests.soak import report
 from tests.soak.cluster import Cluster
 from tests.soak.containerd_node import ContainerdNode
@@ -27,7 +29,7 @@ def main() -> int:
     faults = {name: row for name, row in FAULTS.items() if given.only in name}
     folder = Path(tempfile.mkdtemp(prefix="numakin-soak-"))
     print(f"logs are in {folder}", flush=True)
-    with _cluster(folder, real=given.containerd) as cluster:
+    with _cluster(folder, given.containerd) as cluster:
         soak = Soak(cluster, given.seed, faults, lambda line: print(line, flush=True))
         soak.settle()
         try:
@@ -48,8 +50,10 @@ def main() -> int:
     return 1 if soak.tally.broken else 0
 
 
-def _cluster(folder: Path, *, real: bool) -> Cluster:
-    return Cluster(folder, ContainerdNode, ("n1",)) if real else Cluster(folder, EmbeddedNode, ("n1", "n2"))
+def _cluster(folder: Path, suite: str) -> Cluster:
+    if suite:
+        return Cluster(folder, partial(ContainerdNode, suite=suite), ("n1",))
+    return Cluster(folder, EmbeddedNode, ("n1", "n2"))
 
 
 def _arguments() -> argparse.Namespace:
@@ -59,7 +63,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=0, help="ends after so long; 0: only by --kills (default)")
     parser.add_argument("--seed", type=int, default=0, help="draws the faults and the pods (default: 0)")
-    parser.add_argument("--containerd", action="store_true", help="one node with a real containerd of Debian 13's")
+    which = ", ".join(f"{suite} has {version}" for suite, version in SUITES.items())
+    parser.add_argument(
+        "--containerd", choices=SUITES, default="", help=f"one node with this Debian's real containerd: {which}"
+    )
     parser.add_argument("--only", default="", help="faults with this in their name, as in the report (default: all)")
     parser.add_argument("--report", type=Path, help="also writes the table to this file")
     return parser.parse_args()

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from standins.apiserver import ApiServer
 from standins.extender import ExtenderProcess
+from tests.soak.clock import WallClock
 from tests.soak.nodes import Node
 from tests.soak.pods import PodSpec
 from tests.soak.processes import send, until
@@ -41,7 +42,9 @@ class Cluster:
         try:
             self.api = self._stack.enter_context(ApiServer())
             self.api.kubeconfig(self._folder / "kubeconfig")
-            self.extender = ExtenderProcess(self._folder, ("--kubeconfig", str(self._folder / "kubeconfig")))
+            options = ("--kubeconfig", str(self._folder / "kubeconfig"))
+            self.clock = WallClock(self._folder)
+            self.extender = ExtenderProcess(self._folder, options, environment=self.clock.environment)
             self._stack.callback(self.extender.end)
             self.extender.start()
             for name in self._names:

@@ -18,6 +18,7 @@ from tests.e2e.lab.cri import Pod
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.split_machine import split
 from tests.soak import run_folder
+from tests.soak.clock import WallClock
 from tests.soak.nodes import ContainerFailed
 from tests.soak.pods import PodSpec, Room
 from tests.soak.processes import Enforcer
@@ -46,7 +47,8 @@ class ContainerdNode:
         options = ["--node-name", name, "--nri-socket", str(self._runtime.nri_socket), "--run-dir", str(self.run_dir)]
         options += ["--sysfs", str(halves.sysfs), "--procfs", str(idle_procfs(folder)), "--extender", extender]
         options += ["--metrics-listen", "", "--observe", "off"]
-        self.enforcer = Enforcer(options, folder / "enforcer.log")
+        self.clock = WallClock(folder)
+        self.enforcer = Enforcer(options, folder / "enforcer.log", self.clock)
         processes.callback(self.enforcer.close)
         self.enforcer.keep()
 

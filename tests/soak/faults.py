@@ -10,14 +10,14 @@ from functools import partial
 from random import Random
 
 from standins.apiserver import faults as api
-from tests.soak import processes, run_folder
+from tests.soak import clock, processes, run_folder
 from tests.soak.cluster import Cluster
 from tests.soak.nodes import Node
 from tests.soak.proxy import Mode
 
 Fault = Callable[[Cluster, Random], AbstractContextManager[None]]
 
-KILLS = 5
+KILLS = 10
 """How often each process is killed while every other fault comes once."""
 
 EXPIRED = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version",'
@@ -107,6 +107,13 @@ def _reset(cluster: Cluster, _random: Random) -> Iterator[None]:
 
 
 @contextmanager
+def _clock_jumped(role: str, cluster: Cluster, random: Random) -> Iterator[None]:
+    wrong = cluster.clock if role == "extender" else _node(cluster, random).clock
+    with wrong.jumped(random.choice(clock.JUMPS)):
+        yield
+
+
+@contextmanager
 def _answers(fault: api.Fault, verb: str, cluster: Cluster, _random: Random) -> Iterator[None]:
     cluster.api.order(fault, verb, times=STORM)
     try:
@@ -153,9 +160,12 @@ def _every() -> Iterator[tuple[str, Row]]:
         yield f"no memory left: {role}", Row(partial(_starved, processes.little_memory, role))
     yield "container runtime ends and comes again", Row(partial(_runtime, signal.SIGTERM))
     yield "container runtime is killed and comes again", Row(partial(_runtime, signal.SIGKILL))
-    for mode in (Mode.STALL, Mode.HALF_OPEN, Mode.REFUSE):
+    for mode in (Mode.STALL, Mode.FORTH, Mode.BACK, Mode.DELAY, Mode.HALF_OPEN, Mode.REFUSE):
         yield f"network to the extender: {mode.value}", Row(partial(_network, mode), seconds=(0.2, 4.0))
     yield "network to the extender: RST", Row(_reset)
+    if clock.LIBRARY:
+        for role in ("node", "extender"):
+            yield f"wall clock jumps: {role}", Row(partial(_clock_jumped, role), weight=2, seconds=(1.5, 4.0))
     yield "API server: 429", Row(partial(_answers, api.THROTTLED, ""))
     yield "API server: 500", Row(partial(_answers, api.Answer(500, b"no leader"), ""))
     yield "API server: 410", Row(partial(_answers, api.Answer(410, EXPIRED, JSON), "watch"))

@@ -15,6 +15,7 @@ from standins.runtime.events import CriError
 from standins.runtime.records import Container, Pod
 from standins.runtime.runtime import Runtime
 from tests.soak import run_folder
+from tests.soak.clock import WallClock
 from tests.soak.pods import PodSpec, Room
 from tests.soak.processes import Enforcer
 from tests.trees import sysfs
@@ -33,6 +34,7 @@ class Node(Protocol):
     run_dir: Path
     machine: Machine
     room: Room
+    clock: WallClock
     enforcer: Enforcer
 
     def run(self, spec: PodSpec, uid: str) -> str:
@@ -83,7 +85,8 @@ class EmbeddedNode:
         processes.callback(self.runtime.stop)
         options = ["--node-name", name, "--nri-socket", str(folder / "nri.sock"), "--run-dir", str(self.run_dir)]
         options += ["--sysfs", str(sysfs(MACHINE)), "--extender", extender, "--metrics-listen", "", "--observe", "off"]
-        self.enforcer = Enforcer(options, folder / "enforcer.log")
+        self.clock = WallClock(folder)
+        self.enforcer = Enforcer(options, folder / "enforcer.log", self.clock)
         processes.callback(self.enforcer.close)
         self.enforcer.keep()
 

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.soak.clock import WallClock
+
 PATIENCE_S = 90.0
 """Until a process must be back; it only ends a run that failed."""
 
@@ -176,9 +178,9 @@ def _highest_descriptor(pid: int) -> int:
 class Enforcer:
     """`numakin-enforcer run`, started again when it ends, as the kubelet does."""
 
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+    def __init__(self, arguments: Sequence[str], log: Path, clock: WallClock) -> None:
         self._command = [sys.executable, "-m", "enforcer", "run", *arguments]
-        self._log = log
+        self._log, self._clock = log, clock
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
 
@@ -191,6 +193,7 @@ class Enforcer:
         """Starts it where it does not run."""
         if self.process is None or self.process.poll() is not None:
             environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
+            environment |= self._clock.environment
             with self._log.open("ab") as log:
                 self.process = subprocess.Popen(self._command, stdout=log, stderr=log, env=environment)
             self.starts += 1

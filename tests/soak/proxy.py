@@ -7,7 +7,10 @@ import select
 import socket
 import struct
 import threading
+import time
+from collections import deque
 from enum import Enum
+from random import Random
 from types import TracebackType
 from typing import Self
 
@@ -16,13 +19,24 @@ RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time: close() sends RST."""
 
 
+PIECE = 1400
+"""Bytes that are delayed together at most: a packet's."""
+
+DELAY_S = 0.5
+"""Of a piece at most, each with its own: what was sent later on another connection, or the other way, comes first."""
+
+
 class Mode(Enum):
-    """pass: as if it were not there. stall: connections stay open and nothing is forwarded. half_open: the far end is
-    gone and this one is never told. refuse: new connections are reset at once.
+    """pass: as if it were not there. stall: connections stay open and nothing is forwarded; forth and back: nothing but
+    this way. delay: small pieces, each after a time of its own; those of one way of one connection stay in order, as by
+    TCP. half_open: the far end is gone and this one is never told. refuse: new connections are reset at once.
     """
 
     PASS = "pass"
     STALL = "stall"
+    FORTH = "nothing comes back"
+    BACK = "nothing goes forth"
+    DELAY = "delay"
     HALF_OPEN = "half-open"
     REFUSE = "refuse"
 
@@ -37,6 +51,9 @@ class Proxy:
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._wake, self._woken = socket.socketpair()
         self._pairs: dict[socket.socket, socket.socket] = {}
+        self._ended: set[socket.socket] = set()
+        self._late: dict[socket.socket, deque[tuple[float, bytes]]] = {}
+        self._random = Random(self._listener.getsockname()[1])
         self._lost: list[socket.socket] = []
         self._mode = Mode.PASS
         self._reset = False
@@ -63,9 +80,8 @@ class Proxy:
 
     def _run(self) -> None:
         while True:
-            stalled = self._mode is Mode.STALL
-            watched = [self._woken, self._listener, *([] if stalled else self._pairs)]
-            for ready in select.select(watched, [], [])[0]:
+            self._deliver()
+            for ready in select.select([self._woken, self._listener, *self._read()], [], [], self._pause_s())[0]:
                 if ready is self._woken:
                     orders = ready.recv(CHUNK)
                     if not orders:
@@ -78,6 +94,12 @@ class Proxy:
                 elif ready in self._pairs:
                     self._forward(ready)
 
+    def _read(self) -> list[socket.socket]:
+        """The ends whose data is forwarded in this mode."""
+        near = {end for end, _ in self._near()}
+        stalled = {Mode.STALL: set(self._pairs), Mode.FORTH: set(self._pairs) - near, Mode.BACK: near}
+        return [*(set(self._pairs) - self._ended - stalled.get(self._mode, set()))]
+
     def _ordered(self, *, reset: bool) -> None:
         if reset:
             for end in list(self._pairs):
@@ -85,7 +107,7 @@ class Proxy:
         if self._mode is Mode.HALF_OPEN:
             for near, far in self._near():
                 for end in (near, far):
-                    del self._pairs[end]
+                    self._forget(end)
                 far.close()
                 self._lost.append(near)
         if self._mode is Mode.PASS:
@@ -116,20 +138,47 @@ class Proxy:
 
     def _forward(self, end: socket.socket) -> None:
         try:
-            data = end.recv(CHUNK)
-            if data:
-                self._pairs[end].sendall(data)
-                return
+            data = end.recv(PIECE if self._mode is Mode.DELAY else CHUNK)
         except OSError:
-            pass
-        self._end(end, with_reset=False)
+            data = b""
+        late = self._late.setdefault(end, deque())
+        delay_s = self._random.uniform(0, DELAY_S) if self._mode is Mode.DELAY else 0.0
+        late.append((max(time.monotonic() + delay_s, late[-1][0] if late else 0.0), data))
+        if not data:
+            self._ended.add(end)
+
+    def _deliver(self) -> None:
+        """What is due by now; an empty piece is the connection's end."""
+        for end, late in list(self._late.items()):
+            while end in self._pairs and late and late[0][0] <= time.monotonic():
+                _, data = late.popleft()
+                if not (data and self._sent(self._pairs[end], data)):
+                    self._end(end, with_reset=False)
+
+    @staticmethod
+    def _sent(end: socket.socket, data: bytes) -> bool:
+        try:
+            end.sendall(data)
+        except OSError:
+            return False
+        return True
+
+    def _pause_s(self) -> float | None:
+        """Until the next piece is due."""
+        due = min((late[0][0] for late in self._late.values() if late), default=None)
+        return None if due is None else max(0.0, due - time.monotonic())
 
     def _end(self, end: socket.socket, *, with_reset: bool) -> None:
-        other = self._pairs.pop(end, None)
+        other = self._pairs.get(end)
         if other is not None:
-            del self._pairs[other]
-            _close(end, with_reset=with_reset)
-            _close(other, with_reset=with_reset)
+            for each in (end, other):
+                self._forget(each)
+                _close(each, with_reset=with_reset)
+
+    def _forget(self, end: socket.socket) -> None:
+        del self._pairs[end]
+        self._late.pop(end, None)
+        self._ended.discard(end)
 
     def _close(self) -> None:
         for end in [*self._pairs, *self._lost, self._listener, self._woken]:

@@ -33,6 +33,11 @@ CLIENT_LIFE = timedelta(days=365)
 BACKDATED = timedelta(hours=1)
 """For clocks that are behind."""
 
+MOST_KEPT = 6
+"""Authorities that are kept at most, with those that have ended or are not valid yet: where a clock was wrong for a
+while, they are the ones that everybody trusts. A right clock needs two at a time.
+"""
+
 SCHEDULER = "numakin:kube-scheduler"
 """Common name of the client certificate that may ask for filters and scores."""
 
@@ -68,19 +73,24 @@ class Authority:
 
 
 def renewed(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, ...]:
-    """The authorities to keep, oldest first: without those that have ended, with a new one where it is time."""
-    kept = tuple(authority for authority in authorities if _left(authority.certificate, now) > timedelta(0))
-    if not kept or due(kept[-1].certificate, now):
-        return (*kept, _new(now))
-    return kept
+    """The authorities to keep, in the order in which they were made: with a new one where it is time.
+
+    None is given up for its dates alone: this clock may be the one that is wrong.
+    """
+    valid = _valid(authorities, now)
+    if valid and not due(valid[-1].certificate, now):
+        return tuple(authorities)
+    made = [*authorities, _new(now)]
+    while len(made) > MOST_KEPT:
+        made.remove(next((authority for authority in made if authority not in valid), made[0]))
+    return tuple(made)
 
 
 def signer(authorities: Sequence[Authority], now: datetime) -> Authority:
     """The oldest that has more than a sixth of its life left, since everybody has it; else the newest."""
-    settled = [
-        authority for authority in authorities if _left(authority.certificate, now) > _life(authority.certificate) / 6
-    ]
-    return settled[0] if settled else authorities[-1]
+    valid = _valid(authorities, now) or authorities
+    settled = [authority for authority in valid if _left(authority.certificate, now) > _life(authority.certificate) / 6]
+    return settled[0] if settled else valid[-1]
 
 
 def bundle(authorities: Sequence[Authority]) -> bytes:
@@ -103,13 +113,21 @@ def due(certificate: x509.Certificate, now: datetime) -> bool:
 
 
 def good(pair: Pair, authority: Authority, now: datetime) -> bool:
-    """Whether this certificate can stay: signed by the authority, with its own key, and not due."""
+    """Whether this certificate can stay: signed by the authority, with its own key, valid by now, and not due."""
     try:
         certificate = Authority.read(pair).certificate
         certificate.verify_directly_issued_by(authority.certificate)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a new one is made
         return False
-    return not due(certificate, now)
+    return certificate.not_valid_before_utc <= now and not due(certificate, now)
+
+
+def _valid(authorities: Sequence[Authority], now: datetime) -> list[Authority]:
+    return [
+        authority
+        for authority in authorities
+        if authority.certificate.not_valid_before_utc <= now < authority.certificate.not_valid_after_utc
+    ]
 
 
 def _new(now: datetime) -> Authority:

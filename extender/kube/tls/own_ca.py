@@ -3,7 +3,8 @@
 Every replica does this alike: whoever comes first makes the Secret, the others take what is there, and a change goes
 through only on the version that was read. A Secret that was deleted or spoilt is written anew as a running replica
 knows it: enforcers and kube-scheduler trust that authority. Where the API server does not take a change, what there is
-serves on. The files are those that the ports serve by (`proto.certificates`).
+serves on. An authority that has ended is kept: this replica's clock may be wrong. The files are those that the ports
+serve by (`proto.certificates`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,23 @@ _CERTIFICATE = re.compile(r"(\d{1,4})\.crt")
 _log = structlog.get_logger("certificates")
 
 
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
 class OwnCa:
     """files: where this process's certificate, key and the bundle are once `ensure` has been."""
 
-    def __init__(self, api: Api, namespace: str, services: Sequence[str], *, threads: Threads) -> None:
-        self._api, self._namespace = api, namespace
+    def __init__(
+        self,
+        api: Api,
+        namespace: str,
+        services: Sequence[str],
+        *,
+        threads: Threads,
+        clock: Callable[[], datetime] = _utc,
+    ) -> None:
+        self._api, self._namespace, self._clock = api, namespace, clock
         suffixes = ("", f".{namespace}", f".{namespace}.svc", f".{namespace}.svc.cluster.local")
         self._names = [f"{service}{suffix}" for service in services for suffix in suffixes] + ["localhost", "127.0.0.1"]
         self._folder = Path(tempfile.mkdtemp(prefix="numakin-tls-"))
@@ -58,7 +71,7 @@ class OwnCa:
 
     def ensure(self) -> None:
         """One check now. ApiError and Unreachable when the API server has no answer: without one there is no CA."""
-        now = datetime.now(UTC)
+        now = self._clock()
         kept = self._kept = self._authorities(now)
         signer, bundle = authorities.signer(kept, now), authorities.bundle(kept)
         self._serve(signer, bundle, now)

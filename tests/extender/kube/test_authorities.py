@@ -32,9 +32,40 @@ def test_one_is_made_long_before_it_signs():
     assert authorities.signer((old, new), after(5 * 3650 / 6 + 1)) == new
 
 
-def test_one_that_has_ended_is_trusted_no_longer():
+def test_one_that_has_ended_signs_no_longer():
     both = authorities.renewed(authorities.renewed((), NOW), after(2500))
-    assert authorities.renewed(both, after(3651)) == both[1:]
+    assert authorities.renewed(both, after(3651)) == both
+    assert authorities.signer(both, after(3651)) == both[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([-20_000, -7000, -1, 0, 1, 7000, 20_000]), max_size=12))
+def test_whatever_a_clock_said_meanwhile_the_first_authority_signs_when_it_is_right_again(jumps):
+    """No more of them than are kept: nobody's clock jumps to so many decades."""
+    (first,) = kept = authorities.renewed((), NOW)
+    for jump in jumps:
+        kept = authorities.renewed(kept, after(jump))
+        wrong = authorities.signer(kept, after(jump)).certificate
+        assert wrong.not_valid_before_utc <= after(jump) < wrong.not_valid_after_utc
+    assert authorities.renewed(kept, NOW) == kept
+    assert authorities.signer(kept, NOW) == first
+
+
+def test_only_so_many_are_kept_and_the_valid_ones_are_the_last_to_go():
+    kept, decade = authorities.renewed((), NOW), timedelta(days=4000)
+    for decades in range(1, 2 * authorities.MOST_KEPT):
+        kept = authorities.renewed(kept, NOW + decades * decade)
+    assert len(kept) == authorities.MOST_KEPT
+    again = authorities.renewed(kept, NOW)
+    assert len(again) == authorities.MOST_KEPT
+    assert authorities.signer(again, NOW) == again[-1]
+
+
+def test_what_is_signed_by_a_clock_that_was_ahead_is_made_anew():
+    (authority,) = authorities.renewed((), NOW)
+    pair = authorities.client_pair(authority, SCHEDULER, after(100))
+    assert not authorities.good(pair, authority, NOW)
+    assert authorities.good(pair, authority, after(101))
 
 
 @settings(max_examples=60, deadline=None)
