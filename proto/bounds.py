@@ -45,6 +45,12 @@ HUGEPAGE_SIZES = 16
 THREADS = 64
 """Of one Health message."""
 
+DEVICES = 64
+"""PCI functions of one Health message: an enforcer counts the rest."""
+
+DEVICE_NAMES = 16
+"""Of one PCI function."""
+
 FLOWS = 100_000
 """Of one Traffic message."""
 

@@ -297,14 +297,32 @@ class Heartbeat(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("collector", "runtime", "threads")
+    __slots__ = ("collector", "runtime", "threads", "devices", "devices_left_out")
     COLLECTOR_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_FIELD_NUMBER: _ClassVar[int]
     THREADS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     collector: str
     runtime: str
     threads: _containers.RepeatedCompositeFieldContainer[ThreadHealth]
-    def __init__(self, collector: _Optional[str] = ..., runtime: _Optional[str] = ..., threads: _Optional[_Iterable[_Union[ThreadHealth, _Mapping]]] = ...) -> None: ...
+    devices: _containers.RepeatedCompositeFieldContainer[Device]
+    devices_left_out: int
+    def __init__(self, collector: _Optional[str] = ..., runtime: _Optional[str] = ..., threads: _Optional[_Iterable[_Union[ThreadHealth, _Mapping]]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., devices_left_out: _Optional[int] = ...) -> None: ...
+
+class Device(_message.Message):
+    __slots__ = ("address", "kind", "driver", "names", "numa_node")
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    kind: str
+    driver: str
+    names: _containers.RepeatedScalarFieldContainer[str]
+    numa_node: int
+    def __init__(self, address: _Optional[str] = ..., kind: _Optional[str] = ..., driver: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., numa_node: _Optional[int] = ...) -> None: ...
 
 class ThreadHealth(_message.Message):
     __slots__ = ("name", "since_success_s", "stale", "failures", "error")

@@ -39,10 +39,10 @@ def numa_node_of(sysfs_root: Path, kind: str, major: int, minor: int, proc_root:
         return None
     if device.parent.name == "vfio" and device.name.isdigit():
         return _of_pci(root, _iommu_group(root, device.name))
-    return _of_parents(root, device)
+    return numa_node_above(root, device)
 
 
-def _of_parents(root: Path, device: Path) -> int | None:
+def numa_node_above(root: Path, device: Path) -> int | None:
     """The first `numa_node` that names one, from the device upwards: a function may have -1 where its bridge has it."""
     for folder in (device, *device.parents):
         if folder == root:
@@ -58,7 +58,7 @@ def _of_pci(root: Path, addresses: Iterable[str]) -> int | None:
     nodes = set()
     for address in addresses:
         device = (root / "bus/pci/devices" / address).resolve()
-        nodes.add(_of_parents(root, device) if device.is_dir() and root in device.parents else None)
+        nodes.add(numa_node_above(root, device) if device.is_dir() and root in device.parents else None)
     nodes.discard(None)
     return nodes.pop() if len(nodes) == 1 else None
 

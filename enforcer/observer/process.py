@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from enforcer.machine import pci
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.observer.census import Census
@@ -189,9 +190,7 @@ class Observer:
         if config.extender and self._replicas is None:
             tls = self._secured(config)
             places = [Endpoint(address, tls, config.extender_token) for address in config.extender.split(",")]
-            self._replicas = running(
-                Replicas(places, partial(self._stream, heartbeat_s=config.heartbeat_s), threads=self.threads)
-            )
+            self._replicas = running(Replicas(places, partial(self._stream, config=config), threads=self.threads))
         if config.podresources_socket != "off" and self._devices is None:
             failures = self.counters.podresources_failures
             self._devices = running(DeviceWatch(config.podresources_socket, self._equipped, failures.inc, self.threads))
@@ -235,13 +234,14 @@ class Observer:
             self.counters.certificate(certificate)
         return certificate
 
-    def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, heartbeat_s: float) -> ReportStream:
+    def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, config: Config) -> ReportStream:
         with self._lock:
             backlog = ReportBacklog(self.mirror)
+        devices = partial(pci.devices, Path(config.sysfs))
         return ReportStream(
             endpoint, backlog, self._lock, self._expected, broken, gone=self._gone, namespaces=self._operators_set,
-            health=HealthNews(self._collector, lambda: self.ready[1], self.threads.standings),
-            version=VERSION, heartbeat_s=heartbeat_s, threads=self.threads,
+            health=HealthNews(self._collector, lambda: self.ready[1], self.threads.standings, devices),
+            version=VERSION, heartbeat_s=config.heartbeat_s, threads=self.threads,
         )  # fmt: skip
 
     def _collector(self) -> str:

@@ -5,25 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from enforcer.machine.pci import Device
 from process.threads import Standing
 from proto import bounds
 from proto import report_pb2 as pb
 
 EVERY_S = 30.0
-"""Seconds after which it is sent though nothing has changed."""
+"""Seconds after which it is sent though nothing has changed, and the devices are read anew."""
 
 
 class HealthNews:
-    """Of one stream. collector: by which traffic is seen. runtime: the connection to it, in words."""
+    """Of one stream. collector: by which traffic is seen. runtime: the connection to it, in words. devices: reads them,
+    without ever raising.
+    """
 
     def __init__(
         self,
         collector: Callable[[], str],
         runtime: Callable[[], str],
         standings: Callable[[], Sequence[Standing]],
+        devices: Callable[[], Sequence[Device]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._collector, self._runtime, self._standings, self._clock = collector, runtime, standings, clock
+        self._devices = devices
+        self._read: Sequence[Device] = ()
         self._sent: object = None
         self._due = 0.0
 
@@ -34,14 +40,23 @@ class HealthNews:
     def due(self) -> pb.Health | None:
         """What is to be sent now."""
         standings, collector = self._standings()[: bounds.THREADS], self._collector()
+        if (old := self._clock() >= self._due) or self._sent is None:
+            self._read = self._devices()
         matters = (
             collector,
+            self._read,
             [(standing.thread, standing.stale, standing.failures, standing.error) for standing in standings],
         )
-        if matters == self._sent and self._clock() < self._due:
+        if matters == self._sent and not old:
             return None
         self._sent, self._due = matters, self._clock() + EVERY_S
-        return pb.Health(collector=collector, runtime=self._runtime(), threads=map(_thread, standings))
+        return pb.Health(
+            collector=collector,
+            runtime=self._runtime(),
+            threads=map(_thread, standings),
+            devices=map(_device, self._read[: bounds.DEVICES]),
+            devices_left_out=len(self._read[bounds.DEVICES :]),
+        )
 
 
 def _thread(standing: Standing) -> pb.ThreadHealth:
@@ -51,4 +66,14 @@ def _thread(standing: Standing) -> pb.ThreadHealth:
         stale=standing.stale,
         failures=standing.failures,
         error=standing.error[: bounds.TEXT_LENGTH],
+    )
+
+
+def _device(device: Device) -> pb.Device:
+    return pb.Device(
+        address=device.address,
+        kind=device.kind,
+        driver=device.driver,
+        names=device.names[: bounds.DEVICE_NAMES],
+        numa_node=device.numa_node,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sized
 from functools import lru_cache
 
-from extender.state.enforcer_health import EnforcerHealth, ThreadState
+from extender.state.enforcer_health import DeviceRow, EnforcerHealth, ThreadState
 from extender.state.node_view import DecisionRow, Report
 from placement.decide.decide import Reason
 from placement.model import names
@@ -111,7 +111,19 @@ def health(message: pb.Health) -> EnforcerHealth:
         ThreadState(thread.name, thread.since_success_s, thread.stale, thread.failures, thread.error)
         for thread in message.threads
     )
-    return EnforcerHealth(message.collector, message.runtime, tuple(threads))
+    _count("Health.devices", message.devices, bounds.DEVICES)
+    devices = tuple(map(_device, message.devices))
+    return EnforcerHealth(message.collector, message.runtime, tuple(threads), devices, message.devices_left_out)
+
+
+def _device(message: pb.Device) -> DeviceRow:
+    _count("Device.names", message.names, bounds.DEVICE_NAMES)
+    for name in ("address", "kind", "driver"):
+        _text(f"Device.{name}", getattr(message, name), bounds.NAME_LENGTH)
+    for interface in message.names:
+        _text("Device.names", interface, bounds.NAME_LENGTH)
+    numa_node = message.numa_node if message.HasField("numa_node") else None
+    return DeviceRow(message.address, message.kind, message.driver, tuple(message.names), numa_node)
 
 
 def traffic(message: pb.Traffic) -> tuple[Flow, ...]:

@@ -19,12 +19,28 @@ class ThreadState:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """A PCI function. kind: by its PCI class. names: of its interfaces. numa_node: None where firmware does not say."""
+
+    address: str
+    kind: str
+    driver: str
+    names: tuple[str, ...]
+    numa_node: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class EnforcerHealth:
-    """collector: by which traffic is seen. runtime: the connection to the container runtime, in words."""
+    """collector: by which traffic is seen. runtime: the connection to the container runtime, in words.
+
+    devices_left_out: beyond the bound of a message.
+    """
 
     collector: str
     runtime: str
     threads: tuple[ThreadState, ...] = ()
+    devices: tuple[DeviceRow, ...] = ()
+    devices_left_out: int = 0
 
 
 class EnforcerHealths:

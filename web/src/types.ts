@@ -180,6 +180,22 @@ export interface ThreadState {
   error: string;
 }
 
+export interface DeviceRow {
+  address: string;
+  kind: string;
+  driver: string;
+  names: string[];
+  numa_node: number | null;
+}
+
+export interface Health {
+  collector: string;
+  runtime: string;
+  threads: ThreadState[];
+  devices: DeviceRow[];
+  devices_left_out: number;
+}
+
 export interface NodeStory {
   name: string;
   machine: string;
@@ -199,7 +215,7 @@ export interface NodeStory {
     version: string;
     session: string;
     generation: number;
-    health: { collector: string; runtime: string; threads: ThreadState[] } | null;
+    health: Health | null;
   };
   warnings: { what: string; action: string }[];
 }

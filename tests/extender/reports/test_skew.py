@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -102,6 +103,29 @@ def test_a_newer_enforcers_unknown_fields_and_kinds_of_messages_are_passed_over(
     assert 'numakin_extender_reports_total{result="unknown_kind"} 1.0' in extender.get("/metrics")
     (node,) = extender.get("/api/v1/nodes")["nodes"]
     assert (node["pods"], node["version"]) == (1, "9.9.9")
+
+
+def test_an_enforcer_from_before_devices_were_reported_shows_none(extender: Extender):
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=pb.Health(collector="fexit", runtime="registered")))
+    story = until("its health is shown", lambda: _healthy(extender))
+    assert (story["devices"], story["devices_left_out"]) == ([], 0)
+
+
+def test_what_a_newer_enforcer_says_of_its_devices_beside_what_is_known_is_passed_over(extender: Extender):
+    enforcer = extender.enforcer("n1", **NEWER)
+    enforcer.report(machine())
+    device = pb.Device.FromString(pb.Device(address="0000:81:00.0", kind="tachyonic").SerializeToString() + OTHER_FIELD)
+    enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=pb.Health(devices=[device])))
+    (shown,) = until("its devices are shown", lambda: _healthy(extender))["devices"]
+    assert (shown["address"], shown["kind"]) == ("0000:81:00.0", "tachyonic")
+
+
+def _healthy(extender: Extender) -> Any:
+    """The health of n1's enforcer, as the page has it."""
+    status, story = extender.ask("GET", "/api/v1/node?node=n1")
+    return story["enforcer"]["health"] if status == 200 else None
 
 
 @pytest.mark.parametrize("format_", [0, REPORT_FORMAT + 1])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+from typing import Any
+
+import pytest
 
 from extender.views.page.rooms import MOST_ROOMS
 from placement.state.occupancy import fingerprint
@@ -69,6 +72,12 @@ def test_a_node_that_is_not_registered_is_warned_of_with_what_to_do(extender: Ex
     assert "doctor" in warning["action"]
 
 
+def _health(extender: Extender) -> Any:
+    """Of n1's enforcer; None while it is not known."""
+    status, story = extender.ask("GET", "/api/v1/node?node=n1")
+    return story["enforcer"]["health"] if status == 200 else None
+
+
 def test_large_answers_are_packed_for_who_takes_that(extender: Extender) -> None:
     for number in range(120):
         extender.enforcer(f"node-{number}").report(machine())
@@ -93,6 +102,41 @@ def test_a_thread_of_an_enforcer_that_gets_nowhere_is_warned_of(extender: Extend
     health = extender.get("/api/v1/node?node=n1")["enforcer"]["health"]
     assert health["collector"] == "cgroup_skb"
     assert [(row["name"], row["stale"]) for row in health["threads"]] == [("census", True)]
+
+
+def test_the_devices_that_an_enforcer_reported_are_shown_with_their_numa_nodes(extender: Extender) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    card = pb.Device(address="0000:81:00.0", kind="network", driver="mlx5_core", names=["eth0", "mlx5_0"], numa_node=1)
+    disk = pb.Device(address="0000:01:00.0", kind="storage")
+    health = pb.Health(collector="fexit", devices=[card, disk], devices_left_out=3)
+    enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=health))
+    shown = until("its health is shown", lambda: _health(extender))
+    assert shown["devices"] == [
+        {
+            "address": "0000:81:00.0",
+            "kind": "network",
+            "driver": "mlx5_core",
+            "names": ["eth0", "mlx5_0"],
+            "numa_node": 1,
+        },
+        {"address": "0000:01:00.0", "kind": "storage", "driver": "", "names": [], "numa_node": None},
+    ]
+    assert shown["devices_left_out"] == 3
+
+
+@pytest.mark.parametrize(("health", "why"), [
+    (pb.Health(devices=[pb.Device()] * (bounds.DEVICES + 1)), "Health.devices has 65 entries; the bound is 64"),
+    (pb.Health(devices=[pb.Device(names=["x"] * 17)]), "Device.names has 17 entries; the bound is 16"),
+    (pb.Health(devices=[pb.Device(kind="x" * 254)]), "Device.kind has 254 characters; the bound is 253"),
+])  # fmt: skip
+def test_a_heartbeat_with_too_much_about_devices_ends_the_stream(
+    extender: Extender, health: pb.Health, why: str
+) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=health))
+    assert why in str(enforcer.failure())
 
 
 def test_a_heartbeat_with_too_many_threads_ends_the_stream(extender: Extender) -> None:

@@ -70,7 +70,9 @@ def _messages() -> Iterator[pb.FromEnforcer]:
     record = pb.DecisionRecord(pod="a", namespace="shop", pod_name="cart-0", container_name="main", numa_nodes="0")
     record.reasons.add(what="kin", number="0.5", effect="NUMA node 0")
     yield pb.FromEnforcer(report=pb.Report(base_generation=3, generation=4, decisions=[record], registered=True))
-    health = pb.Health(collector="fexit", threads=[pb.ThreadHealth(name="stream", since_success_s=1.5)])
+    device = pb.Device(address="0000:81:00.0", kind="network", driver="mlx5_core", names=["eth0"], numa_node=1)
+    threads = [pb.ThreadHealth(name="stream", since_success_s=1.5)]
+    health = pb.Health(collector="fexit", threads=threads, devices=[device], devices_left_out=2)
     yield pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=3, health=health))
     flow = pb.Flow(source="a", target="b", kind="tcp", bytes=1000, messages=10, by_server=True)
     yield pb.FromEnforcer(traffic=pb.Traffic(flows=[flow]))

@@ -7,6 +7,7 @@ import { ReachBar } from "../parts/reach";
 import { State } from "../parts/state";
 import { Swatch } from "../parts/swatch";
 import type { MachineNuma, NodeStory, ThreadState } from "../types";
+import { Devices, Near } from "./devices";
 import { CpuPicture, CpuLegend } from "./machine";
 import { Waiting } from "./panel";
 
@@ -27,6 +28,7 @@ export function NodePanel({ name, version }: { name: string; version: number }) 
         <CpuLegend />
       </section>
       <Distances rows={story.numa_nodes} />
+      <Devices health={story.enforcer.health} />
       <Containers story={story} />
     </>
   );
@@ -108,6 +110,7 @@ function Numa({ numa, story }: { numa: MachineNuma; story: NodeStory }) {
     <div class="numa">
       <p class="numa-name">NUMA {numa.id} <span class="what">CPUs {numa.cpus || "none"}{notes.length > 0 && `; ${notes.join("; ")}`}</span></p>
       <CpuPicture numa={numa} story={story} />
+      <Near devices={story.enforcer.health?.devices.filter((device) => device.numa_node === numa.id) ?? []} />
       {numa.cpu > 0 && (
         <Meter
           label="CPU"
