@@ -22,6 +22,7 @@ from extender.kube.namespace_settings import NamespaceRow
 from extender.kube.namespaces import namespaces as namespaces_resource
 from extender.kube.objects.affinitygroup import API_VERSION, object_name
 from extender.kube.objects.grouprows import GroupRow, affinity_groups
+from extender.kube.policy_rows import policies as network_policies
 from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
@@ -29,6 +30,7 @@ from extender.kube.watch import ListWatch, Pace
 from extender.reports.streams import Denied, Unproven
 from extender.state.node_view import DecisionRow
 from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
+from extender.traffic.policies import PolicyRow
 from extender.views.readout import Gauge
 from placement.optin.parsing import opted_in, problems
 from process.threads import Backoff, Threads
@@ -57,9 +59,9 @@ class ApiServerPart(Protocol):
 
 
 class ApiServerLink:
-    """pods, nodes, groups, namespaces, services: where changes go; without the last, Services are not watched, and not
-    looked for in pods. published: what should be there for others. namespace: where the Lease is. Every part has its
-    own thread.
+    """pods, nodes, groups, namespaces, services, policies: where changes go; without one of the last two, Services or
+    NetworkPolicies are not watched, and Services not looked for in pods. published: what should be there for others.
+    namespace: where the Lease is. Every part has its own thread.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class ApiServerLink:
         *,
         namespaces: Callable[[Changes[NamespaceRow]], None],
         services: Callable[[Changes[ServiceRow]], None] | None,
+        policies: Callable[[Changes[PolicyRow]], None] | None = None,
         namespace: str,
         terms: LeaseDurations = DEFAULT_TERMS,
         threads: Threads,
@@ -95,6 +98,8 @@ class ApiServerLink:
         watches: list[ApiServerPart] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
         if services is not None:
             watches.append(ListWatch(api, stream.services(), services, pace, threads=threads))
+        if policies is not None:
+            watches.append(ListWatch(api, network_policies(), policies, pace, threads=threads))
         self._parts: tuple[ApiServerPart, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:

@@ -49,6 +49,7 @@ class Config:
     tls_key: str = ""
     tls_client_ca: str = ""
     service_names: bool = True
+    network_policies: bool = True
     own_ca: bool = False
     authorise_readers: bool = False
     grpc_tls_cert: str = ""
@@ -141,6 +142,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "service_names": (
         "",
         "expect a pod to talk to the Services of its namespace that its containers' environment and arguments name",
+    ),
+    "network_policies": (
+        "",
+        "expect workloads to talk that NetworkPolicies let talk to each other",
     ),
     "own_ca": (
         "",

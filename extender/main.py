@@ -163,9 +163,9 @@ class Program(SessionCallbacks):
     def _watched(self, api: Api) -> ApiServerLink:
         return ApiServerLink(
             api, self.pods_changed, self.nodes_changed, self.groups_changed, self.published,
-            namespaces=self.namespaces_changed,
+            namespaces=self.namespaces_changed, namespace=namespace(self.config), terms=self.config.terms,
             services=self.learner.services if self.config.service_names else None,
-            namespace=namespace(self.config), terms=self.config.terms, threads=self.threads,
+            policies=self.learner.policies if self.config.network_policies else None, threads=self.threads,
         )  # fmt: skip
 
     def _configured(self) -> Iterator[Gauge]:
@@ -219,7 +219,7 @@ class Program(SessionCallbacks):
         if (now := self.namespaces.after(changes)) == self.cluster.namespaces:
             return
         self.cluster.governed_by(now)
-        self.learner.tenancy(now.tenancy)
+        self.learner.governed_by(now)
         if self._server is not None:
             self._server.governed_by(now)
 

@@ -16,10 +16,11 @@ AFFINITY_KEY = f"{DOMAIN}/affinity-with"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one namespace. affinity_with: as `Tenancy.allowed`."""
+    """Of one namespace. affinity_with: as `Tenancy.allowed`. labels: the object's own where it allows others."""
 
     affinity_with: frozenset[str] = NOBODY
     quota: Quota = UNLIMITED
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 NOTHING = Settings()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from extender.kube.namespace_settings import NamespaceRow
@@ -22,4 +24,6 @@ def namespaces() -> Resource[NamespaceRow]:
 def _row(namespace: _Namespace) -> NamespaceRow:
     metadata = namespace.metadata
     read, problems = settings.read(metadata.annotations or {})
+    if read.affinity_with:
+        read = replace(read, labels=metadata.labels or {})
     return NamespaceRow(metadata.name, metadata.uid, read, problems)

@@ -15,6 +15,7 @@ from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
 from extender.traffic.priors import Pair, Priors
 from placement.model.demand import Demand
+from placement.namespaces import Namespaces
 from placement.traffic.affinity import neighbours
 from placement.traffic.graph import HALF_LIFE_S, Flow, Graph
 from placement.traffic.relays import relays
@@ -34,6 +35,7 @@ class ClusterTraffic:
     other end is not known yet. restored: written texts that are taken in. relays: workloads that pass on what they
     receive. pods: the graph between pods, by uid. expected: weights by pair of what is expected of workloads before
     traffic shows it (`Priors`); peers have it added. demands: what one replica asks for, by workload that has pods.
+    left_out: as `Priors.left_out`.
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -50,6 +52,7 @@ class ClusterTraffic:
     pods: Graph = field(default_factory=Graph)
     expected: Mapping[Pair, float] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> dict[str, str]:
@@ -92,6 +95,11 @@ class TrafficLearning:
         self.graph.apply(changes, now)
         return self.priors.pods(changes)
 
+    def governed_by(self, namespaces: Namespaces) -> bool:
+        """As `apply`, by what operators set on Namespaces."""
+        self.tenancy = namespaces.tenancy
+        return self.priors.governed_by(namespaces)
+
     def asked(self, row: PodRow, now: float) -> None:
         self.graph.asked(row, now)
 
@@ -126,7 +134,7 @@ class TrafficLearning:
         return ClusterTraffic(
             workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.pod_index.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
-            self._relays, pods, expected, self.priors.demands(),
+            self._relays, pods, expected, self.priors.demands(), self.priors.left_out(),
         )  # fmt: skip
 
     def _relays_changed(self, now: frozenset[str]) -> None:

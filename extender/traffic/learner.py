@@ -19,8 +19,9 @@ from extender.state.group_spec import Specs
 from extender.state.pods import Changes, PodRow, ServiceRow
 from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
+from extender.traffic.policies import PolicyRow
+from placement.namespaces import Namespaces
 from placement.traffic.graph import Flow
-from placement.traffic.tenancy import Tenancy
 from process.brief_wait import BriefWait
 from process.threads import IDLE, Backoff, Threads
 
@@ -93,9 +94,9 @@ class Learner:
         now = self._clock()
         self._steps.put(lambda: self._learning.apply(changes, now))
 
-    def tenancy(self, tenancy: Tenancy) -> None:
+    def governed_by(self, namespaces: Namespaces) -> None:
         """Which namespaces' pods may be kin from now on."""
-        self._steps.put(partial(self._governed_by, tenancy))
+        self._steps.put(lambda: self._learning.governed_by(namespaces))
 
     def asked(self, row: PodRow, _longest_s: float) -> None:
         """What kube-scheduler sends; nobody waits."""
@@ -105,6 +106,10 @@ class Learner:
     def services(self, changes: Changes[ServiceRow]) -> None:
         """What the API server reports."""
         self._steps.put(lambda: self._learning.priors.services(changes))
+
+    def policies(self, changes: Changes[PolicyRow]) -> None:
+        """What the API server reports."""
+        self._steps.put(lambda: self._learning.priors.policies(changes))
 
     def asked_for(self, specs: Specs) -> None:
         """What operators ask of groups."""
@@ -121,9 +126,6 @@ class Learner:
         """What an extender before this one wrote down of a group."""
         now = self._clock()
         self._steps.put(lambda: self._learning.restored(group, learned.read(text, group), now))
-
-    def _governed_by(self, tenancy: Tenancy) -> None:
-        self._learning.tenancy = tenancy
 
     def _receive(self, node: str, flows: tuple[Flow, ...], now: float) -> None:
         with self._lock:

@@ -1,5 +1,5 @@
-"""Who is expected to talk to whom before any traffic is seen: what an operator wrote into a group's object, and the
-Services that containers' environment and arguments name.
+"""Who is expected to talk to whom before any traffic is seen: what an operator wrote into a group's object, which
+Services containers' environment and arguments name, and which workloads NetworkPolicies let talk to each other.
 
 Expected edges are weak, and fade as traffic comes. All that is expected of a namespace's workloads weighs alike (but
 for an operator's weights): SHARE of what its median pair of workloads is seen to exchange, so that it stays comparable
@@ -9,17 +9,25 @@ every HALF_LIFE_S: what they exchange is seen by then, and what was named but is
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 from math import exp2
 from statistics import median
+from typing import TypeVar
+
+import structlog
 
 from extender.state.group_spec import Specs
 from extender.state.pods import Changes, PodRow, ServiceRow
+from extender.traffic import permitted
+from extender.traffic.limits import EXPECTED_EDGES
+from extender.traffic.policies import PolicyRow, with_labels
+from extender.traffic.selected import SelectedWorkloads
 from placement.model.demand import Demand
 from placement.model.errors import PlacementError
+from placement.namespaces import Namespaces
 from placement.optin.parsing import opted_in
 from placement.traffic.graph import Costs, Rate
 from placement.traffic.mentions import Mentions, mention
@@ -38,11 +46,9 @@ for a tenth of the time.
 FADED = 8
 """Half-lives after which nothing is expected of an edge any more."""
 
-MOST_BEHIND = 8
-"""Workloads behind one Service; nothing is expected of one that selects more: its name does not show which is meant."""
+_log = structlog.get_logger("learning")
 
-MOST_EXPECTED = 20_000
-"""Expected edges; over that those that weigh least are left out."""
+Named = TypeVar("Named", ServiceRow, PolicyRow)
 
 Pair = tuple[str, str]
 """Two workloads in ascending order."""
@@ -66,7 +72,11 @@ class Priors:
     def __init__(self) -> None:
         self._workloads: dict[str, _Written] = {}
         self._services: dict[str, dict[str, ServiceRow]] = {}
+        self._policies: dict[str, dict[str, PolicyRow]] = {}
+        self._namespaces = Namespaces()
         self._specs: Specs = {}
+        self._over: frozenset[tuple[str, str]] = frozenset()
+        self._edges_left_out = 0
         self._expected: dict[Pair, float] | None = None
         self._since: dict[Pair, float] = {}
 
@@ -75,14 +85,17 @@ class Priors:
         return self._noted(changed=any(changed))
 
     def services(self, changes: Changes[ServiceRow]) -> bool:
-        if changes.whole:
-            self._services = {}
-        for row in changes.rows:
-            self._services.setdefault(row.namespace, {})[row.name] = row
-        for key in changes.gone:
-            namespace, _, name = key.partition("/")
-            self._services.get(namespace, {}).pop(name, None)
+        _take(self._services, changes)
         return self._noted(changed=True)
+
+    def policies(self, changes: Changes[PolicyRow]) -> bool:
+        _take(self._policies, changes)
+        return self._noted(changed=True)
+
+    def governed_by(self, namespaces: Namespaces) -> bool:
+        """Whose pods may be kin of whose from now on."""
+        changed, self._namespaces = namespaces != self._namespaces, namespaces
+        return self._noted(changed=changed)
 
     def asked_for(self, specs: Specs) -> bool:
         """What operators wrote into the groups' objects."""
@@ -93,6 +106,11 @@ class Priors:
     def demands(self) -> dict[str, Demand]:
         """What one replica asks for, by workload that has pods."""
         return {name: written.demand for name, written in self._workloads.items() if written.demand is not None}
+
+    def left_out(self) -> dict[str, int]:
+        """How often something written down exceeds a limit and says nothing, or less, by the limit's name."""
+        counts = Counter(limit for limit, _ in self._over)
+        return dict(counts) | ({"expected_edges": self._edges_left_out} if self._edges_left_out else {})
 
     def weights(self, seen: Mapping[Pair, float], live: Iterable[str], now: float) -> dict[Pair, float]:
         """What is expected between workloads that have pods, in nanoseconds a second. seen: what traffic shows of
@@ -137,40 +155,66 @@ class Priors:
 
     def _edges(self) -> Iterator[tuple[Pair, float]]:
         """Each pair once, with the largest strength that is written down for it."""
+        workloads = SelectedWorkloads({name: written.labels for name, written in self._workloads.items()})
         strengths: dict[Pair, float] = defaultdict(float)
-        for pair, strength in (*self._from_objects(), *self._from_names()):
+        for source, target, strength in (
+            *self._from_objects(),
+            *self._from_names(workloads),
+            *permitted.permitted(self._policies, workloads, self._namespaces),
+        ):
+            pair = min(source, target), max(source, target)
             strengths[pair] = max(strengths[pair], strength)
-        yield from sorted(nlargest(MOST_EXPECTED, strengths.items(), key=lambda edge: (edge[1], edge[0])))
+        self._exceeds(frozenset(self._exceeded(workloads)))
+        self._edges_left_out = max(0, len(strengths) - EXPECTED_EDGES)
+        yield from sorted(nlargest(EXPECTED_EDGES, strengths.items(), key=lambda edge: (edge[1], edge[0])))
 
-    def _from_objects(self) -> Iterator[tuple[Pair, float]]:
+    def _from_objects(self) -> Iterator[permitted.Talks]:
         for spec in self._specs.values():
             for (source, target), weight in spec.edges.items():
                 if source in self._workloads and target in self._workloads:
-                    yield _pair(source, target), float(weight)
+                    yield source, target, float(weight)
 
-    def _from_names(self) -> Iterator[tuple[Pair, float]]:
+    def _from_names(self, workloads: SelectedWorkloads) -> Iterator[permitted.Talks]:
         """A Service of several workloads is expected to be shared evenly among them."""
         names = {
             namespace: {mention(name): row for name, row in sorted(services.items())}
             for namespace, services in self._services.items()
         }
-        labelled: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-        for name, written in self._workloads.items():
-            for label in written.labels.items():
-                labelled[written.namespace, *label].add(name)
         for name, written in self._workloads.items():
             services = names.get(written.namespace, {})
-            for at in written.mentions & services.keys():
-                behind = _behind(services[at], labelled)
+            for at in written.mentions.names & services.keys():
+                behind = workloads.few(written.namespace, with_labels(services[at].selector))
                 for peer in behind - {name}:
-                    yield _pair(name, peer), 1.0 / len(behind)
+                    yield name, peer, 1.0 / len(behind)
+
+    def _exceeded(self, workloads: SelectedWorkloads) -> Iterator[tuple[str, str]]:
+        """Limits, each with what exceeds it."""
+        for name, written in self._workloads.items():
+            if written.mentions.over:
+                yield written.mentions.over, f"workload {name}"
+        for namespace, selector in workloads.wide:
+            labels = ", ".join(sorted({requirement.key for requirement in selector.requirements}))
+            yield "workloads_selected", f"a selector by {labels} in namespace {namespace}"
+        for row in permitted.in_force(self._policies):
+            yield from ((limit, f"NetworkPolicy {row.key}") for limit in row.over)
+        for row in permitted.left_out(self._policies):
+            yield "policies_of_namespace", f"NetworkPolicy {row.key}"
+
+    def _exceeds(self, over: frozenset[tuple[str, str]]) -> None:
+        for limit, what in sorted(over - self._over):
+            _log.info("not all that is written down about who talks to whom counts", limit=limit, exceeds=what)
+        self._over = over
 
 
-def _behind(service: ServiceRow, labelled: Mapping[tuple[str, str, str], set[str]]) -> set[str]:
-    """The workloads whose pods a Service selects; nobody where they are too many."""
-    matches = [labelled.get((service.namespace, *label), set()) for label in service.selector.items()]
-    behind = set.intersection(*matches) if matches else set()
-    return behind if len(behind) <= MOST_BEHIND else set()
+def _take(kept: dict[str, dict[str, Named]], changes: Changes[Named]) -> None:
+    """Into what is kept by namespace and name."""
+    if changes.whole:
+        kept.clear()
+    for row in changes.rows:
+        kept.setdefault(row.namespace, {})[row.name] = row
+    for key in changes.gone:
+        namespace, _, name = key.partition("/")
+        kept.get(namespace, {}).pop(name, None)
 
 
 def _medians(seen: Mapping[Pair, float]) -> dict[str, float]:
@@ -181,7 +225,3 @@ def _medians(seen: Mapping[Pair, float]) -> dict[str, float]:
         if weight > 0 and source != target and target.startswith(f"{namespace}/"):
             weights[namespace].append(weight)
     return {namespace: median(found) for namespace, found in weights.items()}
-
-
-def _pair(source: str, target: str) -> Pair:
-    return min(source, target), max(source, target)

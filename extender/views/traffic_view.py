@@ -76,9 +76,15 @@ def gauges(known: ClusterTraffic, dropped_flows: int) -> Iterator[Gauge]:
     )
     yield (
         "numakin_extender_expected_edges",
-        "Pairs of workloads that are expected to talk by what is written down: Services' names, groups' objects.",
+        "Pairs of workloads that are expected to talk by Services' names, NetworkPolicies and groups' objects.",
         "",
         {"": float(len(known.expected))},
+    )
+    yield (
+        "numakin_extender_expected_left_out",
+        "What is written down about who talks to whom and exceeds a limit (docs/limits.md), by the limit.",
+        "limit",
+        {limit: float(count) for limit, count in known.left_out.items()},
     )
     yield (
         "numakin_extender_found_groups",

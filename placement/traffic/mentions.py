@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 MOST_CHARACTERS = 65_536
 """Of a pod's environment and arguments; what is beyond is not read."""
@@ -19,9 +20,17 @@ MOST_MENTIONS = 256
 _HOST = re.compile(r"(?<![A-Za-z0-9_])[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?(?![A-Za-z0-9_])")
 _LONGEST = 63
 
-Mentions = frozenset[int]
 
-NOBODY: Mentions = frozenset()
+class Mentions(NamedTuple):
+    """names: what may be names of Services (`mention`). over: the limit that something more was left out for, in lower
+    case; empty: nothing was.
+    """
+
+    names: frozenset[int] = frozenset()
+    over: str = ""
+
+
+NOBODY = Mentions()
 
 
 def mention(name: str) -> int:
@@ -34,16 +43,19 @@ def mentions(namespace: str, texts: Iterable[str]) -> Mentions:
     and, for a pod behind a headless Service, `cart-0.cart`. Names in other namespaces do not count.
     """
     candidates: set[int] = set()
-    left = MOST_CHARACTERS
+    left, over = MOST_CHARACTERS, ""
     for text in texts:
         for host in _HOST.findall(text[:left]):
             name = _service(namespace, host)
-            if 0 < len(name) <= _LONGEST and len(candidates) < MOST_MENTIONS:
+            if 0 < len(name) <= _LONGEST:
                 candidates.add(mention(name))
+            if len(candidates) > MOST_MENTIONS:
+                candidates.remove(mention(name))
+                over = "most_mentions"
+        if len(text) > left:
+            return Mentions(frozenset(candidates), "most_characters")
         left -= len(text)
-        if left <= 0:
-            break
-    return frozenset(candidates)
+    return Mentions(frozenset(candidates), over)
 
 
 def _service(namespace: str, host: str) -> str:

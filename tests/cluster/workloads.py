@@ -53,6 +53,13 @@ class Namespace:
         for each in deployments:
             self.cluster.plane.api.request("POST", f"/apis/apps/v1/namespaces/{self.name}/deployments", None, each)
 
+    def permit(self, client: str, server: str) -> None:
+        """A NetworkPolicy by which the pods of one Deployment, and no others, may talk to those of the other."""
+        peer = {"podSelector": {"matchLabels": {"app": client}}}
+        spec = {"podSelector": {"matchLabels": {"app": server}}, "ingress": [{"from": [peer]}]}
+        path = f"/apis/networking.k8s.io/v1/namespaces/{self.name}/networkpolicies"
+        self.cluster.plane.api.request("POST", path, None, {"metadata": {"name": server}, "spec": spec})
+
     def serve(self, *names: str) -> None:
         """A Service for each of these Deployments."""
         for name in names:

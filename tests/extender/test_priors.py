@@ -5,12 +5,13 @@ stand-ins of the API server and of an enforcer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from extender.traffic.limits import PEERS_OF_POLICY
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
 from tests.extender.running import Enforcer, Extender, machine, reservation, running, until, whole_report
@@ -58,6 +59,18 @@ def created(server: ApiServer, workload: str, replica: int = 0, **annotations: s
         containers=[{"name": "main", "image": "x", "resources": resources, "env": environment}],
         owner={"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-5d7", "uid": "r"},
     )
+
+
+def policy(workload: str, clients: Iterable[str]) -> dict[str, Any]:
+    """The NetworkPolicy by which these may talk to the workload, and nobody else."""
+    peers = [{"podSelector": {"matchLabels": {"app": client}}} for client in clients]
+    selector = {"matchLabels": {"app": workload}}
+    return {"metadata": {"name": workload}, "spec": {"podSelector": selector, "ingress": [{"from": peers}]}}
+
+
+def permit(server: ApiServer) -> None:
+    for workload, client in (("cart", "web"), ("redis", "cart"), ("broker", "mail")):
+        server.create("networking.k8s.io/v1", "networkpolicies", policy(workload, [client]), "default")
 
 
 def groups(extender: Extender) -> set[tuple[str, ...]]:
@@ -111,15 +124,39 @@ def test_pods_land_beside_the_services_that_they_name_before_any_packet(extender
     assert SECRET not in extender.log.read_text() + json.dumps(extender.get("/api/v1/graph"))
 
 
-@pytest.mark.parametrize("extender", [("--no-service-names",)], indirect=True)
-def test_the_switch_leaves_environment_and_services_unread(extender: Extender, server: ApiServer):
+@pytest.mark.parametrize("extender", [("--no-service-names", "--no-network-policies")], indirect=True)
+def test_the_switches_leave_environment_services_and_policies_unread(extender: Extender, server: ApiServer):
     enforcer = extender.enforcer("n1")
     enforcer.report(machine())
+    permit(server)
     pods = [created(server, name) for name in ORDER]
     until("the pods are known", lambda: len(extender.get("/api/v1/graph")["workloads"]) == len(ORDER))
     assert groups(extender) == set()
-    assert server.watches("services") == 0
+    assert server.watches("services") == server.watches("networkpolicies") == 0
     assert not together(placed(server, enforcer, pods))
+
+
+@pytest.mark.parametrize("extender", [("--no-service-names",)], indirect=True)
+def test_pods_land_beside_those_that_network_policies_let_talk_to_them(extender: Extender, server: ApiServer):
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine())
+    permit(server)
+    pods = [created(server, name) for name in ORDER]
+    until("two groups are found", lambda: groups(extender) == {("cart", "redis", "web"), ("broker", "mail")})
+    assert together(placed(server, enforcer, pods))
+    server.delete("networking.k8s.io/v1", "networkpolicies", "redis", "default")
+    until("the policy is gone", lambda: groups(extender) == {("cart", "web"), ("broker", "mail")})
+
+
+@pytest.mark.parametrize("extender", [("--no-service-names",)], indirect=True)
+def test_policies_beyond_a_limit_are_named_in_the_log_and_counted(extender: Extender, server: ApiServer):
+    extender.enforcer("n1").report(machine())
+    clients = [f"client-{number}" for number in range(PEERS_OF_POLICY + 1)]
+    server.create("networking.k8s.io/v1", "networkpolicies", policy("web", clients), "default")
+    created(server, "web")
+    gauge = 'numakin_extender_expected_left_out{limit="peers_of_policy"} 1.0'
+    until("it is counted", lambda: gauge in extender.get("/metrics"))
+    assert "NetworkPolicy default/web" in extender.log.read_text()
 
 
 @pytest.mark.parametrize("extender", [("--no-service-names",)], indirect=True)

@@ -68,6 +68,7 @@ BUILT_IN = (
         namespaced=True,
         field_labels=(*_METADATA, *_EVENT_LABELS, "reason", "type", "source"),
     ),
+    Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", namespaced=True),
     Kind("", "v1", "Secret", "secrets", namespaced=True),
     Kind("", "v1", "ConfigMap", "configmaps", namespaced=True),
     Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),

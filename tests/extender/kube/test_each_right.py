@@ -18,6 +18,7 @@ from extender.kube.namespaces import namespaces
 from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
 from extender.kube.objects.grouprows import affinity_groups
 from extender.kube.objects.nrt import topology
+from extender.kube.policy_rows import policies
 from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.readers import Forbidden, Readers
 from extender.kube.stream import Resource, nodes, pods, services
@@ -147,6 +148,7 @@ USES: Mapping[Right, Works] = {
     **{Right("", "pods", verb): watches(pods) for verb in ("list", "watch")},
     **{Right("", "nodes", verb): watches(nodes) for verb in ("list", "watch")},
     **{Right("", "services", verb): watches(services) for verb in ("list", "watch")},
+    **{Right("networking.k8s.io", "networkpolicies", verb): watches(policies) for verb in ("list", "watch")},
     **{Right("", "namespaces", verb): watches(namespaces) for verb in ("list", "watch")},
     **{Right("numakin.io", "affinitygroups", verb): watches(affinity_groups) for verb in ("list", "watch")},
     Right("", "events", "create"): events(1),

@@ -164,7 +164,7 @@ class TestServiceNames:
 
     def test_in_the_environment_and_arguments_of_all_containers(self):
         result = pods(service_names=True).row(json.dumps({**POD, "spec": NAMING}).encode())
-        assert {mention(name) for name in ("cart", "web", "redis")} <= result.mentions
+        assert {mention(name) for name in ("cart", "web", "redis")} <= result.mentions.names
         assert "cart" not in repr(result.mentions)
 
     @pytest.mark.parametrize(

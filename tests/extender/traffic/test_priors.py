@@ -9,7 +9,8 @@ import pytest
 from extender.state.group_spec import GroupSpec
 from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, ServiceRow
 from extender.traffic.known import TrafficLearning
-from extender.traffic.priors import FADED, HALF_LIFE_S, MOST_BEHIND, SHARE, UNSEEN, Priors
+from extender.traffic.limits import WORKLOADS_SELECTED
+from extender.traffic.priors import FADED, HALF_LIFE_S, SHARE, UNSEEN, Priors
 from placement.traffic.graph import Flow
 from placement.traffic.mentions import mentions
 
@@ -82,7 +83,7 @@ def test_a_service_of_several_workloads_is_shared_among_them_and_one_of_too_many
     web = pod("web", "back")
     weights = priors([web, *rows], service("back", tier="back")).weights({}, LIVE, 0.0)
     assert weights == {WEB_CART: SHARE * UNSEEN / 2, (REDIS, WEB): SHARE * UNSEEN / 2}
-    many = [PodRow(**{**_fields(pod(f"w{at}")), "labels": {"tier": "back"}}) for at in range(MOST_BEHIND + 1)]
+    many = [PodRow(**{**_fields(pod(f"w{at}")), "labels": {"tier": "back"}}) for at in range(WORKLOADS_SELECTED + 1)]
     live = [WEB, *(row.workload for row in many)]
     assert priors([web, *many], service("back", tier="back")).weights({}, live, 0.0) == {}
 

@@ -1,0 +1,55 @@
+"""The workloads that selectors mean, by the labels of their pods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from extender.traffic.limits import WORKLOADS_SELECTED
+from extender.traffic.policies import IN, Requirement, Selector
+
+NOBODY: frozenset[str] = frozenset()
+
+
+class SelectedWorkloads:
+    """labels: by workload, NAMESPACE/KIND/NAME. wide: namespaces and selectors that select too many."""
+
+    def __init__(self, labels: Mapping[str, Mapping[str, str]]) -> None:
+        self.wide: set[tuple[str, Selector]] = set()
+        self._labels = labels
+        self._selected: dict[tuple[str, Selector], frozenset[str]] = {}
+        self._having: dict[tuple[str, ...], set[str]] = defaultdict(set)
+        for workload, own in labels.items():
+            namespace = workload.partition("/")[0]
+            for key, value in own.items():
+                self._having[namespace, key].add(workload)
+                self._having[namespace, key, value].add(workload)
+
+    @property
+    def namespaces(self) -> Collection[str]:
+        """Those that have workloads with labels."""
+        return {key[0] for key in self._having}
+
+    def few(self, namespace: str, selector: Selector) -> frozenset[str]:
+        """Those that it selects in a namespace; nobody where they are too many, or all but those with some label."""
+        at = namespace, selector
+        if at not in self._selected:
+            self._selected[at] = self._search(namespace, selector)
+        return self._selected[at]
+
+    def _search(self, namespace: str, selector: Selector) -> frozenset[str]:
+        candidates = [self._with(namespace, requirement) for requirement in selector.narrowing]
+        if not candidates:
+            return NOBODY
+        selected = frozenset(name for name in min(candidates, key=len) if selector.selects(self._labels[name]))
+        if len(selected) <= WORKLOADS_SELECTED:
+            return selected
+        self.wide.add((namespace, selector))
+        return NOBODY
+
+    def _with(self, namespace: str, requirement: Requirement) -> set[str]:
+        if requirement.operator == IN:
+            return set().union(
+                *(self._having.get((namespace, requirement.key, value), NOBODY) for value in requirement.values)
+            )
+        return self._having.get((namespace, requirement.key), set())
