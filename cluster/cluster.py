@@ -25,15 +25,13 @@ from cluster.service import Service
 from extender.kube.api import MERGE_PATCH
 from standins.all_or_nothing import AllOrNothing
 from standins.machines import MACHINES, write_sysfs
+from standins.patience import PATIENCE_S
 
 DEFINITIONS = Path(__file__).parent / "definitions.yaml"
 
 NAMESPACE = "numakin"
 ACCOUNT = "numakin-extender"
 TOKEN_S = 24 * 3600
-
-PATIENCE_S = 120.0
-"""How long the cluster may take to do what was asked of it; a loaded machine needs a tenth of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ class Cluster(AllOrNothing):
         plane.start()
         self._make_nodes()
         self.apply(_installed(strict=self.terms.scheduler == "strict"))
-        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s")
         self._start_extenders(given)
         self._service = service = Service([extender.http for extender in self.extenders])
         self._stack.callback(service.stop)

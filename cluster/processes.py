@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-PATIENCE_S = 60.0
-"""How long a program may take to start; a loaded machine needs a tenth of that."""
+from standins.patience import PATIENCE_S
 
 GRACE_S = 15.0
 """After SIGTERM, before its process group is killed."""

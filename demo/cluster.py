@@ -23,12 +23,9 @@ from standins.all_or_nothing import AllOrNothing
 from standins.apiserver import ApiServer
 from standins.extender import ExtenderProcess
 from standins.machines import MACHINES, write_sysfs
+from standins.patience import PATIENCE_S
 from standins.runtime.records import Container
 from standins.runtime.runtime import Runtime
-
-PATIENCE_S = 60.0
-"""How long the processes may take to find each other; a loaded machine needs a tenth of that."""
-
 
 SANDBOX_S = 0.1
 """Between a pod's sandbox and its container: what a fast runtime takes, and more than a nomination needs to arrive."""

@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE_S = 60.0
-"""How long it may take to start or to end; a loaded machine needs a tenth of that."""
+from standins.patience import PATIENCE_S
 
 GRACE_S = 20.0
 """After SIGTERM, before it is killed; in a cluster the kubelet gives 30 s."""

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from standins.apiserver import ApiServer
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, until
+from tests.enforcer.test_enforcer import Enforcer, until
 from tests.extender.running import running
 from tests.metrics import families, offences
 
@@ -58,7 +59,7 @@ def test_every_name_is_a_good_one(extender_page, enforcer_page):
 def test_prometheus_has_nothing_against_them(extender_page, enforcer_page):
     for page in (extender_page, enforcer_page):
         command = ["promtool", "check", "metrics"]
-        output = subprocess.run(command, input=page, capture_output=True, text=True, timeout=60, check=False)
+        output = subprocess.run(command, input=page, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (output.returncode, output.stdout + output.stderr) == (0, "")
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from standins.patience import PATIENCE_S
+
 CONFTEST = (Path(__file__).parent / "conftest.py").read_text()
 
 
@@ -23,5 +25,5 @@ def test_a_skip_for_broken_code_is_a_failure(tmp_path: Path, reason: str, outcom
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(f"import pytest\n\ndef test_it():\n    pytest.skip({reason!r})\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S, check=False)
     assert outcome in run.stdout

@@ -9,7 +9,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-DEADLINE_S = 60.0
+from standins.patience import PATIENCE_S
+
 HALF_A_REQUEST = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Le"
 HALF_A_BODY = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 
@@ -37,7 +38,7 @@ class HostilePod:
             each.close()
 
     def connect(self, first: bytes = b"") -> socket.socket:
-        made = socket.create_connection(self._target, DEADLINE_S, (self._address, 0))
+        made = socket.create_connection(self._target, PATIENCE_S, (self._address, 0))
         self.sockets.append(made)
         with suppress(OSError):  # cut off at once
             made.sendall(first)

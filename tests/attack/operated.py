@@ -8,6 +8,7 @@ from pathlib import Path
 
 from placement.model.cpuset import CpuSet
 from standins.apiserver.server import ADMIN_TOKEN
+from standins.patience import PATIENCE_S
 from standins.runtime.records import Container
 from tests.extender.running import until
 from tests.extender.site import NodeSite
@@ -63,5 +64,5 @@ class Site(NodeSite):
         """Of the Events there."""
         url = f"{self.server.url}/api/v1/namespaces/{namespace}/events"
         asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
-        with urllib.request.urlopen(asked, timeout=60) as answer:
+        with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:
             return [event["message"] for event in json.load(answer)["items"]]

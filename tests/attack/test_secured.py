@@ -19,7 +19,8 @@ from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from standins.apiserver import ApiServer
 from standins.extender import ExtenderProcess
-from tests.extender.running import DEADLINE, recorded
+from standins.patience import PATIENCE_S
+from tests.extender.running import recorded
 from tests.manifests.rendered import files, one
 
 NAMESPACE = "numakin"
@@ -49,7 +50,7 @@ class Site:
         self, method: str, path: str, body: bytes | None = None, *, scheduler: bool = False, **headers: str
     ) -> tuple[int, Any]:
         context = self.context(scheduler=scheduler)
-        connection = http.client.HTTPSConnection(self.extender.http, timeout=DEADLINE, context=context)
+        connection = http.client.HTTPSConnection(self.extender.http, timeout=PATIENCE_S, context=context)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         response = connection.getresponse()
         content = response.read()
@@ -102,7 +103,7 @@ def test_the_extender_s_own_certificate_is_no_client_s(site):
     (folder,) = site.folder.glob("numakin-tls-*")
     context = site.context()
     context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-    connection = http.client.HTTPSConnection(site.extender.http, timeout=DEADLINE, context=context)
+    connection = http.client.HTTPSConnection(site.extender.http, timeout=PATIENCE_S, context=context)
 
     def ask() -> int:
         connection.request("POST", "/filter", recorded("basic-nodecache-true.filter"))
@@ -114,7 +115,7 @@ def test_the_extender_s_own_certificate_is_no_client_s(site):
 
 
 def test_plain_http_is_not_answered(site):
-    connection = http.client.HTTPConnection(site.extender.http, timeout=DEADLINE)
+    connection = http.client.HTTPConnection(site.extender.http, timeout=PATIENCE_S)
     connection.request("GET", "/readyz")
     with pytest.raises((ConnectionError, http.client.BadStatusLine)):
         connection.getresponse()
@@ -156,7 +157,7 @@ def stream(site: Site, token: str) -> grpc.RpcError:
     hello = pb.FromEnforcer(hello=pb.Hello(node="n1", session="s"))
     with grpc.secure_channel(site.extender.grpc, grpc.ssl_channel_credentials(bundle)) as channel:
         answers = rpc.ReportsStub(channel).Stream(
-            iter([hello]), timeout=DEADLINE, metadata=[("authorization", f"Bearer {token}")]
+            iter([hello]), timeout=PATIENCE_S, metadata=[("authorization", f"Bearer {token}")]
         )
         with pytest.raises(grpc.RpcError) as caught:
             next(answers)

@@ -34,7 +34,7 @@ def definition(api_version: str, kind: str, schema: dict[str, Any]) -> dict[str,
 @pytest.fixture
 def foreign_kinds(ten_nodes: Cluster) -> None:
     ten_nodes.apply(definition(*of, schema) for of, schema in foreign.SCHEMAS.items())
-    ten_nodes.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    ten_nodes.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s")
 
 
 @pytest.mark.usefixtures("foreign_kinds")
@@ -45,7 +45,7 @@ def test_every_overlay_can_be_applied_over_the_others(ten_nodes: Cluster, overla
     assert len(output) == len(objects)
     assert all(line.endswith((" created", " configured", " unchanged")) for line in output)
     for kind in ("daemonset/numakin-enforcer", "deployment/numakin-extender"):
-        ten_nodes.kubectl("-n", "numakin", "rollout", "status", kind, "--timeout=60s")
+        ten_nodes.kubectl("-n", "numakin", "rollout", "status", kind, "--timeout=180s")
 
 
 def conditions(obj: dict) -> dict[str, str]:
@@ -59,8 +59,8 @@ def test_the_definition_of_affinity_groups_is_established(ten_nodes: Cluster):
 
 
 def test_the_controllers_make_a_pod_for_every_enforcer_and_replica(ten_nodes: Cluster):
-    ten_nodes.kubectl("-n", "numakin", "rollout", "status", "daemonset/numakin-enforcer", "--timeout=60s")
-    ten_nodes.kubectl("-n", "numakin", "rollout", "status", "deployment/numakin-extender", "--timeout=60s")
+    ten_nodes.kubectl("-n", "numakin", "rollout", "status", "daemonset/numakin-enforcer", "--timeout=180s")
+    ten_nodes.kubectl("-n", "numakin", "rollout", "status", "deployment/numakin-extender", "--timeout=180s")
 
 
 def test_the_extender_publishes_the_group_that_runs(ten_nodes: Cluster, namespace: Namespace):

@@ -13,8 +13,7 @@ from cluster.kubelets import Kubelets
 from extender.kube.config import connect
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Send
-
-DEADLINE = 60.0
+from standins.patience import PATIENCE_S
 
 
 class Recorder:
@@ -36,7 +35,7 @@ class Recorder:
 
     def wait(self, name: str) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: name in self.ran, DEADLINE), self.ran
+            assert self.changed.wait_for(lambda: name in self.ran, PATIENCE_S), self.ran
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from cluster.cluster import ACCOUNT, NAMESPACE, Cluster, Terms
 from extender.kube.readers import TOKEN_HEADER
 from extender.kube.tls import own_ca
 from standins.extender import ExtenderProcess
+from standins.patience import PATIENCE_S
 from tests.cluster.conftest import up
-from tests.extender.running import DEADLINE, recorded
+from tests.extender.running import recorded
 from tests.manifests.rendered import WHOLE, rendered
 
 FOREIGN = ("cert-manager.io/v1", "monitoring.coreos.com/v1")
@@ -43,7 +44,7 @@ class Secured:
             for name, content in self.data("secret", own_ca.SCHEDULER_SECRET).items():
                 (self.folder / name).write_bytes(content)
             context.load_cert_chain(self.folder / "tls.crt", self.folder / "tls.key")
-        connection = http.client.HTTPSConnection(self.extender.http, timeout=DEADLINE, context=context)
+        connection = http.client.HTTPSConnection(self.extender.http, timeout=PATIENCE_S, context=context)
         connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
         response = connection.getresponse()
         answer = json.loads(response.read())

@@ -11,6 +11,7 @@ import pytest
 
 from cluster.processes import free_port
 from cluster.service import Service
+from standins.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def replica() -> Iterator[str]:
                 connection.sendall(data)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(60)
+        listener.settimeout(PATIENCE_S)
         thread = threading.Thread(target=echo)
         thread.start()
         yield f"127.0.0.1:{listener.getsockname()[1]}"

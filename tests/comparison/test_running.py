@@ -17,6 +17,7 @@ from comparison.running import RunFailed, run
 from comparison.workloads import WORKLOADS, BadFigures, Figures, Workload, of_commands, redis_figures, wrk_figures
 from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet
+from standins.patience import PATIENCE_S
 from tests.extender.running import machine
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -137,7 +138,7 @@ def test_redis_is_read_from_its_table():
 
 def compare(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "enforcer", "compare", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def test_a_machine_with_one_numa_node_is_told_that_there_is_nothing_to_compare(tmp_path):

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import urllib.request
 
+from standins.patience import PATIENCE_S
+
 
 def test_the_shops_are_kept_together_and_without_numakin_they_are_not() -> None:
     played = subprocess.run(
-        [sys.executable, "-m", "demo", "--json"], capture_output=True, text=True, check=True, timeout=180
+        [sys.executable, "-m", "demo", "--json"], capture_output=True, text=True, check=True, timeout=3 * PATIENCE_S
     )
     shares = json.loads(played.stdout)
     assert shares["numakin"] >= 0.95
@@ -24,9 +26,9 @@ def test_keep_leaves_it_running_and_says_where() -> None:
     with subprocess.Popen([sys.executable, "-m", "demo", "--keep"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = next(match[1] for line in process.stdout if (match := re.search(r"curl '(http\S+)'", line)))
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
             explained = json.load(answer)
         assert explained["scored"]["nodes"][0]["reasons"]
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0

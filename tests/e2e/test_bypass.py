@@ -126,7 +126,7 @@ def test_it_yields_where_somebody_else_writes_the_cpuset(
     pid = runtime.kubelet.pid(container)
     other = machine.halves[1 - machine.halves.index(pinned(pid, machine))]
     runtime.kubelet.update(container, cri.LinuxContainerResources(cpuset_cpus=other))
-    until(lambda: enforcer.log_records("yielded"), "the enforcer to see it", 40)
+    until(lambda: enforcer.log_records("yielded"), "the enforcer to see it")
     assert kernel.cpuset(pid).cpus == other
     assert enforcer.status()["counts"]["yielded"] == 1
 

@@ -108,7 +108,7 @@ def test_a_container_whose_start_is_under_way_while_the_enforcer_registers_is_pi
         enforcer.start()
     started.result()
     pid = runtime.kubelet.pid(starting)
-    until(lambda: kernel.cpuset(pid) == home, "the container to be pinned", 5)
+    until(lambda: kernel.cpuset(pid) == home, "the container to be pinned")
 
 
 @pytest.mark.parametrize("ends", [RealContainerd.stop, RealContainerd.kill], ids=["restarted", "crashed"])

@@ -9,6 +9,7 @@ from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
 from enforcer.observer.endpoint.pages import application
 from enforcer.observer.process import Observer
 from proto import local_pb2 as local
+from standins.patience import PATIENCE_S
 from tests.enforcer.observer.endpoint.test_port import served
 from tests.enforcer.test_enforcer import Enforcer, enforcer, until
 
@@ -25,7 +26,7 @@ def observer(tmp_path: Path) -> Observer:
     yield made
     hanging.stop()
     let_go.set()
-    hanging.stop(30)
+    hanging.stop(PATIENCE_S)
 
 
 def test_readyz_names_the_thread_and_stays_ready(enforcer: Enforcer, observer: Observer) -> None:

@@ -22,10 +22,10 @@ from placement.model.cpuset import CpuSet
 from process import lock
 from proto import local_pb2 as local
 from standins.cri.cgroups import Cgroups
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
 from tests.trees import sysfs
 
-PATIENCE_S = 60.0
 GROUP = {"group.numakin.io": "web"}
 
 

@@ -21,12 +21,11 @@ from placement.state.occupancy import Occupancy
 from proto import convert
 from proto import local_pb2 as local
 from proto.keepalive import LEAST_RECEIVED_MS, Keepalive
+from standins.patience import PATIENCE_S
 from tests.extender.running import Extender, machine, running, until
 from tests.supervised import threads
 
 QUICK = Keepalive(every_s=LEAST_RECEIVED_MS / 1000 + 1, within_s=2)
-PATIENCE_S = 40.0
-"""Under the 60 s that grpc waits for a ping by itself."""
 
 
 @pytest.fixture

@@ -22,11 +22,12 @@ from enforcer.report.mirror import Mirror
 from enforcer.settings.config import Config
 from placement.traffic.graph import Flow, TrafficTally
 from standins.machines import MACHINES
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
 from tests import supervised
 from tests.enforcer.observer.endpoint.test_port import served
 from tests.enforcer.observer.outlets import NOWHERE
-from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, cpus, enforcer, until
+from tests.enforcer.test_enforcer import Enforcer, cpus, enforcer, until
 
 __all__ = ["enforcer"]
 
@@ -36,7 +37,7 @@ WEB = {"pod-template-hash": "6d4cf"}
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "enforcer", *words], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "enforcer", *words], capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from process import lock
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, PATIENCE_S, Enforcer, cpus, enforcer, runtime, until
+from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, runtime, until
 
 __all__ = ["enforcer", "runtime"]
 

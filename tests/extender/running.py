@@ -25,8 +25,8 @@ from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.report_format import REPORT_FORMAT
 from standins.extender import ExtenderProcess
+from standins.patience import PATIENCE_S
 
-DEADLINE = 60.0
 GIB = 1 << 30
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "kube-scheduler"
 
@@ -75,7 +75,7 @@ def welcome(*, resume: bool) -> pb.ToEnforcer:
     return pb.ToEnforcer(welcome=pb.Welcome(resume=resume, format=REPORT_FORMAT, version=VERSION))
 
 
-def until(what: str, done: Callable[[], Any], within_s: float = DEADLINE) -> Any:
+def until(what: str, done: Callable[[], Any], within_s: float = PATIENCE_S) -> Any:
     """Asks until the answer is true; the deadline is for tests that fail."""
     end = time.monotonic() + within_s
     while not (result := done()):
@@ -102,7 +102,7 @@ class Enforcer:
         self._before_ack: deque[pb.ToEnforcer] = deque()
         self.namespaces = pb.Namespaces()
         self._answers = rpc.ReportsStub(self._channel).Stream(
-            iter(self._out.get, None), timeout=DEADLINE, metadata=metadata
+            iter(self._out.get, None), timeout=PATIENCE_S, metadata=metadata
         )
         self.send(hello=pb.Hello(node=node, session=session, **{"version": "test", "format": REPORT_FORMAT} | hello))
 
@@ -170,7 +170,7 @@ class Extender:
     def start(self) -> None:
         """Again, after an end: at the same addresses."""
         self.program.start()
-        self.connection = http.client.HTTPConnection(self.http_address, timeout=DEADLINE)
+        self.connection = http.client.HTTPConnection(self.http_address, timeout=PATIENCE_S)
 
     def enforcer(self, node: str, session: str = "session-1", **hello: Any) -> Enforcer:
         self._enforcers.append(Enforcer(self.grpc_address, node, session, **hello))

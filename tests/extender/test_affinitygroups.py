@@ -17,8 +17,9 @@ import pytest
 
 from standins.apiserver import ApiServer
 from standins.machines import MACHINES
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
-from tests.extender.running import DEADLINE, Extender, machine, reservation, running, until, whole_report
+from tests.extender.running import Extender, machine, reservation, running, until, whole_report
 from tests.manifests.rendered import files, one
 from tests.trees import sysfs
 
@@ -172,7 +173,7 @@ class Node:
         ]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stderr=log)
-        self.runtime.wait_for_plugin(DEADLINE)
+        self.runtime.wait_for_plugin(PATIENCE_S)
 
     def start(self, pod: dict[str, Any]) -> str:
         """The cpuset that its container gets, once the enforcer has heard what to expect."""
@@ -183,7 +184,7 @@ class Node:
 
     def close(self) -> None:
         self._process.terminate()
-        self._process.wait(DEADLINE)
+        self._process.wait(PATIENCE_S)
         self.runtime.stop()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from extender.config import load
 from extender.main import Program
+from standins.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def essential(program: Program, request: pytest.FixtureRequest) -> Iterator[bool
     yield request.param
     thread.stop()
     let_go.set()
-    thread.stop(30)
+    thread.stop(PATIENCE_S)
 
 
 def test_readyz_is_ok_while_all_threads_are(program: Program) -> None:

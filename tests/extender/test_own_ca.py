@@ -31,7 +31,8 @@ from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.certificates import Files, Renewed
 from standins.apiserver import ApiServer, faults
-from tests.extender.running import DEADLINE, Enforcer, machine, whole_report
+from standins.patience import PATIENCE_S
+from tests.extender.running import Enforcer, machine, whole_report
 from tests.manifests.rendered import files, one
 from tests.supervised import threads
 
@@ -110,7 +111,7 @@ class Site:
         """Whether an enforcer that dials now gets its welcome."""
         with self._endpoint.channel() as channel:
             try:
-                return next(rpc.ReportsStub(channel).Stream(iter([HELLO]), timeout=DEADLINE)).HasField("welcome")
+                return next(rpc.ReportsStub(channel).Stream(iter([HELLO]), timeout=PATIENCE_S)).HasField("welcome")
             except grpc.RpcError as refused:
                 if refused.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
@@ -132,8 +133,8 @@ class Site:
 def shaken(client: ssl.SSLContext, server: ssl.SSLContext) -> str:
     """The client's name after a handshake on real sockets; empty where one end refuses."""
     near, far = socket.socketpair()
-    near.settimeout(DEADLINE)
-    far.settimeout(DEADLINE)
+    near.settimeout(PATIENCE_S)
+    far.settimeout(PATIENCE_S)
 
     def serve() -> str:
         try:
@@ -150,7 +151,7 @@ def shaken(client: ssl.SSLContext, server: ssl.SSLContext) -> str:
                 opened.send(b"x")
         except (ssl.SSLError, OSError):
             near.close()
-        return accepted.result(DEADLINE)
+        return accepted.result(PATIENCE_S)
 
 
 def aged(authority: Authority, age: timedelta) -> Authority:

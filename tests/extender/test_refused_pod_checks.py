@@ -13,11 +13,10 @@ from extender.state.pods import Changes
 from placement.state.occupancy import fingerprint
 from proto import convert
 from proto import report_pb2 as pb
+from standins.patience import PATIENCE_S
 from tests.extender.machines import want
 from tests.extender.running import machine, reservation
 from tests.supervised import threads
-
-PATIENCE_S = 30.0
 
 
 def reported(cluster: Cluster, name: str, *reservations, generation: int = 1) -> None:

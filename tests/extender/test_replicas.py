@@ -18,8 +18,9 @@ import pytest
 from enforcer.observer.windows import Window
 from placement.traffic.graph import Flow
 from standins.apiserver import ApiServer
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
-from tests.extender.running import DEADLINE, Extender, until
+from tests.extender.running import Extender, until
 from tests.manifests.rendered import files, one
 from tests.trees import sysfs
 
@@ -27,7 +28,7 @@ NODE = "n1"
 GROUP = {"group.numakin.io": "shop"}
 TALK = {("default/StatefulSet/web", "default/StatefulSet/db"), ("default/StatefulSet/db", "default/StatefulSet/web")}
 LEASE = ("--lease-duration", "6", "--renew-deadline", "5", "--retry-period", "0.5")
-TAKEN_OVER_S = 2 * DEADLINE
+TAKEN_OVER_S = 2 * PATIENCE_S
 """A Lease that runs out 6 s after its holder is gone, and is looked at every half second."""
 
 
@@ -73,7 +74,7 @@ class Site:
             self.start_replica(at)
         uids = [self._created(name) for name in ("web-0", "db-0")]
         self.enforcer = self._enforcer(*uids)
-        self.runtime.wait_for_plugin(DEADLINE)
+        self.runtime.wait_for_plugin(PATIENCE_S)
         for name, uid in zip(("web-0", "db-0"), uids, strict=True):
             self._run(name, uid)
 
@@ -107,7 +108,7 @@ class Site:
 
     def close(self) -> None:
         self.enforcer.terminate()
-        self.enforcer.wait(DEADLINE)
+        self.enforcer.wait(PATIENCE_S)
         for replica in self.replicas:
             replica.extender.stop()
         self.runtime.stop()
@@ -185,7 +186,7 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     for replica in site.replicas:
         replica.extender.kill()
     site.enforcer.kill()
-    site.enforcer.wait(DEADLINE)
+    site.enforcer.wait(PATIENCE_S)
     fresh = site.start_replica(0)
     until("it knows who talks to whom", lambda: fresh.edges == TALK)
     written = site.server.done("patch", "affinitygroups")

@@ -17,9 +17,10 @@ import pytest
 
 from proto.certificates import expiry
 from standins.apiserver import ApiServer
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
 from tests.certificates import Authority, Mount, needed
-from tests.extender.running import DEADLINE, Extender, until
+from tests.extender.running import Extender, until
 from tests.metrics import value
 from tests.trees import sysfs
 
@@ -98,13 +99,13 @@ class Site:
         return self.metric("numakin_enforcer_certificate_expiration_timestamp_seconds")
 
     def metric(self, name: str) -> float:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=DEADLINE) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=PATIENCE_S) as answer:
             return value(answer.read().decode(), name)
 
     def close(self) -> None:
         if self.enforcer is not None:
             self.enforcer.terminate()
-            self.enforcer.wait(DEADLINE)
+            self.enforcer.wait(PATIENCE_S)
         if self.extender is not None:
             self.extender.stop()
         self.runtime.stop()
@@ -148,7 +149,7 @@ def test_a_certificate_is_no_token_and_a_token_is_no_certificate(site):
     site.start_enforcer(certificate=True, token=False)
     until("it is said", lambda: site.said("no stream to the extender", "UNAUTHENTICATED: not a token"))
     site.enforcer.terminate()
-    site.enforcer.wait(DEADLINE)
+    site.enforcer.wait(PATIENCE_S)
     site.start_enforcer(certificate=False, token=True)
     until("it is said", lambda: site.said("no stream to the extender", "UNAVAILABLE"))
     assert not site.heard

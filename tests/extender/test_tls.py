@@ -19,8 +19,9 @@ from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.certificates import expiry
 from standins.extender import ExtenderGone
+from standins.patience import PATIENCE_S
 from tests.certificates import Authority, Mount, Pair, needed
-from tests.extender.running import DEADLINE, Extender, machine, recorded, until, welcome, whole_report
+from tests.extender.running import Extender, machine, recorded, until, welcome, whole_report
 from tests.metrics import value
 
 pytestmark = needed
@@ -47,7 +48,7 @@ class Secured:
         return result
 
     def connection(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self.extender.http_address, timeout=DEADLINE, context=self.context())
+        return http.client.HTTPSConnection(self.extender.http_address, timeout=PATIENCE_S, context=self.context())
 
     def shown(self, port: str) -> bytes:
         """The certificate, in DER, that a new caller sees."""
@@ -56,7 +57,7 @@ class Secured:
         address = self.extender.http_address if port == "http" else self.extender.grpc_address
         host, _, number = address.rpartition(":")
         with (
-            socket.create_connection((host, int(number)), DEADLINE) as plain,
+            socket.create_connection((host, int(number)), PATIENCE_S) as plain,
             context.wrap_socket(plain, server_hostname=host) as secure,
         ):
             result = secure.getpeercert(binary_form=True)
@@ -107,7 +108,7 @@ def test_kube_scheduler_is_served_over_tls_with_its_certificate(secured):
 def test_a_caller_without_a_certificate_gets_no_score(secured):
     """People's readers and probes share the port."""
     stranger = http.client.HTTPSConnection(
-        secured.extender.http_address, timeout=DEADLINE, context=secured.context(proving=False)
+        secured.extender.http_address, timeout=PATIENCE_S, context=secured.context(proving=False)
     )
     stranger.request("POST", "/filter", recorded("basic-nodecache-true.filter"))
     response = stranger.getresponse()
@@ -129,7 +130,7 @@ HELLO = pb.FromEnforcer(hello=pb.Hello(node="n1", session="s"))
 @pytest.mark.parametrize("proving", [True, False])
 def test_enforcers_are_served_over_tls_with_their_certificate_alone(secured, proving):
     with channel(secured, proving=proving) as opened:
-        answers = rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=DEADLINE)
+        answers = rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=PATIENCE_S)
         if proving:
             assert next(answers) == welcome(resume=False)
         else:
@@ -190,17 +191,17 @@ def test_no_call_fails_while_certificates_come_good_and_broken(secured):
         finally:
             over.set()
         for entry in calling:
-            entry.result(DEADLINE)
+            entry.result(PATIENCE_S)
 
 
 def test_a_renewed_ca_decides_who_may_call(secured, tmp_path):
     other = Authority(tmp_path / "other")
     secured.mount.put(ca=other.ca)
     with channel(secured) as opened, pytest.raises(grpc.RpcError):
-        next(rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=DEADLINE))
+        next(rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=PATIENCE_S))
     secured.caller.put(other.issue("DNS:caller"))
     with channel(secured) as opened:
-        assert next(rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=DEADLINE)).HasField("welcome")
+        assert next(rpc.ReportsStub(opened).Stream(iter([HELLO]), timeout=PATIENCE_S)).HasField("welcome")
     connection = secured.connection()
     ask(connection)
     connection.close()

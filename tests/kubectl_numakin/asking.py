@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-PATIENCE_S = 120.0
+from standins.patience import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)

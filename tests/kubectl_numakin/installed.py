@@ -13,6 +13,7 @@ from pathlib import Path
 
 from demo.cluster import Cluster
 from standins.apiserver import ApiServer
+from standins.patience import PATIENCE_S
 from tests.kubectl_numakin.asking import Told, ask
 
 NODE, NAMESPACE = "node-1", "numakin"
@@ -57,7 +58,7 @@ def installed(folder: Path) -> Iterator[Installed]:
         def program(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
             result.started.append([*words])
             command = [sys.executable, "-m", "enforcer", *words[1:]]
-            return subprocess.run(command, capture_output=True, timeout=60, check=False)
+            return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
 
         api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
         yield result

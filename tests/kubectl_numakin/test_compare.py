@@ -16,6 +16,7 @@ import pytest
 from comparison.presentation import as_json
 from comparison.rounds import result
 from standins.apiserver import ApiServer
+from standins.patience import PATIENCE_S
 from tests.comparison.test_presentation import made_up
 from tests.kubectl_numakin.asking import Told, ask
 
@@ -42,7 +43,7 @@ def kubelet(api: ApiServer, run: Callable[[dict[str, Any]], Ran]) -> Iterator[No
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
     yield
-    thread.join(60)
+    thread.join(PATIENCE_S)
 
 
 def really(pod: dict[str, Any]) -> Ran:
@@ -50,7 +51,7 @@ def really(pod: dict[str, Any]) -> Ran:
     (container,) = pod["spec"]["containers"]
     assert container["command"] == ["numakin-enforcer"]
     command = [sys.executable, "-m", "enforcer", *container["args"]]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S, check=False)
     return ("Failed" if done.returncode else "Succeeded"), done.stdout
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from standins.patience import PATIENCE_S
+
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 BEFORE_1_30 = "overlays/before-1.30"
 OVERLAYS = tuple(f"overlays/{entry.name}" for entry in sorted((MANIFESTS / "overlays").iterdir()))
@@ -30,7 +32,7 @@ def files(folder: str = "base") -> list[dict[str, Any]]:
 def rendered(overlay: str) -> list[dict[str, Any]]:
     """The objects that `kubectl apply -k` would send; skips where no kustomize is to be had."""
     answer = subprocess.run(
-        [*_kustomize(), str(MANIFESTS / overlay)], capture_output=True, text=True, timeout=60, check=False
+        [*_kustomize(), str(MANIFESTS / overlay)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert answer.returncode == 0, answer.stderr
     return [entry for entry in yaml.safe_load_all(answer.stdout) if entry]
@@ -45,7 +47,11 @@ def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
 def _kustomize() -> list[str]:
     """The command; skips where there is none."""
     done = subprocess.run(
-        [MANIFESTS.parent / "setup" / "kustomize", "--there"], capture_output=True, text=True, timeout=60, check=False
+        [MANIFESTS.parent / "setup" / "kustomize", "--there"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     if done.returncode:
         pytest.skip(done.stderr.strip())

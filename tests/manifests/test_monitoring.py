@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from demo.cluster import OPT_IN, Cluster
+from standins.patience import PATIENCE_S
 from tests.extender.running import until
 from tests.manifests.rendered import MANIFESTS
 
@@ -136,7 +137,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield address
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE_S)
 
 
 def scraped(address: str) -> bool:
@@ -149,7 +150,7 @@ def scraped(address: str) -> bool:
 
 def answered(address: str, query: str) -> list[dict[str, Any]]:
     url = f"http://{address}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         rows: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return rows
 

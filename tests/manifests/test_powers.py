@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.cgroup import CgroupTree
+from standins.patience import PATIENCE_S
 from tests.manifests.rendered import files, one
 
 ROOT = Path(__file__).parents[2]
@@ -149,7 +150,7 @@ def container_cgroup():
 
 def test_bypass_mode_needs_no_capability_to_write_a_cpuset_and_to_speak_to_roots_socket(container_cgroup):
     command = [*only(set()), sys.executable, "-m", "tests.manifests.bypassing", container_cgroup]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert answer.stdout.split() == ["cpuset", "socket"], answer.stderr
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 from process.brief_wait import BriefWait
+from standins.patience import PATIENCE_S
 
 
 def test_one_caller_waits_at_a_time():
@@ -16,10 +17,10 @@ def test_one_caller_waits_at_a_time():
         return known.is_set()
 
     with ThreadPoolExecutor() as threads:
-        first = threads.submit(brief.until, looked, 60)
-        assert waiting.wait(60)
+        first = threads.submit(brief.until, looked, PATIENCE_S)
+        assert waiting.wait(PATIENCE_S)
         looks = iter([False])
-        brief.until(lambda: next(looks), 60)
+        brief.until(lambda: next(looks), PATIENCE_S)
         known.set()
         brief.news()
         first.result(60)
@@ -29,10 +30,10 @@ def test_after_a_wait_in_vain_nobody_waits_until_the_watch_goes_on():
     brief = BriefWait()
     brief.until(lambda: False, 0.01)
     looks = iter([False])
-    brief.until(lambda: next(looks), 60)
+    brief.until(lambda: next(looks), PATIENCE_S)
     brief.news()
     looks = iter([False, True])
-    brief.until(lambda: next(looks), 60)
+    brief.until(lambda: next(looks), PATIENCE_S)
     assert [*looks] == []
 
 
@@ -40,5 +41,5 @@ def test_who_has_no_time_left_has_not_waited_in_vain():
     brief = BriefWait()
     brief.until(lambda: False, 0.0)
     looks = iter([False, True])
-    brief.until(lambda: next(looks), 60)
+    brief.until(lambda: next(looks), PATIENCE_S)
     assert [*looks] == []

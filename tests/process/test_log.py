@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from standins.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 
 ENFORCER = """
@@ -42,7 +44,7 @@ def lines(program: str, form: str) -> list[str]:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         env={"TZ": "Asia/Kolkata"},
     )

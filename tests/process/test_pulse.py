@@ -12,8 +12,9 @@ import pytest
 
 from process.pulse import AWAY_S, BEAT_S, PULSE, Pulse, beat
 from process.supervisor import Child
+from standins.patience import PATIENCE_S
 from tests.clock import Clock
-from tests.enforcer.test_enforcer import PATIENCE_S, Enforcer, enforcer, until
+from tests.enforcer.test_enforcer import Enforcer, enforcer, until
 
 __all__ = ["enforcer"]
 

@@ -6,10 +6,10 @@ import threading
 import pytest
 
 from process.threads import IDLE, Backoff, Failure, Threads, worded
+from standins.patience import PATIENCE_S
 from tests.clock import Clock
 
 SOON = Backoff(first_s=0.001, longest_s=0.002)
-PATIENCE_S = 20.0
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from standins.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 LINES = [line.split() for line in (ROOT / "setup/debian-packages").read_text().splitlines() if line and line[0] != "#"]
 NEEDED = ("bash", "dirname", "awk", "grep", "id", "tail", "tee")
@@ -54,7 +56,7 @@ def installed(folder: Path, what: str, *, python: str, packages: str | None = No
         (path / name).symlink_to(str(shutil.which(name)))
     return subprocess.run(
         ["bash", str(folder / "setup/install"), str(folder / "venv"), what],
-        env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": str(path)}, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
 
 

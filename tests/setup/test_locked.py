@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from standins.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "setup" / "locked").glob("*.txt"))
 PIN = re.compile(r"^[a-z0-9._-]+==\S+( ; [^\\]+)? \\$")
@@ -27,7 +29,7 @@ def copied(tmp_path: Path) -> Path:
 
 def checked(root: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, root / "setup" / "lock", "--check"]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

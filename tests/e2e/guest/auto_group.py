@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from proto import cri_pb2 as cri
+from standins.patience import PATIENCE_S
 from tests.e2e.guest import web
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK, SLEEP, Kubelet
@@ -35,7 +36,6 @@ NRI_SOCKET = "/run/nri/nri.sock"
 METRICS = "127.0.0.1:16862"
 WINDOW_S = 10
 WINDOWS_TO_LEARN = 2
-PATIENCE_S = 180.0
 POLL_S = 0.5  # a question costs the emulated machine a good part of a second
 
 AUTO = {"group.numakin.io": "auto"}

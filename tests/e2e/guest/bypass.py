@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from proto import cri_pb2 as cri
+from standins.patience import PATIENCE_S
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.waiting import until
 
-PATIENCE_S = 120.0
 SOCKET = "/run/containerd/containerd.sock"
 TOUCHED, LIMIT = 16 << 20, 64 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.

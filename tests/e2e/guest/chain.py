@@ -22,6 +22,7 @@ from enforcer.observe.bpf.counters import TCP, UDP, Volume
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import chain
 from enforcer.observe.collectors.collector import Collector
+from standins.patience import PATIENCE_S
 from tests.e2e.guest import web
 from tests.e2e.lab.waiting import until
 from tests.enforcer.observe.observe_lab import Lab, flows, lab
@@ -29,7 +30,6 @@ from tests.enforcer.observe.observe_lab import Lab, flows, lab
 CLIENT, SERVER = {4: "10.87.0.1", 6: "fd87::1"}, {4: "10.87.0.2", 6: "fd87::2"}
 ADDRESSES = ["10.87.0.1/24", "fd87::1/64"], ["10.87.0.2/24", "fd87::2/64"]
 PROTOCOLS = {"tcp": TCP, "udp": UDP}
-PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from typing import Any
 
 from proto import cri_pb2 as cri
 from standins.apiserver import ApiServer
+from standins.patience import PATIENCE_S
 from standins.scheduler.extender_client import ExtenderClient
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
@@ -30,7 +31,6 @@ from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.waiting import until
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
-PATIENCE_S = 120.0
 
 TOUCHED = 16 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.

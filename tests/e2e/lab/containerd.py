@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from standins.patience import PATIENCE_S
 from tests.e2e.lab import image, place
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.kernel import CGROUPS
@@ -207,7 +208,7 @@ class RealContainerd:
         if self._containerd is None:
             return
         self._containerd.send_signal(sent)
-        self._containerd.wait(30)
+        self._containerd.wait(PATIENCE_S)
         self._containerd = None
         for socket in self._sockets:
             socket.unlink(missing_ok=True)

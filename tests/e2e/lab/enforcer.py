@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.cli.status import NobodyAnswersError, ask
+from standins.patience import PATIENCE_S
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.waiting import until
@@ -58,13 +59,13 @@ class RunningEnforcer:
         """kill -9."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(PATIENCE_S)
             until(lambda: not self.status(), "the killed enforcer's hook to be gone")
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(20)
+            self._process.wait(PATIENCE_S)
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
@@ -79,7 +80,7 @@ class RunningEnforcer:
     def try_another(self, *options: str) -> tuple[int, str]:
         """Runs a second one beside it, to its end: exit status, and what it said."""
         command = [*self._command, *options]
-        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def log_records(self, event: str) -> list[dict[str, Any]]:

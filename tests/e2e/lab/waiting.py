@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from standins.patience import PATIENCE_S
+
 T = TypeVar("T")
 
 PAUSE_S = 0.05
 
 
-def until(check: Callable[[], T], what: str, seconds: float = 20.0, *, pause_s: float = PAUSE_S) -> T:
+def until(check: Callable[[], T], what: str, seconds: float = PATIENCE_S, *, pause_s: float = PAUSE_S) -> T:
     """The first truthy value of `check()`. Raises TimeoutError naming `what`."""
     deadline = time.monotonic() + seconds
     while not (value := check()):

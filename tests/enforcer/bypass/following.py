@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from enforcer.cli.status import NobodyAnswersError, ask
 from standins.cri import CriRuntime
 from standins.cri.cgroups import Cgroups
+from standins.patience import PATIENCE_S
 from tests.trees import sysfs
 
 T = TypeVar("T")
 
-PATIENCE_S = 60.0
 GROUP = {"group.numakin.io": "web"}
 HALVES = ("0-39,80-119", "40-79,120-159")
 """The CPUs of the Xeon's NUMA nodes."""

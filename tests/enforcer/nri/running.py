@@ -14,8 +14,7 @@ from enforcer.nri.plugin import Plugin
 from enforcer.nri.session import Stage
 from enforcer.nri.transport import External
 from process.loop import Loop
-
-PATIENCE_S = 60.0
+from standins.patience import PATIENCE_S
 
 
 class Running:

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from enforcer.observe.bpf.counters import FlowKey, address
+from standins.patience import PATIENCE_S
 
 PEER = Path(__file__).parent / "traffic_peer.py"
-DEADLINE_S = 60
 _numbers = itertools.count()
 
 
@@ -100,7 +100,7 @@ class Lab:
         assert process.stdout.readline() == "answered\n"
         yield process
         process.stdin.close()
-        assert process.wait(DEADLINE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def end(process):
@@ -111,7 +111,7 @@ def end(process):
 
 
 def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
     return done.stdout
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from standins.patience import PATIENCE_S
 from tests.enforcer.observe.bpf_programs import next_program, program_name
 
 pytestmark = pytest.mark.bpf
 
-DEADLINE_S = 30
 
 HOLDER = """
 import sys
@@ -66,7 +66,7 @@ def test_killed_it_leaves_nothing(bpf_allowed, point):
     process.wait()
     process.stdout.close()
     # The kernel frees programs a moment after their last descriptor.
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_S
     while held & ours() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not held & ours()

@@ -6,6 +6,7 @@ import pytest
 
 from enforcer.observe.bpf.counters import TCP
 from enforcer.observe.collectors import cgroup_skb, socket_tracepoints
+from standins.patience import PATIENCE_S
 from tests.enforcer.observe.observe_lab import flows
 
 pytestmark = [
@@ -59,7 +60,7 @@ def test_wrk_and_nginx_are_counted_within_a_percent(lab, pods, allowed, nginx, h
     }
     collector = allowed(openers[hook])
     wrk = lab.start("wrk", "-t1", "-c7", "-d1s", "http://10.87.0.2/", **pods["client"])
-    assert wrk.wait(60) == 0
+    assert wrk.wait(PATIENCE_S) == 0
     counted = flows(collector.drain(), pods)["server", "10.87.0.1", 80, True, TCP]
     collector.close()
     requests, asked, answered = nginx()

@@ -24,6 +24,7 @@ from enforcer.observe.collectors.watch import CollectorPair
 from enforcer.observer.windows import LiveWindows
 from placement.traffic.graph import Flow
 from proto import local_pb2 as local
+from standins.patience import PATIENCE_S
 
 REQUESTS, REQUEST, REPLY = 23, 101, 1009
 ASKED, ANSWERED = REQUESTS * REQUEST, REQUESTS * REPLY
@@ -112,7 +113,7 @@ def test_pods_that_share_a_cgroup_v2_are_seen_by_their_network(lab, pods, bpf_al
 def test_doctor_says_how_pods_are_told_apart(bpf_allowed):
     doctor = [sys.executable, "-m", "enforcer", "doctor", "--json"]
     command = ["unshare", "-m", "sh", "-c", WITHOUT_CGROUP_V2, "sh", *doctor]
-    output = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    output = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     result = {load["text"]: load["grade"] for load in json.loads(output.stdout) if load["topic"] == "traffic"}
     assert (
         result["cgroup v1: a pod without a cgroup v2 of its own is known by its address and network namespace"]

@@ -11,6 +11,7 @@ from enforcer.observer.process import Observer
 from enforcer.settings.config import Config
 from proto import convert
 from proto import local_pb2 as local
+from standins.patience import PATIENCE_S
 from tests.extender.running import machine
 
 
@@ -37,4 +38,4 @@ def test_a_thread_that_the_system_did_not_start_is_started_at_the_hooks_next_mes
     observer._received(message)
     assert "replicas" in {standing.thread for standing in observer.threads.standings()}
     for part in observer._parts:
-        part.stop(30)
+        part.stop(PATIENCE_S)

@@ -14,10 +14,9 @@ from placement.plan.plan import Plan
 from placement.plan.problem import Workload
 from placement.state.occupancy import Occupancy, Reservation
 from process.threads import Failure, Threads
+from standins.patience import PATIENCE_S
 from tests import machines, supervised
 from tests.placement.asking import demand, nodes
-
-PATIENCE_S = 30.0
 
 
 def made(received: Callable[[Plan], None], threads: Threads | None = None) -> PlanningThread:

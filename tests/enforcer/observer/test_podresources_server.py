@@ -18,8 +18,9 @@ from proto import local_pb2 as local
 from proto import podresources_pb2 as pb
 from proto import podresources_pb2_grpc
 from standins.kubelet import Kubelet
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, PATIENCE_S, Enforcer, cpus, enforcer, numa_cpus, runtime, until
+from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, numa_cpus, runtime, until
 from tests.machines import CXL, GIB, MIB, machine
 
 __all__ = ["enforcer", "runtime"]

@@ -18,6 +18,7 @@ from placement.traffic.graph import Flow
 from process.threads import Threads
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
+from standins.patience import PATIENCE_S
 from tests import machines
 from tests.enforcer.observer.outlets import NOWHERE
 from tests.supervised import threads
@@ -78,9 +79,9 @@ def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
     watching = TrafficLoop(Config(window_s=1.0), ONE_NODE, outlets, Threads(failures.put), kernel)
     watching.received(local.Containers(whole=True, containers=[member(1), member(2)]))
     watching.start()
-    assert failures.get(timeout=30).thread == "traffic"
-    assert {row.pod for row in learned.get(timeout=30).rows} >= {uid(1), uid(2)}
-    watching.stop(30)
+    assert failures.get(timeout=PATIENCE_S).thread == "traffic"
+    assert {row.pod for row in learned.get(timeout=PATIENCE_S).rows} >= {uid(1), uid(2)}
+    watching.stop(PATIENCE_S)
     assert (kernel.opened, kernel.closed) == (2, 2)
 
 
@@ -116,7 +117,7 @@ def test_moves_are_looked_for_in_what_is_now_and_none_is_offered_again_that_was_
 
     def offered() -> local.Moves:
         watching._learn(Kernel().window(0.0), "test")
-        return offers.get(timeout=30)
+        return offers.get(timeout=PATIENCE_S)
 
     assert not any(offered().steps for _ in range(REST))
     declined = []
@@ -127,7 +128,7 @@ def test_moves_are_looked_for_in_what_is_now_and_none_is_offered_again_that_was_
         declined.append(offer.steps[0].ways)
         watching.declined(offer)
     assert not offered().steps
-    watching._planner.stop(30)
+    watching._planner.stop(PATIENCE_S)
 
 
 def member(number: int) -> local.LocalContainer:

@@ -23,9 +23,8 @@ from proto import local_pb2 as local
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc
 from proto.report_format import REPORT_FORMAT
+from standins.patience import PATIENCE_S
 from tests.supervised import threads
-
-PATIENCE_S = 60.0
 
 OTHER_FIELD = b"\xa2\x06\x03new"
 """Field 100, of no message here."""

@@ -8,6 +8,7 @@ import pytest
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations, Seen, claim, micro_time
 from process.threads import Threads
 from standins.apiserver.faults import Answer
+from standins.patience import PATIENCE_S
 from tests.supervised import threads
 
 WALL = datetime(2026, 11, 20, 21, 0, tzinfo=UTC)
@@ -91,7 +92,7 @@ def elected(api):
 
 def test_of_several_replicas_one_leads_and_the_next_follows_at_once_when_it_ends(server, elected):
     first, received = elected("one")
-    assert received.leading.wait(10)
+    assert received.leading.wait(PATIENCE_S)
     other, told_other = elected("other")
     assert server.wait_for(lambda: server.count("get", "leases") > 5)
     assert first.leading
@@ -99,7 +100,7 @@ def test_of_several_replicas_one_leads_and_the_next_follows_at_once_when_it_ends
     assert other.holder == "one"
     first.stop()
     assert received.following.is_set()
-    assert told_other.leading.wait(10)
+    assert told_other.leading.wait(PATIENCE_S)
 
 
 def test_of_many_that_start_together_one_leads(server, elected):
@@ -110,15 +111,15 @@ def test_of_many_that_start_together_one_leads(server, elected):
 
 def test_a_holder_that_can_not_renew_stops_writing_by_itself(server, elected):
     first, received = elected("one", LeaseDurations(renew_deadline=0.2, retry_period=0.02))
-    assert received.leading.wait(10)
+    assert received.leading.wait(PATIENCE_S)
     server.order(Answer(500), "update", "leases", times=10_000)
-    assert received.following.wait(10)
+    assert received.following.wait(PATIENCE_S)
     assert not first.leading
 
 
 def test_whoever_sees_another_holder_stops_at_once(server, elected):
     first, received = elected("one")
-    assert received.leading.wait(10)
+    assert received.leading.wait(PATIENCE_S)
     taken = {"spec": {"holderIdentity": "other", "renewTime": "2026-11-20T21:00:00.000000Z"}}
     server.patch("coordination.k8s.io/v1", "leases", "numakin-extender", taken, namespace="numakin-system")
     assert received.following.wait(QUICK.renew_deadline / 2)
@@ -143,7 +144,7 @@ def test_a_holder_must_stop_before_another_may_take_over(terms, wrong):
 
 def test_the_lease_says_how_long_the_others_leave_its_holder_in_place(server, elected):
     _, received = elected("one", LeaseDurations(lease_duration=40, retry_period=0.02))
-    assert received.leading.wait(10)
+    assert received.leading.wait(PATIENCE_S)
     result = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
     assert result["spec"]["leaseDurationSeconds"] == 40
 
@@ -153,7 +154,7 @@ def test_a_dead_holders_lease_is_taken_when_it_has_run_out(server, elected):
     metadata = {"name": "numakin-extender"}
     server.create("coordination.k8s.io/v1", "leases", {"metadata": metadata, "spec": spec}, "numakin-system")
     _, received = elected("one")
-    assert received.leading.wait(10)
+    assert received.leading.wait(PATIENCE_S)
     result = server.get("coordination.k8s.io/v1", "leases", "numakin-extender", "numakin-system")
     assert result["spec"]["leaseTransitions"] == 1
 
@@ -171,13 +172,13 @@ def test_an_answer_that_is_no_lease_does_not_end_the_election(server, api, body)
         api, "numakin-system", "numakin-extender", "me", received, terms=QUICK, threads=Threads(lambda _: None)
     )
     first.start()
-    assert received.leading.wait(20)
+    assert received.leading.wait(PATIENCE_S)
     first.stop()
 
 
 def test_what_was_written_is_not_believed_when_the_answer_is_nonsense(server, elected):
     server.order(Answer(200, b"<html>"), "create", "leases", times=1)
     first, received = elected("one")
-    assert received.leading.wait(10)
+    assert received.leading.wait(PATIENCE_S)
     assert server.count("get", "leases") >= 2
     assert first.leading

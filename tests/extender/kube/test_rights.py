@@ -18,6 +18,7 @@ from extender.kube.stream import nodes, pods, services
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import ListWatch
 from placement.state.occupancy import Occupancy
+from standins.patience import PATIENCE_S
 from tests.extender.kube.objects.test_nrt import MACHINE
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges
@@ -46,7 +47,7 @@ def extender(server, tmp_path) -> Api:
 def test_it_may_watch(extender, server, resource):
     watcher = ListWatch(extender, resource(), lambda _changes: None, threads=threads())
     watcher.start()
-    assert watcher.synced.wait(10)
+    assert watcher.synced.wait(PATIENCE_S)
     assert server.wait_for(lambda: server.watches() == 1)
     watcher.stop()
 
@@ -84,7 +85,7 @@ def test_it_may_lead(extender):
         threads=threads(),
     )
     election.start()
-    assert led.wait(10)
+    assert led.wait(PATIENCE_S)
     election.stop()
 
 

@@ -14,10 +14,10 @@ from extender.state.pods import Changes, NodeRow, PodRow
 from process.threads import Backoff, Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut, Fault, Send, Stall
+from standins.patience import PATIENCE_S
 from tests.supervised import threads
 
 QUICK = Pace(Backoff(first_s=0.01, longest_s=0.05))
-DEADLINE_S = 20
 
 
 class View:
@@ -40,7 +40,7 @@ class View:
 
     def wait(self, holds: Callable[["View"], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: holds(self), DEADLINE_S), self.rows
+            assert self._changed.wait_for(lambda: holds(self), PATIENCE_S), self.rows
 
     def shows(self, *names: str) -> None:
         self.wait(lambda view: sorted(view.rows) == sorted(names))
@@ -63,7 +63,7 @@ def watched(api: Api, view: View) -> Iterator[Callable[..., ListWatch]]:
         watcher = ListWatch(api, pods(), view.take, pace, threads=threads())
         started.append(watcher)
         watcher.start()
-        assert watcher.synced.wait(DEADLINE_S)
+        assert watcher.synced.wait(PATIENCE_S)
         return watcher
 
     yield start
@@ -76,7 +76,7 @@ def watching(server: ApiServer, times: int = 1) -> None:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + DEADLINE_S
+    end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.005)
@@ -314,7 +314,7 @@ def test_a_consumer_that_fails_gets_everything_anew(server, api):
     watcher = ListWatch(api, pods(), take, QUICK, threads=Threads(failures.append))
     server.create_pod("a")
     watcher.start()
-    assert again.wait(DEADLINE_S)
+    assert again.wait(PATIENCE_S)
     watcher.stop()
     assert [str(failure.error) for failure in failures] == ["a bug"]
     assert all(entry.whole for entry in seen)
@@ -340,7 +340,7 @@ def test_age_tells_how_old_the_view_is(server, watched):
     seen = watcher.standing.seen
     server.bookmark()
     until(lambda: watcher.standing.seen != seen)
-    assert 0 <= watcher.age_s < DEADLINE_S
+    assert 0 <= watcher.age_s < PATIENCE_S
 
 
 def test_nodes_are_followed_by_name(server, api):
@@ -355,9 +355,9 @@ def test_nodes_are_followed_by_name(server, api):
 
     watcher = ListWatch(api, nodes(), take, QUICK, threads=threads())
     watcher.start()
-    assert watcher.synced.wait(DEADLINE_S)
+    assert watcher.synced.wait(PATIENCE_S)
     server.delete("v1", "nodes", "n1")
-    assert received.wait(DEADLINE_S)
+    assert received.wait(PATIENCE_S)
     watcher.stop()
     assert [row.name for row in seen[0].rows] == ["n1"]
     assert seen[0].rows[0].ready

@@ -10,10 +10,9 @@ from extender.cluster import Cluster
 from extender.reports.server import STALE_AFTER_S, Server
 from extender.reports.session import SessionCallbacks
 from process.threads import Failure, Threads, worded
+from standins.patience import PATIENCE_S
 from tests.clock import Clock
 from tests.extender.running import Enforcer, until, welcome
-
-PATIENCE_S = 30.0
 
 
 class Running:

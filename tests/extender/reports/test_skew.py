@@ -17,7 +17,8 @@ from proto import convert
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.report_format import REPORT_FORMAT
-from tests.extender.running import DEADLINE, Extender, machine, recorded, reservation, until, welcome, whole_report
+from standins.patience import PATIENCE_S
+from tests.extender.running import Extender, machine, recorded, reservation, until, welcome, whole_report
 
 FORMAT_0 = Path(__file__).parents[2] / "recordings" / "report-stream" / "format-0.enforcer"
 PAGE = "/api/v1/node?node=node-1"
@@ -54,7 +55,7 @@ def test_what_a_fingerprint_is_made_of_changes_with_the_format_alone():
 def test_a_recorded_enforcer_of_the_format_before_is_served_and_named(extender: Extender):
     sent = list(messages(FORMAT_0))
     with grpc.insecure_channel(extender.grpc_address) as channel:
-        answers = rpc.ReportsStub(channel).Stream(iter(sent), timeout=DEADLINE)
+        answers = rpc.ReportsStub(channel).Stream(iter(sent), timeout=PATIENCE_S)
         received = list(answers)
     generations = [message.report.generation for message in sent if message.HasField("report")]
     assert received[0] == welcome(resume=False)

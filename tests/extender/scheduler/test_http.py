@@ -11,7 +11,8 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.extender import ExtenderGone
-from tests.extender.running import DEADLINE, Extender, machine, recorded, reservation, running, until, whole_report
+from standins.patience import PATIENCE_S
+from tests.extender.running import Extender, machine, recorded, reservation, running, until, whole_report
 
 
 def test_a_pod_that_has_not_opted_in_gets_equal_scores_and_every_node(extender: Extender):
@@ -112,7 +113,7 @@ def test_bad_requests_get_a_clear_json_error(extender: Extender):
 
 def test_a_body_over_the_bound_is_refused_before_it_is_read(extender: Extender):
     host, port = extender.http_address.split(":")
-    with socket.create_connection((host, int(port)), DEADLINE) as raw:
+    with socket.create_connection((host, int(port)), PATIENCE_S) as raw:
         raw.sendall(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
         response = http.client.HTTPResponse(raw)
         response.begin()
@@ -192,7 +193,7 @@ def test_health_readiness_and_metrics_answer(extender: Extender):
 
 def test_an_interrupted_caller_does_not_disturb_the_others(extender: Extender):
     host, port = extender.http_address.split(":")
-    raw = socket.create_connection((host, int(port)), DEADLINE)
+    raw = socket.create_connection((host, int(port)), PATIENCE_S)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     raw.sendall(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
     raw.close()

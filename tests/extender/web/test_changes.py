@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from extender.serving import limits
-from tests.extender.running import DEADLINE, Extender, machine, recorded, reservation, until
+from standins.patience import PATIENCE_S
+from tests.extender.running import Extender, machine, recorded, reservation, until
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def reader(extender: Extender) -> Iterator[Callable[[], Reader]]:
 
         def made() -> Reader:
             connection = stack.enter_context(
-                closing(http.client.HTTPConnection(extender.http_address, timeout=DEADLINE))
+                closing(http.client.HTTPConnection(extender.http_address, timeout=PATIENCE_S))
             )
             connection.request("GET", "/api/v1/changes")
             return Reader(connection, stack.enter_context(closing(connection.getresponse())))

@@ -13,7 +13,8 @@ from extender.views.page.rooms import MOST_ROOMS
 from placement.state.occupancy import fingerprint
 from proto import bounds
 from proto import report_pb2 as pb
-from tests.extender.running import DEADLINE, Extender, machine, reservation, until
+from standins.patience import PATIENCE_S
+from tests.extender.running import Extender, machine, reservation, until
 
 
 def test_traffic_is_told_by_what_it_crosses(extender: Extender) -> None:
@@ -82,7 +83,7 @@ def test_large_answers_are_packed_for_who_takes_that(extender: Extender) -> None
     for number in range(120):
         extender.enforcer(f"node-{number}").report(machine())
     until("all are seen", lambda: len(extender.get("/api/v1/overview")["nodes"]) == 120)
-    connection = http.client.HTTPConnection(extender.http_address, timeout=DEADLINE)
+    connection = http.client.HTTPConnection(extender.http_address, timeout=PATIENCE_S)
     connection.request("GET", "/api/v1/overview", headers={"Accept-Encoding": "gzip"})
     response = connection.getresponse()
     body = response.read()

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from standins.patience import PATIENCE_S
+
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "kube-apiserver"
 
 _LEARNED = frozenset({"uid", "resourceVersion", "continue", "token", "name", "generateName"})
@@ -35,7 +37,7 @@ class Replay:
         """The stand-in's answer and the recorded one, each as (code, body), ready to be compared."""
         request, recorded = exchange["request"], exchange["response"]
         where = urlsplit(self.url)
-        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE_S)
         headers = {name: value for name, value in request["headers"] if name != "Content-Length"}
         headers["Authorization"] = headers.get("Authorization", "").replace("admintoken", "admin-token")
         body = self._known_in(request["body"])

@@ -12,6 +12,7 @@ import pytest
 from standins.apiserver import ApiServer
 from standins.apiserver.model import refusals
 from standins.apiserver.server import ADMIN_TOKEN
+from standins.patience import PATIENCE_S
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges
 
@@ -37,7 +38,7 @@ def send(
 ) -> tuple[int, dict[str, Any], str]:
     """Status, body, and the Warning header."""
     where = urlsplit(server.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE_S)
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "Content-Type": media}
     connection.request(method, path, json.dumps(body), headers)
     answer = connection.getresponse()

@@ -13,6 +13,7 @@ import pytest
 
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import THROTTLED, Answer, Cut
+from standins.patience import PATIENCE_S
 from tests.standins.apiserver.recorded import exchanges
 
 WEB = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "image": "example.invalid/web:1"}]}}
@@ -30,7 +31,7 @@ def asked(
     """Code, body (frames of a watch as a list) and headers."""
     where = urlsplit(server.url)
     headers = {"Authorization": "Bearer admin-token", "Content-Type": "application/json"}
-    with closing(http.client.HTTPConnection(where.hostname, where.port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE_S)) as connection:
         connection.request(method, f"{path}?{urlencode(query)}" if query else path, body, headers)
         with connection.getresponse() as answer:
             text = answer.read()
@@ -236,7 +237,7 @@ def test_a_revision_of_the_future_is_met_with_silence(server):
 
 def test_a_connection_outlives_a_watch_that_ended(server):
     where = urlsplit(server.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE_S)
     for path in ("/api/v1/pods?watch=true&timeoutSeconds=1", "/api/v1/pods"):
         connection.request("GET", path, headers={"Authorization": "Bearer admin-token"})
         answer = connection.getresponse()
@@ -274,7 +275,7 @@ def test_a_cut_comes_without_the_last_chunk(server):
 
 def test_closing_ends_everything(server):
     where = urlsplit(server.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE_S)
     connection.request("GET", "/api/v1/pods?watch=true", headers={"Authorization": "Bearer admin-token"})
     answer = connection.getresponse()
     server.close()

@@ -8,9 +8,8 @@ import pytest
 
 from proto import nri_pb2 as nri
 from proto import ttrpc_pb2
+from standins.patience import PATIENCE_S
 from standins.runtime import CriError, Runtime, framing
-
-DEADLINE_S = 20.0
 
 UNPINNED = ("", "")
 
@@ -35,7 +34,7 @@ class Plugin:
     def __exit__(self, *_):
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(DEADLINE_S)
+        self._thread.join(PATIENCE_S)
         self._socket.close()
 
     def update(self, *updates):
@@ -46,7 +45,7 @@ class Plugin:
 
     def wait_for_end(self):
         """Until the runtime closes the connection."""
-        self._thread.join(DEADLINE_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
 
     def _run(self, index):
@@ -120,7 +119,7 @@ def test_updates_of_others_are_applied_and_an_empty_mems_changes_nothing(runtime
         runtime.wait_for_plugin()
         first = runtime.create_container(runtime.run_pod("p"), "first")
     with Plugin(path, CreateContainer=created("2", "0", [update(first.id, "3"), update("unknown", "4")])):
-        assert runtime.plugins.wait(1, DEADLINE_S)
+        assert runtime.plugins.wait(1, PATIENCE_S)
         runtime.create_container(first.pod, "second")
         assert place(runtime.containers[first.id]) == ("3", "0")
 
@@ -176,7 +175,7 @@ def test_a_first_frame_over_4096_bytes_closes_the_plugin(runtime, path):
 def test_events_that_it_does_not_know_get_a_plugin_refused(path, version, events, refused):
     with Runtime(path, nri_version=version) as runtime, Plugin(path, Configure=nri.ConfigureResponse(events=events)):
         note = f"invalid plugin events: 0x{events:x}" if refused else "plugin 10-test is synchronized"
-        assert runtime.plugins.wait_for_note(note, DEADLINE_S)
+        assert runtime.plugins.wait_for_note(note, PATIENCE_S)
         assert bool(runtime.plugins.names) is not refused
 
 
@@ -196,7 +195,7 @@ def test_since_0_12_every_event_has_its_own_call_and_code_12_brings_state_change
 
 def test_a_bad_index_is_refused_with_the_connection_left_open_and_nothing_coming(runtime, path):
     with Plugin(path, index="1") as plugin:
-        assert runtime.plugins.wait_for_note("plugin registration refused", DEADLINE_S)
+        assert runtime.plugins.wait_for_note("plugin registration refused", PATIENCE_S)
         runtime.run_pod("p")
         assert plugin.heard == []
 
@@ -208,12 +207,12 @@ def test_who_fails_to_synchronize_is_forgotten_and_the_oldest_leaves_its_socket_
     with Runtime(path, nri_version=version, request_timeout_s=0.3) as runtime:
         container = runtime.run_container(runtime.run_pod("p"), "c")
         with Plugin(path, Synchronize=answer) as plugin:
-            assert runtime.plugins.wait_for_note("plugin 10-test: ", DEADLINE_S)
+            assert runtime.plugins.wait_for_note("plugin 10-test: ", PATIENCE_S)
             runtime.run_container(container.pod, "second")
             assert plugin.heard == ["Configure", "Synchronize"]
             if stays:
                 plugin.update(update(container.id, "3"))
-                assert plugin.answered.wait(DEADLINE_S)
+                assert plugin.answered.wait(PATIENCE_S)
                 assert place(runtime.containers[container.id]) == ("3", "")
             else:
                 plugin.wait_for_end()
@@ -223,7 +222,7 @@ def test_who_fails_to_synchronize_is_forgotten_and_the_oldest_leaves_its_socket_
 def test_who_does_not_register_in_time_is_closed(path):
     with Runtime(path, registration_timeout_s=0.2), socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(path))
-        silent.settimeout(DEADLINE_S)
+        silent.settimeout(PATIENCE_S)
         assert silent.recv(1) == b""
 
 
@@ -239,7 +238,7 @@ def test_state_over_the_limit_goes_in_parts_and_who_does_not_say_more_is_closed(
             runtime.wait_for_plugin()
             assert plugin.heard.count("Synchronize") > 2
         with Plugin(path):
-            assert runtime.plugins.wait_for_note("plugin does not handle split sync requests", DEADLINE_S)
+            assert runtime.plugins.wait_for_note("plugin does not handle split sync requests", PATIENCE_S)
 
 
 def test_plugins_are_called_in_the_order_of_their_indices_and_see_what_was_adjusted_before(runtime, path):
@@ -250,7 +249,7 @@ def test_plugins_are_called_in_the_order_of_their_indices_and_see_what_was_adjus
         return nri.CreateContainerResponse()
 
     with Plugin(path, "20", CreateContainer=second), Plugin(path, "10", CreateContainer=created("1")):
-        assert runtime.plugins.wait(2, DEADLINE_S)
+        assert runtime.plugins.wait(2, PATIENCE_S)
         runtime.create_container(runtime.run_pod("p"), "c")
         assert seen == ["1"]
 
@@ -259,7 +258,7 @@ def test_plugins_are_called_in_the_order_of_their_indices_and_see_what_was_adjus
 def test_two_plugins_cannot_set_the_same_field(runtime, path, cpus, mems, words):
     answer = created(cpus, mems)
     with Plugin(path, "10", CreateContainer=answer), Plugin(path, "20", CreateContainer=answer):
-        assert runtime.plugins.wait(2, DEADLINE_S)
+        assert runtime.plugins.wait(2, PATIENCE_S)
         with pytest.raises(CriError, match=f'plugins "20-test" and "10-test" both tried to set {words}'):
             runtime.create_container(runtime.run_pod("p"), "c")
 

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from enforcer.observe.bpf import contract, loader
+from standins.patience import PATIENCE_S
 
 # bcc makes ctypes of the types of a map's keys and values: their fields, offsets and sizes are the compiler's.
 LAYOUTS = """
@@ -37,7 +38,7 @@ MIRRORS = {
 def layouts(bpf_allowed):
     command = ["/usr/bin/python3", "-c", LAYOUTS, str(loader.HERE / "contract.h")]
     environment = {"BCC_KERNEL_SOURCE": str(loader.SHIM), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if "No module named 'bcc'" in done.stderr:
         pytest.skip("the system's Python has no bcc")
     assert done.returncode == 0, done.stderr

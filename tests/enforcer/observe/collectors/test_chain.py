@@ -8,6 +8,7 @@ from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import cgroup_skb, chain
 from enforcer.observe.collectors.chain import CollectorChoice, CollectorRefusal, Sources, choose
 from enforcer.observe.collectors.nothing import Nothing
+from standins.patience import PATIENCE_S
 
 NOWHERE = Sources(None, list)
 
@@ -82,7 +83,7 @@ def test_few_capabilities_are_enough(bpf_allowed, capabilities, name):
     """CAP_SYS_ADMIN, which stands for both others, is not among those needed."""
     kept = ",".join(["-all", *(f"+{capability}" for capability in capabilities)])
     command = ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", sys.executable, "-c", CHOOSER]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == name + "\n"
+    assert subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout == name + "\n"
 
 
 @pytest.mark.bpf

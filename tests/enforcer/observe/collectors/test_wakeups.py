@@ -5,6 +5,7 @@ import pytest
 
 from enforcer.observe.bpf.counters import CgroupPair, Volume
 from enforcer.observe.collectors import wakeups
+from standins.patience import PATIENCE_S
 
 pytestmark = pytest.mark.bpf
 
@@ -36,7 +37,7 @@ def test_two_cgroups_that_pass_a_byte_through_pipes_show_by_waking(lab, allowed,
     command = [sys.executable, "-SE", "-c", PASSER]
     first = lab.start(*command, "first", str(PASSES), str(back), str(there), cgroup=single)
     second = lab.start(*command, "second", str(PASSES), str(there), str(back), cgroup=other)
-    assert first.wait(60) == second.wait(60) == 0
+    assert first.wait(PATIENCE_S) == second.wait(PATIENCE_S) == 0
     counted = collector.drain().counters
     collector.close()
     woken = [

@@ -16,8 +16,9 @@ from enforcer.observer.traffic_loop import TrafficView
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, PATIENCE_S, Enforcer, enforcer, runtime, until
+from tests.enforcer.test_enforcer import GROUP, Enforcer, enforcer, runtime, until
 from tests.extender.running import running
 from tests.metrics import value
 

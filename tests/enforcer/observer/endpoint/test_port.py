@@ -12,9 +12,10 @@ from enforcer.observer.endpoint.port import App, Port, PortError
 from enforcer.settings.config import Config
 from process.threads import Failure, Threads
 from proto import report_pb2_grpc
+from standins.patience import PATIENCE_S
 from standins.runtime.runtime import Runtime
 from tests.enforcer.report.test_stream import Extender
-from tests.enforcer.test_enforcer import GROUP, PATIENCE_S, Enforcer, enforcer, runtime, until
+from tests.enforcer.test_enforcer import GROUP, Enforcer, enforcer, runtime, until
 
 __all__ = ["enforcer", "runtime"]
 
