@@ -56,6 +56,8 @@ class ExtenderProcess:
         deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                process.wait()
                 raise ExtenderGone(self.log.read_text()[-4000:])
             time.sleep(0.01)
         written = json.loads(ready.read_text())
