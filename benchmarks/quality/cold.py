@@ -90,6 +90,7 @@ class LearningNode(GroupAlone):
         kin = kinship.learned(talk, between, self._workload_index)
         self._hook.weighed(local.KinTable.FromString(kin_table(kin).SerializeToString()))
         movable = self._rested.movable(occupancy, dict.fromkeys(members, Move.CPUS), kin)
+        between = self._workload_index.with_silent(between)
         situation = PlanningInput(occupancy, self._workload_index.expected(between), between, talk, movable)
         effort = EFFORT if self._windows % REST == 1 else AT_ONCE
         self._plan = planned(self._scenario.machine, situation, self._plan, effort)

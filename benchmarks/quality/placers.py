@@ -117,7 +117,8 @@ class Planned(Decided):
     def _learn(self, view: View, effort: int) -> None:
         self._round, self._joins = view.event.round, 0
         self._workload_index = seen(self._workload_index, view.occupancy)
-        situation = PlanningInput(view.occupancy, self._workload_index.expected(self._between), self._between)
+        between = self._workload_index.with_silent(self._between)
+        situation = PlanningInput(view.occupancy, self._workload_index.expected(between), between)
         self._plan = planned(view.scenario.machine, situation, self._plan, effort)
         self._hand_over()
 
@@ -150,9 +151,10 @@ def seen(workload_index: WorkloadIndex, occupancy: Occupancy) -> WorkloadIndex:
 @lru_cache(maxsize=2)
 def first_plan(machine: Machine, then: Scenario, learned: tuple[tuple[Pair, float], ...]) -> Plan:
     """On the empty machine: the same for all orders in which the same members come."""
-    between = dict(learned)
+    workload_index = _gone(then)
+    between = workload_index.with_silent(dict(learned))
     return planned(
-        machine, PlanningInput(Occupancy().on(machine), _gone(then).expected(between), between), None, EFFORT
+        machine, PlanningInput(Occupancy().on(machine), workload_index.expected(between), between), None, EFFORT
     )
 
 

@@ -5,13 +5,15 @@ replica of each workload, and the workloads that a plan should have reservations
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from placement.model.demand import Demand
 from placement.plan.expected import PEAK_S, Peak
 from placement.plan.problem import Weights, Workload
 from placement.state.occupancy import Occupancy
+from placement.traffic import silent
 from placement.traffic.affinity import neighbours, with_replicas
 from proto import local_pb2 as local
 
@@ -31,13 +33,15 @@ periods: it may have moved to another node.
 class WorkloadIndex:
     """Which pods are here and opted in, and which workload each belongs or belonged to.
 
-    peaks: the replicas expected of each workload. demands: what its newest replica asked for. windows: seen so far.
+    peaks: the replicas expected of each workload. demands: what its newest replica asked for. groups: the group that it
+    names, empty: none. windows: seen so far.
     """
 
     present: frozenset[str] = frozenset()
     workloads: Mapping[str, str] = field(default_factory=dict)
     peaks: Mapping[str, Peak] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
     windows: int = 0
 
     def after(self, containers: Iterable[local.LocalContainer]) -> WorkloadIndex:
@@ -50,12 +54,19 @@ class WorkloadIndex:
     def over_a_window(self, occupancy: Occupancy) -> WorkloadIndex:
         """A window later, with what the members ask for that sit there."""
         current = {
-            reservation.workload: reservation.demand
-            for reservation in occupancy.reservations.values()
-            if reservation.workload
+            reservation.workload: reservation for reservation in occupancy.reservations.values() if reservation.workload
         }
-        later = _counted(replace(self, demands={**self.demands, **current}, windows=self.windows + 1))
-        return replace(later, demands={name: demand for name, demand in later.demands.items() if name in later.peaks})
+        demands = {name: reservation.demand for name, reservation in current.items()}
+        groups = {name: reservation.group for name, reservation in current.items()}
+        later = _counted(replace(self, windows=self.windows + 1))
+        return replace(
+            later, demands=_kept(later.peaks, self.demands, demands), groups=_kept(later.peaks, self.groups, groups)
+        )
+
+    def with_silent(self, weights: Weights) -> Weights:
+        """Weights of pairs of workloads, with what is expected of those that were not seen to talk."""
+        circles = {name: (name.partition("/")[0], group) for name, group in self.groups.items()}
+        return {**weights, **silent.expected(weights, circles)}
 
     def expected(self, weights: Weights) -> list[Workload]:
         """The workloads whose traffic is known, those too whose pods are gone, but not for long. Of the others nothing
@@ -67,6 +78,14 @@ class WorkloadIndex:
             for name, demand in self.demands.items()
             if name in talking and name in self.peaks
         ]
+
+
+_Value = TypeVar("_Value")
+
+
+def _kept(names: Container[str], before: Mapping[str, _Value], now: Mapping[str, _Value]) -> dict[str, _Value]:
+    """The newest values of these names."""
+    return {name: value for name, value in {**before, **now}.items() if name in names}
 
 
 def _counted(index: WorkloadIndex) -> WorkloadIndex:

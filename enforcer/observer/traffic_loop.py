@@ -235,6 +235,7 @@ class TrafficLoop:
         occupancy = self._outlets.occupancy().on(self._machine)
         self._workload_index = self._workload_index.over_a_window(occupancy)
         movable = self._rested.movable(occupancy, move_options(self._containers.values()), kin)
+        between = self._workload_index.with_silent(between)
         self._planner.consider(PlanningInput(occupancy, self._workload_index.expected(between), between, talk, movable))
 
     def _offer_moves(self, situation: PlanningInput) -> None:

@@ -1,5 +1,7 @@
 """From traffic to what the hook decides by."""
 
+from dataclasses import replace
+
 import pytest
 
 from enforcer.observer import kinship
@@ -93,11 +95,25 @@ class TestExpected:
             Workload("ns/Deployment/b", TWO, 1),
         ]
 
-    def test_a_workload_that_was_never_seen_to_talk_stays_its_groups_affair(self) -> None:
-        pods = (*PODS, ("c1", "ns/Deployment/c"))
+    def test_where_nobody_was_seen_to_talk_there_is_nothing_to_plan(self) -> None:
+        workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
+        assert workload_index.expected(workload_index.with_silent({})) == []
+
+    def test_a_workload_that_was_not_seen_to_talk_is_planned_with_its_group_or_namespace_alone(self) -> None:
+        pods = (*PODS, ("c1", "ns/Deployment/c"), ("d1", "other/Deployment/d"))
         workload_index = WorkloadIndex().after(here(*pods)).over_a_window(seated(*pods))
-        assert workload_index.expected({}) == []
-        assert {entry.name for entry in workload_index.expected(TALK)} == {"ns/Deployment/a", "ns/Deployment/b"}
+        weights = workload_index.with_silent(TALK)
+        assert {entry.name for entry in workload_index.expected(weights)} == {
+            "ns/Deployment/a", "ns/Deployment/b", "ns/Deployment/c",
+        }  # fmt: skip
+        assert weights["ns/Deployment/a", "ns/Deployment/b"] == TALK["ns/Deployment/a", "ns/Deployment/b"]
+
+    def test_another_named_group_of_its_namespace_does_not_draw_it(self) -> None:
+        pods = (*PODS, ("c1", "ns/Deployment/c"))
+        occupancy = seated(*pods)
+        other = replace(occupancy.reservations["c1"], group="ns/batch")
+        workload_index = WorkloadIndex().after(here(*pods)).over_a_window(occupancy.with_reservation(other))
+        assert workload_index.with_silent(TALK) == TALK
 
     @pytest.mark.parametrize("age", [0, 1, kinship.PERIOD - 1])
     def test_who_is_gone_is_expected_for_a_period_at_least_and_two_at_most(self, age: int) -> None:
