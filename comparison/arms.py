@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from comparison.design import Design
 from placement.model.cpuset import CpuSet
 from placement.model.topology import Machine
 
 TOGETHER, SPREAD, UNPINNED, AGAIN = "together", "spread", "unpinned", "unpinned again"
 """`unpinned again` is the control: the same as `unpinned`, so that any difference between the two is noise."""
+
+ON_ONE_MACHINE = Design(
+    (TOGETHER, SPREAD, UNPINNED, AGAIN), pairs=((TOGETHER, SPREAD), (TOGETHER, UNPINNED)), control=(AGAIN, UNPINNED)
+)
 
 
 class NothingToCompare(ValueError):

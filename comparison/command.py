@@ -14,7 +14,7 @@ from functools import partial
 from rich.console import Console
 
 from comparison import presentation
-from comparison.arms import NothingToCompare, arms
+from comparison.arms import ON_ONE_MACHINE, NothingToCompare, arms
 from comparison.rounds import in_turn, result
 from comparison.running import Run, RunFailed, run
 from comparison.workloads import WORKLOADS, BadFigures, Workload, of_commands
@@ -48,7 +48,7 @@ def compare(given: argparse.Namespace, program: str) -> int:
     except (RunFailed, BadFigures, OSError) as bad:
         print(f"{program}: {bad}", file=sys.stderr)
         return INCONCLUSIVE
-    outcome = result(rounds)
+    outcome = result(rounds, ON_ONE_MACHINE)
     if given.json:
         print(
             json.dumps(presentation.as_json(outcome, {"workload": workload.name, "seconds": given.seconds}), indent=2)
@@ -72,8 +72,8 @@ def _workload(given: argparse.Namespace) -> Workload:
         missing = [f"--{name}" for name, value in own.items() if not value]
         if missing:
             raise ValueError(f"your own workload needs --server, --client and --throughput: {missing[0]} is missing")
-        commands = _arguments("server", own["server"]), _arguments("client", own["client"])
-        figures = _expression("throughput", own["throughput"]), _expression("latency", given.latency)
+        commands = parse_arguments("server", own["server"]), parse_arguments("client", own["client"])
+        figures = parse_expression("throughput", own["throughput"]), parse_expression("latency", given.latency)
         workload = of_commands(*commands, *figures)
     elif given.latency:
         raise ValueError("--latency belongs to your own workload: --server, --client and --throughput")
@@ -85,7 +85,8 @@ def _workload(given: argparse.Namespace) -> Workload:
     return workload
 
 
-def _arguments(name: str, command: str) -> list[str]:
+def parse_arguments(name: str, command: str) -> list[str]:
+    """The words of option --NAME's command. ValueError in words for people."""
     try:
         arguments = shlex.split(command)
     except ValueError as bad:
@@ -95,7 +96,8 @@ def _arguments(name: str, command: str) -> list[str]:
     return arguments
 
 
-def _expression(name: str, text: str) -> str:
+def parse_expression(name: str, text: str) -> str:
+    """Option --NAME's expression, which may be empty. ValueError, in words for people, where it has not one group."""
     try:
         groups = re.compile(text).groups
     except re.error as bad:

@@ -23,9 +23,9 @@ exit codes: 0 some difference is significant, 1 none is, or the machine has noth
 
 def add_options(own: argparse.ArgumentParser) -> None:
     own.add_argument("--workload", choices=("nginx", "redis"), default="nginx", help="(default: %(default)s)")
-    own.add_argument("--rounds", type=_whole(1, 1_000), default=12, help="runs of each way (default: %(default)s)")
-    own.add_argument("--seconds", type=_whole(1, 3_600), default=5, help="of one run (default: %(default)s)")
-    own.add_argument("--seed", type=_whole(0, 2**31), default=1, help="another order of runs (default: %(default)s)")
+    own.add_argument("--rounds", type=whole(1, 1_000), default=12, help="runs of each way (default: %(default)s)")
+    own.add_argument("--seconds", type=whole(1, 3_600), default=5, help="of one run (default: %(default)s)")
+    own.add_argument("--seed", type=whole(0, 2**31), default=1, help="another order of runs (default: %(default)s)")
     own.add_argument("--server", default="", metavar="COMMAND", help="your own server; {port}: where it is to listen")
     own.add_argument("--client", default="", metavar="COMMAND", help="your own load; {port}, {cpus}, {seconds}")
     own.add_argument("--throughput", default="", metavar="REGEX", help="its group is the client's rate, more is better")
@@ -36,7 +36,9 @@ def add_options(own: argparse.ArgumentParser) -> None:
     own.add_argument("--json", action="store_true", help="every run and every ratio, for machines")
 
 
-def _whole(low: int, high: int) -> Callable[[str], int]:
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """An option's type: a whole number between the two."""
+
     def number(text: str) -> int:
         if not text.isdecimal() or not low <= int(text) <= high:
             raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: a whole number, {low} to {high}")

@@ -8,23 +8,28 @@ from typing import Any
 
 from rich.table import Table
 
-from comparison.arms import AGAIN, SPREAD, TOGETHER, UNPINNED
 from comparison.rounds import Comparison, Result, summary
 from comparison.statistics import FEWEST_PAIRS, LEVEL
 
-WAYS = (TOGETHER, SPREAD, UNPINNED, AGAIN)
+NOT_MEASURED = "-"
 FIGURES = {"throughput": "throughput", "latency": "p99 latency"}
 
 
 def table(result: Result) -> Table:
-    """A row for each way."""
-    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    made.add_column("WAY")
-    for column in ("THROUGHPUT/S", "P99 MS", "LOCAL", "REMOTE PAGES"):
+    """A row for each way; without the columns of what was never measured."""
+    rows = [summary(result.rounds, way) for way in result.design.ways]
+    columns = {
+        "THROUGHPUT/S": [f"{row.throughput:,.0f}" for row in rows],
+        "P99 MS": [_number(row.latency) for row in rows],
+        "LOCAL": [_share(row.local) for row in rows],
+        "REMOTE PAGES": [_share(row.remote_pages) for row in rows],
+    }
+    measured = {column: cells for column, cells in columns.items() if set(cells) != {NOT_MEASURED}}
+    made = Table("WAY", box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for column in measured:
         made.add_column(column, justify="right")
-    for way in WAYS:
-        row = summary(result.rounds, way)
-        made.add_row(way, f"{row.throughput:,.0f}", _number(row.latency), _share(row.local), _share(row.remote_pages))
+    for cells in zip(result.design.ways, *measured.values(), strict=True):
+        made.add_row(*cells)
     return made
 
 
@@ -37,13 +42,13 @@ def conclusions(result: Result) -> Iterator[str]:
     if result.noisy:
         assert result.control.ratio is not None
         yield (
-            f"nothing can be concluded: {AGAIN} differs from {UNPINNED}, which is the same, by "
-            f"{_times(result.control)}; something else on this machine changes more than what is measured"
+            f"nothing can be concluded: {result.control.ours} differs from {result.control.theirs}, which is the same, "
+            f"by {_times(result.control)}; something else changes more than what is measured"
         )
         return
     for comparison in result.compared:
         yield _concluded(comparison)
-    yield f"each interval holds the true ratio with {LEVEL:.0%}; {pairs} pairs, exact signed ranks; LOCAL is sampled"
+    yield f"each interval holds the true ratio with {LEVEL:.0%}; {pairs} pairs, exact signed ranks"
 
 
 def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +56,7 @@ def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
     return {
         **about,
         "conclusive": result.conclusive,
-        "ways": [asdict(summary(result.rounds, way)) for way in WAYS],
+        "ways": [asdict(summary(result.rounds, way)) for way in result.design.ways],
         "compared": [asdict(comparison) for comparison in result.compared],
         "control": asdict(result.control),
         "conclusions": list(conclusions(result)),
@@ -75,8 +80,8 @@ def _times(comparison: Comparison) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    return NOT_MEASURED if value is None else f"{value:.2f}"
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
+    return NOT_MEASURED if value is None else f"{value:.0%}"

@@ -6,12 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import fmean, median
+from typing import Protocol, TypeVar
 
-from comparison.arms import AGAIN, SPREAD, TOGETHER, UNPINNED, Arm
+from comparison.design import Design
 from comparison.running import Run
 from comparison.statistics import Ratio, ratio
 
 Round = dict[str, Run]
+
+
+class Named(Protocol):
+    """A way to run what is measured."""
+
+    @property
+    def name(self) -> str: ...
+
+
+W = TypeVar("W", bound=Named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,7 @@ class Comparison:
 class Result:
     """What all rounds show. control: the same way against itself."""
 
+    design: Design
     rounds: tuple[Round, ...]
     compared: tuple[Comparison, ...]
     control: Comparison
@@ -46,26 +58,32 @@ class Result:
 
 
 def in_turn(
-    run: Callable[[Arm], Run], arms: Sequence[Arm], rounds: int, seed: int, report: Callable[[int, Run], None]
+    run: Callable[[W], Run], arms: Sequence[W], rounds: int, seed: int, report: Callable[[int, Run], None]
 ) -> tuple[Round, ...]:
-    """One run to warm up, which is left out; then the rounds. report: called after each run with the round's number."""
+    """One run to warm up, which is left out; then the rounds, without the same way twice in succession. report: called
+    after each run with the round's number.
+    """
     random = Random(seed)  # noqa: S311 - an order of runs is no secret
-    run(arms[0])
+    last = arms[0]
+    run(last)
     done = []
     for number in range(1, rounds + 1):
         runs: Round = {}
-        for arm in random.sample(arms, len(arms)):
+        order = random.sample(arms, len(arms))
+        if order[0].name == last.name:
+            order.append(order.pop(0))
+        last = order[-1]
+        for arm in order:
             runs[arm.name] = run(arm)
             report(number, runs[arm.name])
         done.append(runs)
     return tuple(done)
 
 
-def result(rounds: Sequence[Round]) -> Result:
+def result(rounds: Sequence[Round], design: Design) -> Result:
     """What may be concluded of them."""
-    pairs = [(TOGETHER, SPREAD), (TOGETHER, UNPINNED)]
-    compared = [_compared(rounds, *pair, figure) for figure in ("throughput", "latency") for pair in pairs]
-    return Result(tuple(rounds), tuple(compared), _compared(rounds, AGAIN, UNPINNED, "throughput"))
+    compared = [_compared(rounds, *pair, figure) for figure in ("throughput", "latency") for pair in design.pairs]
+    return Result(design, tuple(rounds), tuple(compared), _compared(rounds, *design.control, "throughput"))
 
 
 def _compared(rounds: Sequence[Round], ours: str, theirs: str, figure: str) -> Comparison:

@@ -105,20 +105,30 @@ def redis_figures(text: str) -> Figures:
         raise BadFigures(f"redis-benchmark reported no figures: {text.strip()[:200]!r}") from bad
 
 
-def of_commands(server: Sequence[str], client: Sequence[str], throughput: str, latency: str) -> Workload:
-    """The user's own: words in which {port}, {cpus} and {seconds} are replaced, and expressions with one group each."""
+PARSERS = {"wrk": wrk_figures, "redis-benchmark": redis_figures}
+"""By the program whose output they read."""
+
+
+def figures_by(throughput: str, latency: str) -> Callable[[str], Figures]:
+    """Reads figures by expressions with one group each. latency: may be empty."""
     rate, tail = re.compile(throughput), re.compile(latency) if latency else None
 
     def figures(text: str) -> Figures:
         rate_match, tail_match = rate.search(text), tail.search(text) if tail else None
         try:
             if rate_match is None:
-                raise BadFigures(f"the client's output holds nothing like {throughput!r}: {text.strip()[:200]!r}")
+                raise BadFigures(f"the load's output holds nothing like {throughput!r}: {text.strip()[:200]!r}")
             return Figures(
                 float(rate_match[1].replace(",", "")), float(tail_match[1].replace(",", "")) if tail_match else None
             )
         except ValueError as bad:
             raise BadFigures(str(bad)) from bad
+
+    return figures
+
+
+def of_commands(server: Sequence[str], client: Sequence[str], throughput: str, latency: str) -> Workload:
+    """The user's own: words in which {port}, {cpus} and {seconds} are replaced, and expressions as in `figures_by`."""
 
     def filled(arguments: Sequence[str], port: int, cpus: CpuSet, seconds: float) -> list[str]:
         values = {"{port}": str(port), "{cpus}": str(len(cpus)), "{seconds}": f"{seconds:g}"}
@@ -129,7 +139,7 @@ def of_commands(server: Sequence[str], client: Sequence[str], throughput: str, l
         (server[0], client[0]),
         lambda _folder, port, cpus: filled(server, port, cpus, 0.0),
         lambda port, cpus, seconds: filled(client, port, cpus, seconds),
-        figures,
+        figures_by(throughput, latency),
     )
 
 

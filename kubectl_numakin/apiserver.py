@@ -83,7 +83,7 @@ class ApiServer:
         """Unanswered when there is no answer at all."""
         headers = {"Accept": "application/json", "User-Agent": "kubectl-numakin", **(more_headers or {})}
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers.setdefault("Content-Type", "application/json")
         url = self._host + path + (f"?{urlencode(query)}" if query else "")
         try:
             self.client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)

@@ -1,6 +1,7 @@
-"""`compare`: what two ends gain by sharing a NUMA node on a node of yours, measured in a pod.
+"""`compare`: what is gained by sharing a NUMA node, by two ends on a node of yours, or by your own Deployments.
 
-The pod runs `numakin-enforcer compare` on the node and is deleted afterwards; numakin need not be installed.
+On a node a pod runs `numakin-enforcer compare` and is deleted afterwards; numakin need not be installed. Deployments
+are compared by `kubectl_numakin.comparing`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from comparison.options import add_options as add_comparison
+from comparison.options import whole
+from comparison.workloads import PARSERS
 from kubectl_numakin.apiserver import ApiServer
+from kubectl_numakin.comparing import command
 from kubectl_numakin.errors import BAD_NEWS, CommandError, Unanswered, UsageError
 from kubectl_numakin.output import FORMATS, percent, show, table
 from kubectl_numakin.session import Session
@@ -23,10 +27,21 @@ examples:
   kubectl numakin compare --node worker-1 --image registry.example/numakin-compare:0.1.0
   kubectl numakin compare --node worker-1 --image IMAGE --workload redis --rounds 20
 
-The image is built from manifests/images/compare, or is any that has numakin-enforcer and the programs of your own
-workload. Take a node that is otherwise idle. It takes the right to create, get and delete pods and to get pods/log.
+  kubectl numakin compare deployment/web deployment/cart --reads wrk --load 'wrk --latency -d10s http://shop.example/'
+  kubectl numakin compare deployment/web --throughput 'rps: ([0-9.]+)' \\
+      --load 'kubectl exec deploy/client -- my-load http://web'
 
-exit codes: 0 some difference is significant, 1 none is, or the node has nothing to compare
+On a node: the image is built from manifests/images/compare, or is any that has numakin-enforcer and the programs of
+your own workload. Take a node that is otherwise idle. It takes the right to create, get and delete pods and to get
+pods/log.
+
+Deployments: their pods run with numakin, without, and without again as the control, in turn. Each run replaces all pods
+(a rollout), waits until they are ready, and runs the load here. At the end, on ^C too, everything is as it was; after a
+kill -9, compare deployment/NAME --restore does it. Not for Deployments that somebody relies on, nor for those that
+GitOps or an autoscaler changes meanwhile. It takes the right to get and patch deployments, to list pods, and to list
+and delete replicasets.
+
+exit codes: 0 some difference is significant, 1 none is, or there is nothing to compare
 """
 
 POLL_S = 2.0
@@ -37,17 +52,41 @@ RUNS = 4
 """Of each round."""
 
 NOBODY = 65532
+_OF_DEPLOYMENTS = ("load", "reads", "group", "restore")
 _PASSED_ON = ("workload", "rounds", "seconds", "seed", "server", "client", "throughput", "latency")
 
 
 def add_options(own: argparse.ArgumentParser) -> None:
-    own.add_argument("--node", required=True, metavar="NAME", help="the node to measure on")
-    own.add_argument("--image", required=True, help="with numakin-enforcer and the workload's programs")
+    own.add_argument("deployments", nargs="*", metavar="deployment/NAME", help="your own; else --node")
+    own.add_argument("--node", default="", metavar="NAME", help="the node to measure on")
+    own.add_argument("--image", default="", help="with numakin-enforcer and the workload's programs")
+    yours = own.add_argument_group("your own Deployments")
+    yours.add_argument("--load", default="", metavar="COMMAND", help="what loads them; it runs here")
+    yours.add_argument("--reads", default="", choices=sorted(PARSERS), help="the load's output is this program's")
+    yours.add_argument("--group", default="", metavar="NAME", help="for those without one (default: the first's name)")
+    waits = {
+        "--settle": (whole(0, 3_600), 10, "from ready pods to the load"),
+        "--timeout": (whole(1, 86_400), 600, "for one rollout, and for one load"),
+    }
+    for option, (kind, default, what) in waits.items():
+        yours.add_argument(option, type=kind, default=default, metavar="SECONDS", help=f"{what} (default: {default})")
+    yours.add_argument("--restore", action="store_true", help="what a killed comparison has left as it was")
     own.add_argument("-o", "--output", choices=FORMATS, default="table", help="(default: table)")
     add_comparison(own)
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
+    if given.deployments:
+        return command.run(given, session)
+    if not given.node or not given.image:
+        raise UsageError("what is to be compared? --node NAME --image IMAGE, or deployment/NAME --load 'COMMAND'")
+    foreign = next((name for name in _OF_DEPLOYMENTS if getattr(given, name)), None)
+    if foreign:
+        raise UsageError(f"--{foreign} belongs to Deployments, not to a comparison on one node")
+    return _on_node(given, session)
+
+
+def _on_node(given: argparse.Namespace, session: Session) -> int:
     api, namespace = session.api, session.namespace
     made = api.request("POST", f"/api/v1/namespaces/{namespace}/pods", body=json.dumps(_pod(given)).encode())
     if made.status >= 400:

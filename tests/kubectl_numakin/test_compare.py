@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from comparison.arms import ON_ONE_MACHINE
 from comparison.presentation import as_json
 from comparison.rounds import result
 from standins.apiserver import ApiServer
@@ -57,7 +58,9 @@ def really(pod: dict[str, Any]) -> Ran:
 
 def told(pod: dict[str, Any], again: float = 110.0) -> Ran:
     """What the command prints on a machine with two NUMA nodes, after what it says on the way."""
-    text = json.dumps(as_json(result(made_up(again)), {"workload": "wrk -> nginx", "seconds": 5}), indent=2)
+    text = json.dumps(
+        as_json(result(made_up(again), ON_ONE_MACHINE), {"workload": "wrk -> nginx", "seconds": 5}), indent=2
+    )
     return "Succeeded", f"wrk -> nginx: 8 rounds of 4 runs\n{text}\n".encode()
 
 
@@ -125,8 +128,17 @@ def test_who_may_not_create_pods_is_told_so(api, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "why"), [
-    ((), "required: --node, --image"),
-    (("--node", "n"), "required: --image"),
+    ((), "what is to be compared? --node NAME --image IMAGE, or deployment/NAME"),
+    (("--node", "n"), "what is to be compared? --node NAME --image IMAGE, or deployment/NAME"),
+    (("--node", "n", "--image", "i", "--load", "x"), "--load belongs to Deployments"),
+    (("statefulset/db", "--load", "x"), "only Deployments can be compared, as deployment/NAME"),
+    (("deployment/web",), "--load 'COMMAND'"),
+    (("deployment/web", "--load", "x"), "--throughput REGEX or --reads redis-benchmark|wrk"),
+    (("deployment/web", "--load", "x", "--throughput", "rps"), "must have one group"),
+    (("deployment/web", "--load", "x", "--throughput", "(x)", "--reads", "wrk"), "give one"),
+    (("deployment/web", "--load", "x", "--reads", "wrk", "--latency", "(x)"), "--reads finds both"),
+    (("deployment/web", "--load", "'x", "--throughput", "(x)"), "No closing quotation"),
+    (("deployment/web", "--load", "x", "--throughput", "(x)", "--image", "i"), "--image belongs to a comparison on one node"),
     (("--node", "n", "--image", "i", "--rounds", "x"), "'x' is not allowed"),
     (("--node", "n", "--image", "i", "--extender", "http://h:1"), "asks the API server"),
 ])  # fmt: skip

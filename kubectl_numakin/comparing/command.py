@@ -1,0 +1,95 @@
+"""`compare deployment/NAME`: what it checks before anything is changed, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from rich.console import Console
+
+from comparison import presentation
+from comparison.command import parse_arguments, parse_expression
+from comparison.rounds import result
+from comparison.workloads import PARSERS, BadFigures, figures_by
+from kubectl_numakin.comparing import templates
+from kubectl_numakin.comparing.deployment import Deployment
+from kubectl_numakin.comparing.measuring import Load, Plan, measure, restore
+from kubectl_numakin.errors import BAD_NEWS, CommandError, UsageError
+from kubectl_numakin.output import show
+from kubectl_numakin.session import Session
+
+_NAMED = re.compile(r"(?:deploy|deployments?(?:\.apps)?)/([a-z0-9][a-z0-9.-]*)")
+
+_OF_A_NODE = ("node", "image", "server", "client")
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    """The exit code, as of all commands."""
+    names = _names(given.deployments)
+    if not given.restore:
+        load = _load(given)
+    deployments = [Deployment(session.api, session.namespace, name, given.timeout) for name in names]
+    if given.restore:
+        restore(deployments)
+        return 0
+    objects = {deployment.name: deployment.check() for deployment in deployments}
+    plan = Plan(deployments, given.group or templates.group_for(objects), load, given.rounds, given.seed)
+    log = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    for line in _intentions(plan, session.namespace):
+        log.print(line)
+    try:
+        rounds = measure(plan, log.print)
+    except BadFigures as bad:
+        raise CommandError(str(bad)) from bad
+    outcome = result(rounds, templates.DESIGN)
+    about = {"deployments": names, "namespace": session.namespace, "group": plan.group, "load": given.load}
+    show(
+        presentation.as_json(outcome, about),
+        "json" if given.json else given.output,
+        lambda: [presentation.table(outcome), *presentation.conclusions(outcome)],
+    )
+    return 0 if outcome.conclusive else BAD_NEWS
+
+
+def _intentions(plan: Plan, namespace: str) -> list[str]:
+    runs = plan.rounds * len(templates.WAYS) + 1
+    names = ", ".join(map(str, plan.deployments))
+    return [
+        f"{names} in namespace {namespace}: {plan.rounds} rounds; all pods are replaced {runs} times, and restored",
+        f"  {templates.WITH}: as annotated, or with {templates.GROUP}: {plan.group}",
+        f"  {templates.WITHOUT}, {templates.AGAIN}: no annotation of numakin's",
+    ]
+
+
+def _names(words: list[str]) -> list[str]:
+    names = []
+    for word in words:
+        match = _NAMED.fullmatch(word)
+        if match is None:
+            raise UsageError(f"{word!r}: only Deployments can be compared, as deployment/NAME")
+        names.append(match[1])
+    return list(dict.fromkeys(names))
+
+
+def _load(given: argparse.Namespace) -> Load:
+    foreign = next((name for name in _OF_A_NODE if getattr(given, name)), None)
+    if foreign:
+        raise UsageError(f"--{foreign} belongs to a comparison on one node, not to Deployments")
+    if not given.load:
+        raise UsageError("Deployments are compared under your load: --load 'COMMAND'")
+    if bool(given.reads) == bool(given.throughput):
+        raise UsageError(
+            f"the load's output is read by --throughput REGEX or --reads {'|'.join(sorted(PARSERS))}: give one"
+        )
+    if given.reads and given.latency:
+        raise UsageError("--latency belongs to --throughput: --reads finds both")
+    try:
+        command = parse_arguments("load", given.load)
+        throughput, latency = (
+            parse_expression("throughput", given.throughput),
+            parse_expression("latency", given.latency),
+        )
+    except ValueError as bad:
+        raise UsageError(str(bad)) from bad
+    figures = PARSERS[given.reads] if given.reads else figures_by(throughput, latency)
+    return Load(command, figures, given.settle, given.timeout)

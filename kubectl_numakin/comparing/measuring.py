@@ -1,0 +1,118 @@
+"""All ways in turn, each with fresh pods, under the user's load; and the Deployments as they were, whatever happens."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from comparison.rounds import Round, in_turn
+from comparison.running import Run
+from comparison.workloads import Figures
+from kubectl_numakin.comparing.deployment import Deployment
+from kubectl_numakin.comparing.templates import WAYS, Variant
+from kubectl_numakin.errors import CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A command that loads the Deployments from here, and how to read its output. settle_s: between the pods being
+    ready and its start. timeout_s: of one run.
+    """
+
+    command: Sequence[str]
+    figures: Callable[[str], Figures]
+    settle_s: float
+    timeout_s: float
+
+    def run(self) -> Figures:
+        """CommandError when it fails or does not end, BadFigures when its output has no figures."""
+        try:
+            done = subprocess.run(
+                self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                text=True, errors="replace", timeout=self.timeout_s, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise CommandError(f"the load has not ended after {self.timeout_s:.0f} s") from None
+        except OSError as bad:
+            raise CommandError(f"the load can't be started: {bad}") from bad
+        if done.returncode:
+            raise CommandError(f"the load failed ({done.returncode}): {' '.join(done.stdout.split())[-300:]}")
+        return self.figures(done.stdout)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is compared, and how. group: of Deployments that have none."""
+
+    deployments: Sequence[Deployment]
+    group: str
+    load: Load
+    rounds: int
+    seed: int
+
+
+def measure(plan: Plan, report: Callable[[str], None]) -> tuple[Round, ...]:
+    """The rounds. The Deployments are restored, also after SIGINT and SIGTERM, before this returns or raises."""
+
+    def run(way: Variant) -> Run:
+        pods = _rolled_out(plan, way)
+        time.sleep(plan.load.settle_s)
+        figures = plan.load.run()
+        for deployment in plan.deployments:
+            deployment.must_run(way.name)
+        nodes = len({pod["spec"].get("nodeName") for pod in pods})
+        report(f"{way.name}: {figures.throughput:,.1f}/s; {len(pods)} pods on {nodes} nodes")
+        return Run(way.name, figures, None, None)
+
+    with _restored(plan.deployments, report):
+        for deployment in plan.deployments:
+            deployment.begin()
+        return in_turn(run, WAYS, plan.rounds, plan.seed, lambda number, _: report(f"round {number} of {plan.rounds}"))
+
+
+def restore(deployments: Sequence[Deployment]) -> None:
+    """Each, whatever the others do; CommandError naming those that could not be."""
+    left: dict[Deployment, CommandError] = {}
+    for step in (Deployment.put_back, Deployment.clean):
+        for deployment in deployments:
+            if deployment not in left:
+                try:
+                    step(deployment)
+                except CommandError as bad:
+                    left[deployment] = bad
+    if left:
+        names = " ".join(map(str, left))
+        raise CommandError(f"not restored: {names} ({next(iter(left.values()))}): run compare {names} --restore")
+
+
+def _rolled_out(plan: Plan, way: Variant) -> list[dict[str, Any]]:
+    for deployment in plan.deployments:
+        deployment.change(way.name, plan.group)
+    return [pod for deployment in plan.deployments for pod in deployment.rolled_out(way.name)]
+
+
+@contextmanager
+def _restored(deployments: Sequence[Deployment], report: Callable[[str], None]) -> Iterator[None]:
+    """Restores at the end; a second ^C does not stop that."""
+    terminated = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        report("restoring: please wait")
+        try:
+            restore(deployments)
+        finally:
+            signal.signal(signal.SIGINT, interrupted)
+            signal.signal(signal.SIGTERM, terminated)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
