@@ -292,14 +292,18 @@ class Moves(_message.Message):
         gain: float
         def __init__(self, ways: _Optional[_Iterable[_Union[Moves.Way, _Mapping]]] = ..., gain: _Optional[float] = ...) -> None: ...
     class Way(_message.Message):
-        __slots__ = ("reservation", "source", "target")
+        __slots__ = ("reservation", "source", "target", "source_domain", "target_domain")
         RESERVATION_FIELD_NUMBER: _ClassVar[int]
         SOURCE_FIELD_NUMBER: _ClassVar[int]
         TARGET_FIELD_NUMBER: _ClassVar[int]
+        SOURCE_DOMAIN_FIELD_NUMBER: _ClassVar[int]
+        TARGET_DOMAIN_FIELD_NUMBER: _ClassVar[int]
         reservation: str
         source: str
         target: str
-        def __init__(self, reservation: _Optional[str] = ..., source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+        source_domain: str
+        target_domain: str
+        def __init__(self, reservation: _Optional[str] = ..., source: _Optional[str] = ..., target: _Optional[str] = ..., source_domain: _Optional[str] = ..., target_domain: _Optional[str] = ...) -> None: ...
     STEPS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     TRAFFIC_FIELD_NUMBER: _ClassVar[int]

@@ -80,9 +80,8 @@ class DecisionRecords:
             lambda: self._log_placed(pod, container, decision, event=event, at=at, nominated=nominated, outcome=outcome)
         )
 
-    def moved(self, moved: local.LocalContainer, decision: Decision, source: NumaSet, gain: float, *, at: int) -> None:
-        """source: where it was. gain: share of the node's traffic that its step brings home."""
-        why = Reason("moved", f"{gain:.1%}", f"of the traffic here comes home, from NUMA node {source}")
+    def moved(self, moved: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
+        """why: what its step brings, and from where it came."""
         self.counts["moved"] += 1
         self._again(moved, decision, why, event="move", at=at)
 

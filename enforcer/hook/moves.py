@@ -13,11 +13,11 @@ from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
 from placement.decide.decide import Reason
 from placement.decide.relocation import Moved, Mover, moved
-from placement.model.cpuset import NumaSet
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.errors import AlreadyHeld
 from placement.optin.options import Move
-from placement.plan.worth import gained
-from placement.state.occupancy import Occupancy
+from placement.plan.worth import gained, gained_in_caches
+from placement.state.occupancy import Occupancy, Reservation
 from process.log import Log
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
@@ -97,10 +97,18 @@ class MoveExecutor:
         ledger.settle()
         updates = ledger.updates_since(before)
         residents, at = ledger.residents.now(), ledger.occupancy.generation
-        ledger.learned.moved((before.reservations[request.reservation_key] for request, _ in outcome.decisions), at)
+        between_nodes = not step.ways[0].target_domain
+        if between_nodes:
+            ledger.learned.moved((before.reservations[request.reservation_key] for request, _ in outcome.decisions), at)
         for request, decision in outcome.decisions:
-            source = before.reservations[request.reservation_key].numa_nodes
-            ledger.records.moved(residents[request.container], decision, source, step.gain, at=at)
+            source = before.reservations[request.reservation_key]
+            effect = (
+                f"of the traffic here comes home, from NUMA node {source.numa_nodes}"
+                if between_nodes
+                else f"of the traffic here comes into one cache, from CPUs {source.cache_domain}"
+            )
+            why = Reason("moved", f"{step.gain:.1%}", effect)
+            ledger.records.moved(residents[request.container], decision, why, at=at)
         return updates
 
     def take_back(self, step: local.Moves.Step, failed: Iterable[str], before: Occupancy) -> None:
@@ -133,9 +141,12 @@ class MoveExecutor:
         """The step's members with all their containers, or why it does not hold any more."""
         ledger, occupancy, movers = self._ledger, self._ledger.occupancy, list[Mover]()
         for way in step.ways:
-            where, reservation = f"NUMA node {way.target}", occupancy.reservations.get(way.reservation)
+            reservation = occupancy.reservations.get(way.reservation)
+            where = f"CPUs {way.target_domain}" if way.target_domain else f"NUMA node {way.target}"
             if reservation is None or str(reservation.numa_nodes) != way.source:
                 return Reason("move", where, f"the member is not on NUMA node {way.source} any more")
+            if way.target_domain and str(reservation.cache_domain) != way.source_domain:
+                return Reason("move", where, f"the member is not kept within CPUs {way.source_domain} any more")
             live = occupancy.directory.by_reservation.get(way.reservation, ())
             requests = [ledger.requests[key] for key in sorted(live) if key in ledger.requests]
             if not requests or len(requests) < len(live) or not all(occupancy.allocations[key].cpus for key in live):
@@ -143,7 +154,8 @@ class MoveExecutor:
             if any(request.opt_in.move is Move.NEVER for request in requests):
                 return Reason("move", where, "move.numakin.io says never")
             kin = ledger.learned.kin(ledger.machine, occupancy, requests[0], None)
-            movers.append(Mover(NumaSet.parse(way.target), tuple(requests), kin))
+            domain = CpuSet.parse(way.target_domain)
+            movers.append(Mover(NumaSet.parse(way.target), tuple(requests), kin, domain))
         return movers
 
     def _fresh(self, movers: Sequence[Mover], offer: local.Moves) -> Reason | None:
@@ -152,23 +164,33 @@ class MoveExecutor:
         newcomers = [*self._ledger.newcomers.since(offer.generation)]
         for mover in movers:
             request = mover.requests[0]
-            home = occupancy.reservations[request.reservation_key].numa_nodes
+            here = occupancy.reservations[request.reservation_key]
             for newcomer in newcomers:
                 reservation = occupancy.reservations.get(newcomer.request.reservation_key)
-                if reservation is not None and reservation.numa_nodes == home and newcomer.is_kin_of(request):
-                    return Reason("move", f"NUMA node {mover.target}", "kin of it has just been placed where it is")
+                beside = reservation is not None and _beside(here, reservation, in_cache=bool(mover.domain))
+                if beside and newcomer.is_kin_of(request):
+                    return Reason("move", mover.where, "kin of it has just been placed where it is")
         return None
 
     def _idle(self, movers: Sequence[Mover], offer: local.Moves) -> Reason | None:
         """Whether the step brings too little home, by where the members are now."""
         ledger = self._ledger
-        targets = {mover.requests[0].reservation_key: mover.target for mover in movers}
         traffic = {
             mover.requests[0].reservation_key: ledger.learned.traffic_of(mover.requests[0].pod) for mover in movers
         }
-        share = gained(ledger.machine, ledger.occupancy, targets, traffic) / (offer.traffic or 1.0)
+        if movers[0].domain:
+            domains = {mover.requests[0].reservation_key: mover.domain for mover in movers}
+            gain = gained_in_caches(ledger.occupancy, domains, traffic)
+        else:
+            targets = {mover.requests[0].reservation_key: mover.target for mover in movers}
+            gain = gained(ledger.machine, ledger.occupancy, targets, traffic)
+        share = gain / (offer.traffic or 1.0)
         if share >= offer.pays * len(movers):
             return None
-        return Reason(
-            "move", f"NUMA node {movers[0].target}", f"{share:.1%} of the traffic here would come home by now"
-        )
+        return Reason("move", movers[0].where, f"{share:.1%} of the traffic here would come home by now")
+
+
+def _beside(here: Reservation, newcomer: Reservation, *, in_cache: bool) -> bool:
+    """Whether a newcomer is on the same NUMA nodes or, where that is asked for, in the same cache domain of them."""
+    same = here.numa_nodes == newcomer.numa_nodes
+    return same and (not in_cache or here.cache_domain == newcomer.cache_domain)

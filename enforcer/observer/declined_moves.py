@@ -6,10 +6,11 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from placement.model.cpuset import NumaSet
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.plan.rebalance import Ways
 from placement.state.occupancy import Occupancy
+from placement.state.pools import is_hot
 from proto import local_pb2 as local
 
 MOST = 256
@@ -40,7 +41,9 @@ class Declined:
         if message.generation != occupancy.generation:
             return
         for step in message.steps:
-            ways = frozenset((way.reservation, NumaSet.parse(way.target)) for way in step.ways)
+            ways = frozenset(
+                (way.reservation, NumaSet.parse(way.target), CpuSet.parse(way.target_domain)) for way in step.ways
+            )
             with self._lock:
                 self._steps.append(_Step(ways, state_of(self._machine, occupancy, ways), self._window))
 
@@ -59,7 +62,7 @@ class Declined:
 
 def state_of(machine: Machine, occupancy: Occupancy, ways: Ways) -> object:
     """What a step is judged by, to be compared: its members, and what their NUMA nodes and its targets carry."""
-    members = sorted(key for key, _ in ways)
+    members = sorted(key for key, _, _ in ways)
     reservations = [occupancy.reservations.get(key) for key in members]
     allocations = [
         sorted(
@@ -69,7 +72,7 @@ def state_of(machine: Machine, occupancy: Occupancy, ways: Ways) -> object:
         for key in members
     ]
     nodes = NumaSet()
-    for where in [target for _, target in ways] + [
+    for where in [target for _, target, _ in ways] + [
         reservation.numa_nodes for reservation in reservations if reservation is not None
     ]:
         nodes |= where
@@ -81,4 +84,13 @@ def state_of(machine: Machine, occupancy: Occupancy, ways: Ways) -> object:
     ]
     carried = [(load.rows.get(node), live.free_memory.get(node), live.stalled.get(node)) for node in nodes]
     own = occupancy.exclusive & machine.cpus_of(nodes & machine.cpu_nodes)
-    return reservations, allocations, carried, pages, own
+    within = (
+        [
+            (domain, occupancy.directory.within.get(domain, 0), is_hot(occupancy, domain))
+            for node in nodes & machine.cpu_nodes
+            for domain in machine.cache_domains[node]
+        ]
+        if any(domain for _, _, domain in ways)
+        else []
+    )
+    return reservations, allocations, carried, pages, own, within

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from enforcer.observer.planning_thread import PlanningInput
-from placement.model.cpuset import NumaSet
+from enforcer.observer.planning_thread import Place, PlanningInput, place_of
 from placement.model.topology import Machine
 from placement.optin.options import Move
+from placement.plan.between_caches import between_caches
 from placement.plan.problem import Workload
 from placement.plan.rebalance import Relocation, Ways, relocations
 from placement.plan.worth import PAYS
@@ -63,7 +63,7 @@ class Rested:
 
     def __init__(self) -> None:
         self._window = 0
-        self._since: dict[str, tuple[NumaSet, int]] = {}
+        self._since: dict[str, tuple[Place, int]] = {}
 
     def movable(
         self, occupancy: Occupancy, options: Mapping[str, Move], kin: Mapping[str, Mapping[str, float]]
@@ -73,19 +73,19 @@ class Rested:
         """
         self._window += 1
         reservations = {key: reservation for key, reservation in occupancy.reservations.items() if reservation.workload}
-        self._since = {key: self._arrival(key, reservation.numa_nodes) for key, reservation in reservations.items()}
-        for key, (home, window) in [*self._since.items()]:
+        self._since = {key: self._arrival(key, place_of(reservation)) for key, reservation in reservations.items()}
+        for key, (_, window) in [*self._since.items()]:
             if window == self._window:
                 for neighbour in _beside(occupancy, reservations[key], kin):
                     if neighbour in self._since:
-                        self._since[neighbour] = home, window
+                        self._since[neighbour] = self._since[neighbour][0], window
         rested = [key for key, (_, window) in self._since.items() if self._window - window >= REST]
         return frozenset(key for key in rested if options.get(reservations[key].pod, Move.NEVER) is not Move.NEVER)
 
-    def _arrival(self, key: str, numa_nodes: NumaSet) -> tuple[NumaSet, int]:
+    def _arrival(self, key: str, place: Place) -> tuple[Place, int]:
         """Where a reservation is, and since which window."""
         before = self._since.get(key)
-        return before if before is not None and before[0] == numa_nodes else (numa_nodes, self._window)
+        return before if before is not None and before[0] == place else (place, self._window)
 
 
 def _beside(occupancy: Occupancy, newcomer: Reservation, kin: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
@@ -106,7 +106,7 @@ def moves(
     declined: Collection[Ways] = (),
     search: int = SEARCH,
 ) -> local.Moves:
-    """The best steps now; where none gains, a chain.
+    """The best steps now; where none gains, a chain, and where that does not either, steps between cache domains.
 
     Each pod counts by what it says itself, not by its workload:
     who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
@@ -130,6 +130,16 @@ def moves(
         search=search,
         chain_budget=budget.chain if situation.movable else 0,
     )
+    if not steps and situation.movable:
+        steps = between_caches(
+            machine,
+            occupancy,
+            situation.talk,
+            movable=situation.movable,
+            budget=budget.single,
+            pays=pays,
+            declined=declined,
+        )
     return local.Moves(
         steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],
         generation=occupancy.generation,
@@ -140,7 +150,11 @@ def moves(
 
 def _way(relocation: Relocation) -> local.Moves.Way:
     return local.Moves.Way(
-        reservation=relocation.reservation, source=str(relocation.source), target=str(relocation.target)
+        reservation=relocation.reservation,
+        source=str(relocation.source),
+        target=str(relocation.target),
+        source_domain=str(relocation.source_domain),
+        target_domain=str(relocation.target_domain),
     )
 
 

@@ -8,17 +8,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.plan.plan import Plan
 from placement.plan.planner import AT_ONCE, EFFORT, make_plan
 from placement.plan.problem import Weights, Workload
-from placement.state.occupancy import Occupancy
+from placement.state.occupancy import Occupancy, Reservation
 from process.threads import IDLE, IDLE_S, Threads
 
 REST = 20
 """A thorough plan is followed by so many times its own time without another: a twentieth of one CPU at most. What
 happens meanwhile is planned at once.
 """
+
+
+Place = tuple[NumaSet, CpuSet]
+"""Of a reservation: its NUMA nodes, and the cache domain that it is kept within."""
+
+
+def place_of(reservation: Reservation) -> Place:
+    return reservation.numa_nodes, reservation.cache_domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class PlanningInput:
         still = (
             key
             for key in self.movable
-            if key in now.reservations and now.reservations[key].numa_nodes == reservations[key].numa_nodes
+            if key in now.reservations and place_of(now.reservations[key]) == place_of(reservations[key])
         )
         return replace(self, occupancy=now, movable=frozenset(still))
 

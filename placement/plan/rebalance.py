@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from placement.model.cpuset import NumaSet
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.plan.chains import Chain, Move, better, chains
 from placement.plan.partition import PartitionState
@@ -20,18 +20,22 @@ from placement.plan.search import Declined, best_step
 from placement.plan.worth import PAYS
 from placement.state.occupancy import Occupancy
 
-Ways = frozenset[tuple[str, NumaSet]]
-"""A step as a set: reservations' keys, each with its target."""
+Ways = frozenset[tuple[str, NumaSet, CpuSet]]
+"""A step as a set: reservations' keys, each with its target, and its cache domain there where that alone changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A reservation's way from one NUMA node to another. gain: share of all traffic that its step brings home."""
+    """A reservation's way from one NUMA node to another, or from one of its cache domains to another. gain: share of
+    all traffic that its step brings home.
+    """
 
     reservation: str
     source: NumaSet
     target: NumaSet
     gain: float
+    source_domain: CpuSet = CpuSet()
+    target_domain: CpuSet = CpuSet()
 
 
 def relocations(
@@ -66,7 +70,7 @@ def relocations(
     reservations = _Reservations(machine, present, there, movable)
     steps: list[tuple[Relocation, ...]] = []
     while budget > 0:
-        step = _best(state, budget, partial(reservations.declined, declined) if declined else None)
+        step = best(state, budget, partial(reservations.declined, declined) if declined else None)
         if step is None or step.gain < pays * len(step.moves) * state.scale:
             break
         steps.append(_made(state, reservations, step))
@@ -105,7 +109,7 @@ class _Reservations:
         ways = set()
         for kind, source, target in moves:
             taken[kind, source] += 1
-            ways.add((self._keys[kind, source][-taken[kind, source]], self.nodes[target]))
+            ways.add((self._keys[kind, source][-taken[kind, source]], self.nodes[target], CpuSet()))
         return frozenset(ways)
 
     def moved(self, kind: int, source: int, target: int) -> str:
@@ -114,7 +118,8 @@ class _Reservations:
         return key
 
 
-def _best(state: PartitionState, budget: int, declined: Declined | None) -> Chain | None:
+def best(state: PartitionState, budget: int, declined: Declined | None) -> Chain | None:
+    """The move, or the exchange of two, that gains most for each replica that it moves."""
     bins = range(state.problem.bins)
     steps = []
     for kind in range(len(state.counts)):

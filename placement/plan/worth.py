@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from placement.model.cpuset import NumaSet
+from placement.decide.cpus.cache_domain import kin_mask
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.plan.problem import nearness
 from placement.state.occupancy import Occupancy
@@ -38,3 +39,27 @@ def gained(
             once = weight / 2 if peer in targets else weight
             weight_home += once * (nearness(machine, target.lowest, after) - nearness(machine, here, before))
     return weight_home
+
+
+def gained_in_caches(
+    occupancy: Occupancy, targets: Mapping[str, CpuSet], traffic: Mapping[str, Mapping[str, float]]
+) -> float:
+    """As `gained`, of reservations that go to other cache domains of their NUMA nodes: the weight that comes into one
+    cache. A peer on exclusive CPUs in several counts with its share of each.
+    """
+    weight_near = 0.0
+    for key, target in targets.items():
+        here = occupancy.reservations[key].cache_domain.mask
+        for peer, weight in traffic.get(key, {}).items():
+            reservation = occupancy.reservations.get(peer)
+            before = kin_mask(occupancy, reservation) if reservation is not None else 0
+            if not before:
+                continue
+            after = targets[peer].mask if peer in targets else before
+            once = weight / 2 if peer in targets else weight
+            weight_near += once * (_share(after, target.mask) - _share(before, here))
+    return weight_near
+
+
+def _share(mask: int, domain: int) -> float:
+    return (mask & domain).bit_count() / mask.bit_count()

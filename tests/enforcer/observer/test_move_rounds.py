@@ -17,6 +17,7 @@ from enforcer.observer.planning_thread import PlanningInput
 from enforcer.report.mirror import Mirror
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
+from placement.model.topology import Machine
 from placement.plan.plan import Plan, PlannedSlots
 from proto import convert
 from proto import local_pb2 as local
@@ -30,8 +31,8 @@ BUDGET = Budget(2, 2)
 class Node:
     """A hook and an observer. talk: weights of pairs of pods, "ab" for a and b, as seen in each window."""
 
-    def __init__(self, *talk: str, reserved: str = "") -> None:
-        self.world = World()
+    def __init__(self, *talk: str, reserved: str = "", machine: Machine | None = None) -> None:
+        self.world = World(machine)
         self.agent = self.world.agent
         self.agent.ledger.occupancy = replace(self.agent.occupancy, reserved=CpuSet.parse(reserved))
         self.talk = {(f"uid-{entry}", f"uid-{other}"): 1e4 for entry, other in talk}
@@ -44,12 +45,12 @@ class Node:
             self._heard(message)
         self._rested, self._declined = Rested(), Declined(self.agent.ledger.machine)
 
-    def run(self, name: str, home: str = "", cpus: float = 1) -> list[nri.ContainerUpdate]:
+    def run(self, name: str, home: str = "", cpus: float = 1, **annotations: str) -> list[nri.ContainerUpdate]:
         """A member of its own group, nominated to a NUMA node; the updates that its answer takes along, carried out."""
         if home:
             self.world.nominations.add(pb.Expect(pod=f"uid-{name}", numa_nodes=home))
         before = {key: allocation.cpus for key, allocation in self.agent.occupancy.allocations.items()}
-        self.world.create(member(name, group=name), container(name, cpus))
+        self.world.create(member(name, group=name, **annotations), container(name, cpus))
         now = self.agent.occupancy.allocations
         return [key for key, cpus in before.items() if key in now and now[key].cpus != cpus]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from placement.decide.decide import Kin
 from placement.decide.decision import Reason
 from placement.decide.relocation import Moved, Mover, moved
-from placement.optin.options import Cpus, Memory, Move
+from placement.model.live_usage import Live
+from placement.optin.options import Cpus, Memory, Move, Span
 from placement.state.occupancy import Occupancy
-from tests.machines import SMALL, XEON
-from tests.placement.asking import asks, at, demand, nodes, settle
+from tests.machines import EPYC_NPS1, SMALL, XEON
+from tests.placement.asking import asks, at, cpus, demand, nodes, settle
 
 
 def on(machine, *asked, occupancy: Occupancy | None = None) -> Occupancy:
@@ -35,6 +38,58 @@ def test_a_member_gets_the_cpus_of_its_new_numa_node():
     assert decision.cpus == XEON.node(1).cpus
     assert done.occupancy.reservations["a"].numa_nodes == nodes("1")
     assert done.occupancy.allocations["a-main"].cpus == XEON.node(1).cpus
+
+
+def within(domain: str, *requests) -> Mover:
+    return Mover(nodes("0"), requests, Kin(), cpus(domain))
+
+
+FIRST, SECOND = "0-3,32-35", "4-7,36-39"
+
+
+def in_caches(*requests) -> Occupancy:
+    """Each of a group of its own, one after the other."""
+    return on(EPYC_NPS1, *((request, "0") for request in requests))
+
+
+def kept(pod: str, cpu: float = 1, **wishes):
+    return asks(pod, cpu, group=f"shop/{pod}", span=Span.CACHE, **wishes)
+
+
+def test_a_member_that_changes_its_cache_gets_its_cpus_and_keeps_its_memory():
+    pod = kept("a", mems=Memory.BIND)
+    before = in_caches(pod)
+    before = before.with_allocation(replace(before.allocations["a-main"], mems=nodes("0-1")))
+    done = moved(EPYC_NPS1, before, [within(SECOND, pod)])
+    assert isinstance(done, Moved)
+    allocation = done.occupancy.allocations["a-main"]
+    assert (allocation.cpus, allocation.mems) == (cpus(SECOND), nodes("0-1"))
+    assert done.occupancy.reservations["a"] == replace(before.reservations["a"], cache_domain=cpus(SECOND))
+
+
+def test_two_exchange_caches_that_have_room_for_one_alone():
+    first, other = kept("a", 7), kept("b", 7)
+    before = in_caches(first, other)
+    assert isinstance(moved(EPYC_NPS1, before, [within(SECOND, first)]), Reason)
+    done = moved(EPYC_NPS1, before, [within(SECOND, first), within(FIRST, other)])
+    assert isinstance(done, Moved)
+    assert [done.occupancy.reservations[key].cache_domain for key in "ab"] == [cpus(SECOND), cpus(FIRST)]
+
+
+def test_a_cache_that_has_become_hot_or_full_takes_nobody():
+    first, other = kept("a"), kept("b", 8)
+    before = in_caches(first, other)
+    assert isinstance(moved(EPYC_NPS1, before, [within(SECOND, first)]), Reason)
+    third = "8-11,40-43"
+    hot = before.with_live(Live(hot_caches={cpus(third).lowest: True}))
+    assert isinstance(moved(EPYC_NPS1, before, [within(third, first)]), Moved)
+    assert isinstance(moved(EPYC_NPS1, hot, [within(third, first)]), Reason)
+
+
+def test_who_is_kept_within_no_cache_any_more_does_not_change_it():
+    pod = kept("a")
+    wide = replace(pod, opt_in=replace(pod.opt_in, span=Span.NUMA))
+    assert isinstance(moved(EPYC_NPS1, in_caches(pod), [within(SECOND, wide)]), Reason)
 
 
 def test_all_containers_of_a_pod_go_together():

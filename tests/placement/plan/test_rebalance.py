@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.model.cpuset import CpuSet
 from placement.plan.problem import Workload
 from placement.plan.rebalance import relocations
 from placement.state.occupancy import Occupancy, Reservation
@@ -62,7 +63,7 @@ def test_a_declined_step_makes_way_for_the_next_best(where):
     """Until there is none left."""
     declined: list[frozenset] = []
     while result := moves(SMALL, where, budget=2, declined=declined):
-        ways = frozenset((entry.reservation, entry.target) for entry in result[0])
+        ways = frozenset((entry.reservation, entry.target, CpuSet()) for entry in result[0])
         assert ways not in declined
         declined.append(ways)
     assert len(declined) > 1

@@ -1,0 +1,156 @@
+"""Which members that are kept within a cache domain to move to another one of their NUMA node, within a budget.
+
+Nobody's memory gets nearer or farther by it: what a step gains is traffic that comes into one cache. The best step at a
+time, as between NUMA nodes (`placement.plan.rebalance`): into free room, or two members that change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from placement.decide.cpus.cache_domain import kin_mask
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine
+from placement.plan.chains import Chain
+from placement.plan.partition import PartitionProblem, PartitionState
+from placement.plan.problem import Weights
+from placement.plan.rebalance import Relocation, Ways, best
+from placement.state.occupancy import Occupancy
+from placement.state.pools import is_hot, shared
+
+NO_ROOM = -(1 << 40)
+"""Millicores that are free in a domain where nobody is to go."""
+
+
+def between_caches(
+    machine: Machine,
+    occupancy: Occupancy,
+    weights: Weights,
+    *,
+    movable: Collection[str],
+    budget: int,
+    pays: float,
+    declined: Collection[Ways] = (),
+) -> tuple[tuple[Relocation, ...], ...]:
+    """Steps in the order in which to make them, with at most `budget` members in all.
+
+    weights: what pairs of reservations exchange. movable: keys of the reservations that may be moved. pays: share of
+    all traffic that a step must gain for each member that it moves. declined: steps that are not to be taken.
+    """
+    traffic = sum(weight for pair, weight in weights.items() if occupancy.reservations.keys() >= {*pair})
+    nodes = {
+        numa_node: _CachesOfNode(machine, occupancy, numa_node, members, weights)
+        for numa_node, members in _members(machine, occupancy, weights, movable).items()
+        if any(member.movable for member in members)
+    }
+    steps: list[tuple[Relocation, ...]] = []
+    while budget > 0:
+        found = {numa_node: node.best(budget, declined) for numa_node, node in nodes.items()}
+        gains = {at: step.gain / len(step.moves) for at, step in found.items() if step is not None}
+        at = max(gains, key=lambda numa_node: (gains[numa_node], -numa_node), default=None)
+        if at is None or gains[at] < pays * traffic:
+            break
+        step = found[at]
+        assert step is not None
+        steps.append(nodes[at].made(step, traffic))
+        budget -= len(step.moves)
+    return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """One that is within a single domain. domain: its place among the NUMA node's. milli: CPU that it takes from the
+    shared pool.
+    """
+
+    key: str
+    domain: int
+    milli: int
+    movable: bool
+
+
+def _members(
+    machine: Machine, occupancy: Occupancy, weights: Weights, movable: Collection[str]
+) -> dict[int, list[_Member]]:
+    """By NUMA node, those that talk: kept within a domain, or on exclusive CPUs in one, which stay there."""
+    members: dict[int, list[_Member]] = {}
+    talking = {key for pair, weight in weights.items() if weight > 0 for key in pair}
+    for key in sorted(talking & occupancy.reservations.keys()):
+        reservation = occupancy.reservations[key]
+        mask = kin_mask(occupancy, reservation)
+        if len(reservation.numa_nodes) != 1 or not mask:
+            continue
+        numa_node = reservation.numa_nodes.lowest
+        for at, domain in enumerate(machine.cache_domains[numa_node]):
+            if not mask & ~domain:
+                own = bool(occupancy.own_of(key))
+                member = _Member(key, at, 0 if own else reservation.demand.cpu_milli, key in movable and not own)
+                members.setdefault(numa_node, []).append(member)
+    return members
+
+
+class _CachesOfNode:
+    """The members of one NUMA node over its cache domains, to be changed step by step."""
+
+    def __init__(
+        self, machine: Machine, occupancy: Occupancy, numa_node: int, members: Sequence[_Member], weights: Weights
+    ) -> None:
+        self._numa_node = NumaSet(1 << numa_node)
+        self._domains = [CpuSet(mask) for mask in machine.cache_domains[numa_node]]
+        self._keys = [member.key for member in members]
+        bins = range(len(self._domains))
+        counts = [[int(member.domain == at) for at in bins] for member in members]
+        pool = shared(machine, occupancy, self._numa_node)
+        taken = [sum(member.milli for member in members if member.domain == at) for at in bins]
+        free = [_free(occupancy, pool, domain) for domain in self._domains]
+        problem = PartitionProblem(
+            sizes=[(member.milli, 0) for member in members],
+            counts=[1] * len(members),
+            pulls=_pulls(self._keys, weights),
+            capacity=[(free[at] + taken[at], 0) for at in bins],
+            nearness=[[float(at == other) for other in bins] for at in bins],
+            pinned=[
+                [0 if member.movable else count for count in row] for member, row in zip(members, counts, strict=True)
+            ],
+        )
+        self._state = PartitionState.as_is(problem, counts)
+
+    def best(self, budget: int, declined: Collection[Ways]) -> Chain | None:
+        def not_again(kind: int, source: int, other: int, target: int) -> bool:
+            back = [(other, target, source)] if other >= 0 else []
+            return frozenset(self._way(*move) for move in [(kind, source, target), *back]) in declined
+
+        return best(self._state, budget, not_again if declined else None)
+
+    def made(self, step: Chain, traffic: float) -> tuple[Relocation, ...]:
+        """Takes it. traffic: all that is exchanged."""
+        for move in step.moves:
+            self._state.move(*move)
+        return tuple(
+            Relocation(
+                self._keys[kind], self._numa_node, self._numa_node, step.gain / traffic,
+                self._domains[source], self._domains[target],
+            )
+            for kind, source, target in step.moves
+        )  # fmt: skip
+
+    def _way(self, kind: int, _source: int, target: int) -> tuple[str, NumaSet, CpuSet]:
+        return self._keys[kind], self._numa_node, self._domains[target]
+
+
+def _free(occupancy: Occupancy, pool: CpuSet, domain: CpuSet) -> int:
+    """Millicores that nobody who is kept within the domain has asked for."""
+    if is_hot(occupancy, domain.mask):
+        return NO_ROOM
+    return 1000 * len(pool & domain) - occupancy.directory.within.get(domain.mask, 0)
+
+
+def _pulls(keys: Sequence[str], weights: Weights) -> list[dict[int, float]]:
+    index = {key: kind for kind, key in enumerate(keys)}
+    pulls: list[dict[int, float]] = [{} for _ in keys]
+    for (first, other), weight in weights.items():
+        if weight > 0 and first != other and first in index and other in index:
+            for mine, theirs in ((index[first], index[other]), (index[other], index[first])):
+                pulls[mine][theirs] = pulls[mine].get(theirs, 0.0) + weight
+    return pulls
