@@ -28,6 +28,7 @@ from tests import supervised
 from tests.enforcer.observer.endpoint.test_port import served
 from tests.enforcer.observer.outlets import NOWHERE
 from tests.enforcer.test_enforcer import Enforcer, cpus, enforcer, until
+from tests.trees import sysfs
 
 __all__ = ["enforcer"]
 
@@ -103,6 +104,25 @@ class TestRunningMembers:
 
         until(together, "one of them is moved")
         assert enforcer.status()["counts"]["moved"] == 1
+
+
+def test_those_that_were_started_in_two_caches_of_a_numa_node_are_brought_into_one(
+    enforcer: Enforcer, recording: Path
+) -> None:
+    """Both are on the emptier NUMA node. It takes the six windows, of a second at the least, that members rest."""
+    enforcer.sysfs = sysfs("epyc-7742-nps1")
+    more = ("--replay", str(recording), "--window-s", "1", "--log-level", "warning", "--span", "cache")
+    with Runtime(enforcer.socket, nri_version="0.12.1") as runtime:
+        enforcer.start(*more)
+        runtime.wait_for_plugin(PATIENCE_S)
+        filler = runtime.run_pod("filler", "ns", "uid-filler", AUTO)
+        runtime.run_container(filler, "app", cpu_request=100)
+        web, db = run(runtime, "web"), run(runtime, "db")
+        apart = cpus(runtime, web), cpus(runtime, db)
+        assert len(set(apart)) == 2
+        until(lambda: cpus(runtime, web) == cpus(runtime, db), "one of them is moved")
+        assert cpus(runtime, web) in apart
+        until(lambda: enforcer.status()["counts"].get("moved") == 1, "people can see it")
 
 
 def traffic(enforcer: Enforcer) -> dict:
