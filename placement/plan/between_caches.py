@@ -59,7 +59,7 @@ def between_caches(
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _DomainMember:
     """One that is within a single domain. domain: its place among the NUMA node's. milli: CPU that it takes from the
     shared pool.
     """
@@ -72,9 +72,9 @@ class _Member:
 
 def _members(
     machine: Machine, occupancy: Occupancy, weights: Weights, movable: Collection[str]
-) -> dict[int, list[_Member]]:
+) -> dict[int, list[_DomainMember]]:
     """By NUMA node, those that talk: kept within a domain, or on exclusive CPUs in one, which stay there."""
-    members: dict[int, list[_Member]] = {}
+    members: dict[int, list[_DomainMember]] = {}
     talking = {key for pair, weight in weights.items() if weight > 0 for key in pair}
     for key in sorted(talking & occupancy.reservations.keys()):
         reservation = occupancy.reservations[key]
@@ -85,7 +85,7 @@ def _members(
         for at, domain in enumerate(machine.cache_domains[numa_node]):
             if not mask & ~domain:
                 own = bool(occupancy.own_of(key))
-                member = _Member(key, at, 0 if own else reservation.demand.cpu_milli, key in movable and not own)
+                member = _DomainMember(key, at, 0 if own else reservation.demand.cpu_milli, key in movable and not own)
                 members.setdefault(numa_node, []).append(member)
     return members
 
@@ -94,7 +94,7 @@ class _CachesOfNode:
     """The members of one NUMA node over its cache domains, to be changed step by step."""
 
     def __init__(
-        self, machine: Machine, occupancy: Occupancy, numa_node: int, members: Sequence[_Member], weights: Weights
+        self, machine: Machine, occupancy: Occupancy, numa_node: int, members: Sequence[_DomainMember], weights: Weights
     ) -> None:
         self._numa_node = NumaSet(1 << numa_node)
         self._domains = [CpuSet(mask) for mask in machine.cache_domains[numa_node]]
