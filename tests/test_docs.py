@@ -13,6 +13,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 HISTORY = {"CHANGELOG.md"}
 """Names what was, too."""
 
+PROGRAMS = ("placement", "enforcer", "extender", "kubectl_numakin")
+
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*\.(py|proto|toml|md|yaml|svg|c|h|sh)")
 FOLDERS = ("placement", "process", "proto", "enforcer", "extender", "standins", "benchmarks", "tests", "demo", "reference",
            "docs", "manifests", "setup", "scheduler-config", "cluster", "kubectl_numakin", "charts", "comparison")  # fmt: skip
@@ -53,6 +55,18 @@ def test_every_link_into_the_repository_leads_somewhere(document: Path) -> None:
     links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", document.read_text())
     inside = [link for link in links if "://" not in link and not link.startswith("mailto:")]
     assert [link for link in inside if not (document.parent / link).exists()] == []
+
+
+def test_each_message_that_troubleshooting_quotes_is_one_of_the_programs() -> None:
+    """In tables headed "it says"; what other programs print stands between quotation marks."""
+    page = (ROOT / "docs/troubleshooting.md").read_text()
+    tables = re.findall(r"^\| it says .*\n\|[-|]+\n((?:\|.*\n)+)", page, flags=re.MULTILINE)
+    quoted = {
+        span for table in tables for row in table.splitlines() for span in re.findall(r"`([^`]+)`", row.split("|")[1])
+    }
+    sources = "\n".join(path.read_text() for half in PROGRAMS for path in (ROOT / half).rglob("*.py"))
+    assert len(quoted) > 8
+    assert {message for message in quoted if message not in sources} == set()
 
 
 def test_a_path_that_is_not_there_would_be_noticed() -> None:

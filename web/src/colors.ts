@@ -1,4 +1,4 @@
-// Groups are told apart by colour and by a code of two letters, so that no colour has to be seen.
+// Groups are distinguished by colour and by a code of two letters, so that no colour has to be seen.
 
 /** Okabe and Ito's colours for all kinds of colour vision, the reds left out: red is for traffic that crosses. */
 const HUES = ["#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#7a68c9", "#8a6d3b", "#5f7f95"];

@@ -60,7 +60,7 @@ function Enforcer({ story }: { story: NodeStory }) {
       <dl class="facts">
         <dt>State</dt>
         <dd><State state={story.state} /></dd>
-        <dt>Last heard of</dt>
+        <dt>Last message</dt>
         <dd>{ago(enforcer.age_seconds)} ago</dd>
         <dt>Runtime</dt>
         <dd>{enforcer.health?.runtime ?? (enforcer.registered ? "registered" : "not registered")}</dd>
