@@ -5,7 +5,7 @@ a byte stream: frames need not align with the messages inside it, in either dire
 """
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from enforcer.nri.errors import PeerError
 
@@ -27,8 +27,7 @@ READ_BUFFER = 4096
 MAX_SMALL_FRAMES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """A piece of one logical connection's byte stream."""
 
     connection: int
@@ -43,6 +42,8 @@ class Demux:
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
         """Frames completed by `data`. Raises PeerError where the header can't be a runtime's."""
+        if not self._buffer and (frame := _whole(data)):
+            return [frame]
         self._buffer += data
         frames, start = [], 0
         while len(self._buffer) - start >= HEADER.size:
@@ -62,6 +63,15 @@ class Demux:
         return bool(self._buffer)
 
 
+def _whole(data: bytes | memoryview) -> Frame | None:
+    """The one frame that the data is, as nearly always."""
+    if len(data) < HEADER.size:
+        return None
+    connection, size = HEADER.unpack_from(data)
+    _check_header(connection, size)
+    return Frame(connection, bytes(data[HEADER.size :])) if len(data) == HEADER.size + size else None
+
+
 def _check_header(connection: int, size: int) -> None:
     if connection not in CONNECTIONS:
         raise PeerError(f"the runtime sent a frame for connection {connection}; NRI has 1 and 2 only")
@@ -77,6 +87,8 @@ def encode(connection: int, message: bytes) -> bytes:
     knows the message's length from the first, so it reads the second straight into a buffer of just that size.
     This holds only while every message starts a frame of its own, which is why messages are encoded one by one.
     """
+    if len(message) <= READ_BUFFER:
+        return HEADER.pack(connection, len(message)) + message
     small = len(message) <= READ_BUFFER * MAX_SMALL_FRAMES
     step = READ_BUFFER if small else len(message)
     starts = [0, *range(READ_BUFFER, len(message), step)]

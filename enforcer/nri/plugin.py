@@ -27,6 +27,10 @@ READ_SIZE = 256 << 10
 # must not make us give up.
 REGISTRATION_PATIENCE_S = 15.0
 
+CATCH_UP_AFTER_S = 0.002
+"""An event that was answered first is handled so much later: a runtime that waits for this core takes its answer then.
+"""
+
 IDLE_NOTE_S = 0.1
 """Until it is synchronized, a session notes this often that nothing waits to be read."""
 
@@ -65,6 +69,7 @@ class Plugin:
         self._patience_s = patience_s
         self._session: Session | None = None
         self._socket: socket.socket | None = None
+        self._midway = False
         self._incoming = memoryview(bytearray(READ_SIZE))
         self._timer: Timer | None = None
         self._punctuality = Punctuality(0.0)
@@ -98,7 +103,7 @@ class Plugin:
         self._timer = None
         try:
             self._socket = self._transport.dial()
-            self._session = Session(self._identity, self._handlers, self.stats)
+            self._session, self._midway = Session(self._identity, self._handlers, self.stats), False
             self._loop.register(self._socket.fileno(), self._readable)
             self._timer = self._loop.call_later(self._patience_s, self._unanswered)
             self._punctuality = Punctuality(time.monotonic())
@@ -139,7 +144,7 @@ class Plugin:
             if not size:
                 self._lost("the runtime closed the connection")
                 return
-            self._punctuality.reading(began, begins=not session.midway, drained=size < READ_SIZE)
+            self._punctuality.reading(began, begins=not self._midway, drained=size < READ_SIZE)
             for answer in session.receive(self._incoming[:size]):
                 if self._session is not session:  # a handler closed the plugin
                     return
@@ -156,10 +161,11 @@ class Plugin:
         except (ProtocolError, OSError) as error:
             self._lost(f"connection given up: {error}")
         else:
+            self._midway = session.midway
             self._note_stage()
             self._flush()
             if session.behind:
-                self._loop.call_later(0, lambda: self._catch_up(session))
+                self._loop.call_later(CATCH_UP_AFTER_S, lambda: self._catch_up(session))
 
     def _catch_up(self, session: Session) -> None:
         try:

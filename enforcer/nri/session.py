@@ -9,12 +9,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, TypeGuard
 
 from enforcer.nri import dispatch, mux, ttrpc
 from enforcer.nri.calls import OnAnswer, RuntimeCalls
 from enforcer.nri.errors import ConfigurationRefusedError, PeerError, UsageError
-from enforcer.nri.events import Event, Runtime
+from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers, Updates
 from enforcer.nri.identity import Identity
 from enforcer.nri.payloads import decoded, serialized, subject
@@ -31,6 +31,9 @@ MAX_SYNCHRONIZE = 256 << 20
 
 # Answered events that wait to be handled; then they are handled first.
 MOST_POSTPONED = 64
+
+# How an undecoded CreateContainer begins: protobuf's fields come in the order of their numbers.
+CREATE_CONTAINER = ttrpc_pb2.Request(service=SERVICE, method="CreateContainer").SerializeToString()
 
 
 class Stage(Enum):
@@ -71,7 +74,7 @@ class Session:
         self._decoders = {connection: ttrpc.Decoder() for connection in mux.CONNECTIONS}
         self._calls = RuntimeCalls(identity)
         self._receiving = False
-        self._postponed: list[tuple[dispatch.Row, bytes]] = []
+        self._postponed: list[bytes] = []
         self._parts: list[nri.SynchronizeRequest] = []
         self._parts_size = 0
         self._methods: dict[str, Callable[[bytes], bytes]] = {
@@ -94,10 +97,12 @@ class Session:
         try:
             for frame in self._demux.feed(data):
                 for message in self._decoders[frame.connection].feed(frame.payload):
-                    if frame.connection == mux.PLUGIN_CONNECTION:
-                        yield from self._serve(message)
-                    else:
+                    if frame.connection != mux.PLUGIN_CONNECTION:
                         self._calls.take(message)
+                    elif self._can_wait(message):
+                        yield self._postpone(message)
+                    else:
+                        yield from self._serve(message)
         finally:
             self._receiving = False
 
@@ -115,7 +120,8 @@ class Session:
     @property
     def midway(self) -> bool:
         """Whether a message has begun and not ended."""
-        return self._demux.pending or any(decoder.pending for decoder in self._decoders.values())
+        plugin, runtime = self._decoders[mux.PLUGIN_CONNECTION], self._decoders[mux.RUNTIME_CONNECTION]
+        return self._demux.pending or plugin.pending or runtime.pending
 
     @property
     def behind(self) -> bool:
@@ -125,8 +131,10 @@ class Session:
     def catch_up(self) -> None:
         """Handles the events that were answered already."""
         postponed, self._postponed = self._postponed, []
-        for row, payload in postponed:
-            self._event(row, decoded(row.request, payload, row.method))
+        row = dispatch.BY_METHOD["CreateContainer"]
+        for message in postponed:
+            request = decoded(ttrpc_pb2.Request, message, "request")
+            self._event(row, decoded(row.request, request.payload, row.method))
 
     def end(self, reason: str) -> None:
         """The connection is gone: every UpdateContainers without an answer gets `reason` as its error."""
@@ -177,21 +185,26 @@ class Session:
             self.event = "unknown"
             self._stats.unknown_methods[request.method] += 1
             raise _RefusalError(ttrpc.Code.UNIMPLEMENTED, f"{request.service}/{request.method} is not implemented")
-        if self._can_wait(row, request.payload):
-            self.stage = Stage.SYNCHRONIZED
-            self._postponed.append((row, request.payload))
-            return b""
         self.catch_up()
         return self._event(row, decoded(row.request, request.payload, request.method))
 
-    def _can_wait(self, row: dispatch.Row, payload: bytes) -> bool:
+    def _can_wait(self, message: ttrpc.Message | ttrpc.Oversized) -> TypeGuard[ttrpc.Message]:
+        """Whether it is a CreateContainer that gets no adjustment: it is answered before any of it is decoded."""
         concerns = self._handlers.concerns
         return (
-            row.event is Event.CREATE_CONTAINER
-            and concerns is not None
+            concerns is not None
+            and message.kind is ttrpc.FrameKind.REQUEST
+            and isinstance(message, ttrpc.Message)
+            and message.payload.startswith(CREATE_CONTAINER)
             and len(self._postponed) < MOST_POSTPONED
-            and not concerns(payload)
+            and not concerns(message.payload)
         )
+
+    def _postpone(self, message: ttrpc.Message) -> bytes:
+        """The answer that changes nothing. The runtime's patience is taken to be that of its request before."""
+        self.stage, self.answering, self.event = Stage.SYNCHRONIZED, "CreateContainer", "CreateContainer"
+        self._postponed.append(message.payload)
+        return mux.encode(mux.PLUGIN_CONNECTION, ttrpc.encode(message.stream, ttrpc.FrameKind.RESPONSE, b""))
 
     def _configure(self, payload: bytes) -> bytes:
         request = decoded(nri.ConfigureRequest, payload, "Configure")

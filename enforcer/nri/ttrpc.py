@@ -7,6 +7,7 @@ The header is the payload's length (big-endian u32), the stream id (u32; the cal
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from enforcer.nri.errors import PeerError, UsageError
 from proto import ttrpc_pb2
@@ -32,6 +33,9 @@ class FrameKind(IntEnum):
     DATA = 3
 
 
+_KINDS = {int(kind): kind for kind in FrameKind}
+
+
 class Code(IntEnum):
     """The status codes (google.rpc.Code) that we send."""
 
@@ -40,8 +44,7 @@ class Code(IntEnum):
     UNIMPLEMENTED = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One ttrpc message; `payload` is a serialized ttrpc Request or Response."""
 
     stream: int
@@ -67,6 +70,8 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Message | Oversized]:
         """Messages completed by `data`; an oversized one is returned when its header has come. Raises PeerError."""
+        if not self._buffer and not self._discard and (message := _whole(data)):
+            return [message]
         self._buffer += data
         messages: list[Message | Oversized] = []
         start = self._skip(0)
@@ -97,11 +102,21 @@ class Decoder:
         return start + skipped
 
 
+def _whole(data: bytes) -> Message | None:
+    """The one message that the data is, as nearly always."""
+    if len(data) < HEADER.size:
+        return None
+    length, stream, kind, _flags = HEADER.unpack_from(data)
+    if length > MAX_INCOMING or len(data) != HEADER.size + length:
+        return None
+    return Message(stream, _kind(kind), data[HEADER.size :])
+
+
 def _kind(number: int) -> FrameKind:
-    try:
-        return FrameKind(number)
-    except ValueError:
-        raise PeerError(f"the runtime sent a ttrpc message of type {number}; 1, 2 and 3 are known") from None
+    kind = _KINDS.get(number)
+    if kind is None:
+        raise PeerError(f"the runtime sent a ttrpc message of type {number}; 1, 2 and 3 are known")
+    return kind
 
 
 def encode(stream: int, kind: FrameKind, payload: bytes) -> bytes:

@@ -21,7 +21,7 @@ from enforcer.nri.session import Stage
 from proto import nri_pb2 as nri
 from proto import ttrpc_pb2
 from standins.runtime import framing
-from tests.enforcer.nri.peer import CONTAINER, POD, Talk, request, response
+from tests.enforcer.nri.peer import CONTAINER, PLUGIN_SERVICE, POD, Talk, request, response
 from tests.enforcer.nri.recording import answers_in, messages
 
 PIN = nri.ContainerAdjustment(
@@ -499,6 +499,32 @@ class TestWhatConcernsNobody:
         talk.session.catch_up()
         assert (called, talk.session.behind) == (["a"], False)
         assert talk.stats.requests["CreateContainer"] == 1
+
+    def test_it_may_come_in_several_pieces(self):
+        called = []
+        talk = self.talk(called)
+        container = nri.Container(id="a", env=["x" * 10_000])
+        asked = request(99, "CreateContainer", nri.CreateContainerRequest(pod=POD, container=container))
+        answers = [talk.feed(asked[start : start + 3_000]) for start in range(0, len(asked), 3_000)]
+        assert [bool(answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
+        assert answers_in(answers[-1])[99] == ttrpc_pb2.Response()
+        assert talk.session.behind
+
+    def test_fields_in_another_order_are_answered_after_they_are_decoded(self):
+        called = []
+        talk = self.talk(called)
+        payload = nri.CreateContainerRequest(pod=POD, container={"id": "a"}).SerializeToString()
+        service, rest = ttrpc_pb2.Request(service=PLUGIN_SERVICE), ttrpc_pb2.Request(method="CreateContainer")
+        rest.payload = payload
+        body = rest.SerializeToString() + service.SerializeToString()
+        answer = talk.feed(framing.write(framing.Message(1, 99, framing.REQUEST, body)))
+        assert answers_in(answer)[99] == ttrpc_pb2.Response()
+        assert called == ["a"]
+
+    def test_another_services_call_of_that_name_is_not_implemented(self):
+        talk = self.talk([])
+        answer = talk.ask("CreateContainer", nri.CreateContainerRequest(pod=POD), "some.other.Service")
+        assert answer.status.code == ttrpc.Code.UNIMPLEMENTED
 
     @pytest.mark.parametrize(
         ("ask", "event"),
