@@ -9,6 +9,11 @@ WORKLOADS_SELECTED = 8
 meant, and says nothing.
 """
 
+WORKLOADS_SEARCHED = 100
+"""Workloads of a namespace that have the rarest of the labels that a selector asks for. A selector with more counts as
+one that selects too many, so that no tenant's selectors take long.
+"""
+
 EXPECTED_EDGES = 20_000
 """Expected pairs of workloads; over that those that weigh least are left out."""
 

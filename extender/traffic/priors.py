@@ -10,7 +10,7 @@ every HALF_LIFE_S: what they exchange is seen by then, and what was named but is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import exp2
@@ -76,7 +76,7 @@ class Priors:
         self._namespaces = Namespaces()
         self._specs: Specs = {}
         self._over: frozenset[tuple[str, str]] = frozenset()
-        self._edges_left_out = 0
+        self._left_out: Mapping[str, int] = {}
         self._expected: dict[Pair, float] | None = None
         self._since: dict[Pair, float] = {}
 
@@ -109,8 +109,7 @@ class Priors:
 
     def left_out(self) -> dict[str, int]:
         """How often something written down exceeds a limit and says nothing, or less, by the limit's name."""
-        counts = Counter(limit for limit, _ in self._over)
-        return dict(counts) | ({"expected_edges": self._edges_left_out} if self._edges_left_out else {})
+        return dict(self._left_out)
 
     def weights(self, seen: Mapping[Pair, float], live: Iterable[str], now: float) -> dict[Pair, float]:
         """What is expected between workloads that have pods, in nanoseconds a second. seen: what traffic shows of
@@ -164,8 +163,7 @@ class Priors:
         ):
             pair = min(source, target), max(source, target)
             strengths[pair] = max(strengths[pair], strength)
-        self._exceeds(frozenset(self._exceeded(workloads)))
-        self._edges_left_out = max(0, len(strengths) - EXPECTED_EDGES)
+        self._exceeds([*self._exceeded(workloads)], max(0, len(strengths) - EXPECTED_EDGES))
         yield from sorted(nlargest(EXPECTED_EDGES, strengths.items(), key=lambda edge: (edge[1], edge[0])))
 
     def _from_objects(self) -> Iterator[permitted.Talks]:
@@ -200,10 +198,12 @@ class Priors:
         for row in permitted.left_out(self._policies):
             yield "policies_of_namespace", f"NetworkPolicy {row.key}"
 
-    def _exceeds(self, over: frozenset[tuple[str, str]]) -> None:
-        for limit, what in sorted(over - self._over):
+    def _exceeds(self, over: Sequence[tuple[str, str]], edges: int) -> None:
+        """edges: those that are left out."""
+        self._left_out = Counter(limit for limit, _ in over) + Counter(expected_edges=edges)
+        before, self._over = self._over, frozenset(over)
+        for limit, what in sorted(self._over - before):
             _log.info("not all that is written down about who talks to whom counts", limit=limit, exceeds=what)
-        self._over = over
 
 
 def _take(kept: dict[str, dict[str, Named]], changes: Changes[Named]) -> None:

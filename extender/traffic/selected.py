@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from extender.traffic.limits import WORKLOADS_SELECTED
+from extender.traffic.limits import WORKLOADS_SEARCHED, WORKLOADS_SELECTED
 from extender.traffic.policies import IN, Requirement, Selector
 
 NOBODY: frozenset[str] = frozenset()
@@ -38,18 +38,20 @@ class SelectedWorkloads:
         return self._selected[at]
 
     def _search(self, namespace: str, selector: Selector) -> frozenset[str]:
-        candidates = [self._with(namespace, requirement) for requirement in selector.narrowing]
+        candidates = [self._having_one(namespace, requirement) for requirement in selector.narrowing]
         if not candidates:
             return NOBODY
-        selected = frozenset(name for name in min(candidates, key=len) if selector.selects(self._labels[name]))
-        if len(selected) <= WORKLOADS_SELECTED:
-            return selected
+        rarest = min(candidates, key=lambda sets: sum(map(len, sets)))
+        if sum(map(len, rarest)) <= WORKLOADS_SEARCHED:
+            selected = frozenset(name for name in set().union(*rarest) if selector.selects(self._labels[name]))
+            if len(selected) <= WORKLOADS_SELECTED:
+                return selected
         self.wide.add((namespace, selector))
         return NOBODY
 
-    def _with(self, namespace: str, requirement: Requirement) -> set[str]:
+    def _having_one(self, namespace: str, requirement: Requirement) -> list[Collection[str]]:
+        """The workloads with each value of a label that is asked for, or with any."""
+        key = requirement.key
         if requirement.operator == IN:
-            return set().union(
-                *(self._having.get((namespace, requirement.key, value), NOBODY) for value in requirement.values)
-            )
-        return self._having.get((namespace, requirement.key), set())
+            return [self._having.get((namespace, key, value), NOBODY) for value in requirement.values]
+        return [self._having.get((namespace, key), NOBODY)]

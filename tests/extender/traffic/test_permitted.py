@@ -13,7 +13,14 @@ import pytest
 from benchmarks.graphs.online_boutique import NAMED
 from extender.kube.policy_rows import policies
 from extender.state.pods import Changes, OwnerRow, PodRow, ServiceRow
-from extender.traffic.limits import PEERS_OF_POLICY, POLICIES_OF_NAMESPACE, TERMS_OF_SELECTOR, WORKLOADS_SELECTED
+from extender.traffic import priors as module
+from extender.traffic.limits import (
+    PEERS_OF_POLICY,
+    POLICIES_OF_NAMESPACE,
+    TERMS_OF_SELECTOR,
+    WORKLOADS_SEARCHED,
+    WORKLOADS_SELECTED,
+)
 from extender.traffic.permitted import PERMITTED
 from extender.traffic.policies import PolicyRow
 from extender.traffic.priors import FADED, HALF_LIFE_S, SHARE, UNSEEN, Priors
@@ -216,6 +223,15 @@ class TestNamespaces:
         assert edges(expected, PODS) == {}
 
 
+def test_of_all_expected_pairs_those_that_weigh_least_are_left_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "EXPECTED_EDGES", 1)
+    pods = (pod("web", names="cart:80"), pod("cart"), pod("redis"))
+    expected = priors(pods, policy(of(app="redis"), ingress=[{"from": [app("cart")]}]))
+    expected.services(Changes((ServiceRow("shop", "cart", {"app": "cart"}),)))
+    assert edges(expected, pods) == {("cart", "web"): WEAK / PERMITTED}
+    assert expected.left_out() == {"expected_edges": 1}
+
+
 class TestLimits:
     """What is over one says nothing, and is counted by its name."""
 
@@ -224,8 +240,28 @@ class TestLimits:
         expected = priors((*SHOP, *many), policy(of(tier="db"), ingress=[{"from": [app("web")]}]))
         assert edges(expected, (*SHOP, *many)) == {}
         assert expected.left_out() == {"workloads_selected": 1}
+        both = policy(of(tier="db"), ingress=[{"from": [app("web"), {"podSelector": where("tier", "In", "db")}]}])
+        other = policy(of(app="web"), ingress=[{"from": [{"podSelector": where("tier", "Exists")}]}])
+        two = priors((*SHOP, *many), both, other)
+        assert edges(two, (*SHOP, *many)) == {}
+        assert two.left_out() == {"workloads_selected": 2}
         assert len(edges(expected, (*SHOP, *many[1:]))) == WORKLOADS_SELECTED
         assert expected.left_out() == {}
+
+    def test_of_workloads_that_have_a_label_of_a_selector(self):
+        """Though it selects one of them."""
+        rare = pod("db0", tier="db", kind="first")
+        many = tuple(pod(f"db{number}", tier="db") for number in range(1, WORKLOADS_SEARCHED + 1))
+        one_of_them = where("tier", "In", "db", "cache") | of(app="db0")
+        only_tier = {"matchExpressions": [*where("tier", "Exists")["matchExpressions"], {
+            "key": "kind", "operator": "DoesNotExist"}]}  # fmt: skip
+        clients = [{"from": [app("web")]}]
+        pods = (*SHOP, rare, *many)
+        expected = priors(pods, policy(one_of_them, ingress=clients))
+        assert edges(expected, pods) == {("db0", "web"): WEAK}
+        expected = priors(pods, policy(only_tier, ingress=clients))
+        assert edges(expected, pods) == {}
+        assert expected.left_out() == {"workloads_selected": 1}
 
     def test_of_workloads_that_it_means_in_several_namespaces(self):
         pods = tuple(pod(f"p{number}", space, tier="db") for space in ("bank", "mint") for number in range(5))
