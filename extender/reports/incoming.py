@@ -24,6 +24,10 @@ MACHINES = 256
 """Different machines that are kept beyond their nodes."""
 
 
+DEVICES = 4_096
+"""Different devices that are kept beyond their nodes."""
+
+
 class OutOfBounds(ValueError):
     """A message over one of the written bounds; the text names the bound."""
 
@@ -112,11 +116,14 @@ def health(message: pb.Health) -> EnforcerHealth:
         for thread in message.threads
     )
     _count("Health.devices", message.devices, bounds.DEVICES)
-    devices = tuple(map(_device, message.devices))
+    devices = tuple(_device(device.SerializeToString(deterministic=True)) for device in message.devices)
     return EnforcerHealth(message.collector, message.runtime, tuple(threads), devices, message.devices_left_out)
 
 
-def _device(message: pb.Device) -> DeviceRow:
+@lru_cache(maxsize=DEVICES)
+def _device(body: bytes) -> DeviceRow:
+    """Equal messages give the same value, as with machines."""
+    message = pb.Device.FromString(body)
     _count("Device.names", message.names, bounds.DEVICE_NAMES)
     for name in ("address", "kind", "driver"):
         _text(f"Device.{name}", getattr(message, name), bounds.NAME_LENGTH)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable, Collection
+from functools import partial
+from statistics import fmean
 
 from rich.console import Console
 
@@ -16,6 +19,7 @@ from kubectl_numakin.comparing.deployment import Deployment
 from kubectl_numakin.comparing.measuring import Load, Plan, measure, restore
 from kubectl_numakin.errors import BAD_NEWS, CommandError, UsageError
 from kubectl_numakin.output import show
+from kubectl_numakin.reach import Extender, get
 from kubectl_numakin.session import Session
 
 _NAMED = re.compile(r"(?:deploy|deployments?(?:\.apps)?)/([a-z0-9][a-z0-9.-]*)")
@@ -33,7 +37,10 @@ def run(given: argparse.Namespace, session: Session) -> int:
         restore(deployments)
         return 0
     objects = {deployment.name: deployment.check() for deployment in deployments}
-    plan = Plan(deployments, given.group or templates.group_for(objects), load, given.rounds, given.seed)
+    group = given.group or templates.group_for(objects)
+    groups = {f"{session.namespace}/{templates.group_of(each) or group}" for each in objects.values()}
+    local = partial(locality, lambda: session.extender, groups)
+    plan = Plan(deployments, group, load, local, given.rounds, given.seed)
     log = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     for line in _intentions(plan, session.namespace):
         log.print(line)
@@ -49,6 +56,16 @@ def run(given: argparse.Namespace, session: Session) -> int:
         lambda: [presentation.table(outcome), *presentation.conclusions(outcome)],
     )
     return 0 if outcome.conclusive else BAD_NEWS
+
+
+def locality(extender: Callable[[], Extender], groups: Collection[str]) -> float | None:
+    """The mean share of these groups (NAMESPACE/NAME) that is inside one NUMA node; None where no extender says it."""
+    try:
+        rows = get(extender(), "/api/v1/groups")["groups"]
+    except CommandError:
+        return None
+    shares = [row["locality"] for row in rows if row["group"] in groups and row["locality"] is not None]
+    return fmean(shares) if shares else None
 
 
 def _intentions(plan: Plan, namespace: str) -> list[str]:

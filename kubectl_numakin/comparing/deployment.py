@@ -46,6 +46,8 @@ class Deployment:
             raise CommandError(f"{self} is paused: its pods would never be replaced")
         if not spec.get("replicas"):
             raise CommandError(f"{self} has no replicas")
+        if self._ready(deployment, None) is None:
+            raise CommandError(f"{self} is not rolled out: see kubectl rollout status {self}")
         if not self._may_delete_revisions():
             raise Unanswered(f"restoring {self} takes the right to delete ReplicaSets in namespace {self.namespace}")
         return deployment
@@ -102,11 +104,13 @@ class Deployment:
         """Its pods; None while the rollout goes on."""
         self.must_run(way, deployment)
         status, replicas = deployment.get("status") or {}, deployment["spec"]["replicas"]
+        counts = [status.get(kind, 0) for kind in ("replicas", "updatedReplicas", "availableReplicas")]
+        if status.get("observedGeneration", 0) < deployment["metadata"]["generation"]:
+            return None
         for condition in status.get("conditions") or ():
             if condition["type"] == "Progressing" and condition["reason"] == "ProgressDeadlineExceeded":
                 raise CommandError(f"{self} can't be rolled out: {condition.get('message', '')}")
-        counts = [status.get(kind, 0) for kind in ("replicas", "updatedReplicas", "availableReplicas")]
-        if status.get("observedGeneration", 0) < deployment["metadata"]["generation"] or counts != [replicas] * 3:
+        if counts != [replicas] * 3:
             return None
         query = {"labelSelector": templates.selector_of(deployment)}
         pods = self.api.object(self._folder("v1", "pods"), query)["items"]

@@ -15,8 +15,11 @@ from comparison.rounds import Round, in_turn
 from comparison.running import Run
 from comparison.workloads import Figures
 from kubectl_numakin.comparing.deployment import Deployment
-from kubectl_numakin.comparing.templates import WAYS, Variant
+from kubectl_numakin.comparing.templates import WAYS, WITH, Variant
 from kubectl_numakin.errors import CommandError
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+"""Signals that end a comparison, once all is restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared, and how. group: of Deployments that have none."""
+    """What is compared, and how. group: of Deployments that have none. locality: of those that opted in, as it is when
+    called; None where it is not known.
+    """
 
     deployments: Sequence[Deployment]
     group: str
     load: Load
+    locality: Callable[[], float | None]
     rounds: int
     seed: int
 
@@ -64,11 +70,12 @@ def measure(plan: Plan, report: Callable[[str], None]) -> tuple[Round, ...]:
         pods = _rolled_out(plan, way)
         time.sleep(plan.load.settle_s)
         figures = plan.load.run()
+        local = plan.locality() if way.name == WITH else None
         for deployment in plan.deployments:
             deployment.must_run(way.name)
         nodes = len({pod["spec"].get("nodeName") for pod in pods})
         report(f"{way.name}: {figures.throughput:,.1f}/s; {len(pods)} pods on {nodes} nodes")
-        return Run(way.name, figures, None, None)
+        return Run(way.name, figures, local, None)
 
     with _restored(plan.deployments, report):
         for deployment in plan.deployments:
@@ -100,18 +107,18 @@ def _rolled_out(plan: Plan, way: Variant) -> list[dict[str, Any]]:
 @contextmanager
 def _restored(deployments: Sequence[Deployment], report: Callable[[str], None]) -> Iterator[None]:
     """Restores at the end; a second ^C does not stop that."""
-    terminated = signal.signal(signal.SIGTERM, _interrupt)
+    before = {number: signal.signal(number, _interrupt) for number in STOPPING}
     try:
         yield
     finally:
-        interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in STOPPING:
+            signal.signal(number, signal.SIG_IGN)
         report("restoring: please wait")
         try:
             restore(deployments)
         finally:
-            signal.signal(signal.SIGINT, interrupted)
-            signal.signal(signal.SIGTERM, terminated)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -48,6 +48,11 @@ def annotations_of(deployment: Object) -> dict[str, str]:
     return dict(deployment["spec"]["template"].get("metadata", {}).get("annotations") or {})
 
 
+def group_of(deployment: Object) -> str | None:
+    """That its pods have by annotation."""
+    return annotations_of(deployment).get(GROUP)
+
+
 def way_of(deployment: Object) -> str | None:
     """Which way its template runs now; None while it is not compared."""
     return annotations_of(deployment).get(WAY)
@@ -99,7 +104,7 @@ def selector_of(deployment: Object) -> str:
 
 def group_for(deployments: Mapping[str, Object]) -> str:
     """For those without a group: that of the first that has one, else the first's name."""
-    groups = (annotations_of(deployment).get(GROUP) for deployment in deployments.values())
+    groups = map(group_of, deployments.values())
     return next((group for group in groups if group), next(iter(deployments)))
 
 

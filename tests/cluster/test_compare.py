@@ -163,7 +163,13 @@ def _paused(compared: Compared) -> None:
     compared.cluster.kubectl("-n", compared.namespace.name, "rollout", "pause", "deployment/cart")
 
 
+def _without_room(compared: Compared) -> None:
+    words = ("set", "resources", "deployment/cart", "--requests=cpu=100000")
+    compared.cluster.kubectl("-n", compared.namespace.name, *words)
+
+
 @pytest.mark.parametrize(("change", "why"), [
+    (_without_room, "deployment/cart is not rolled out"),
     (_scaled_to_none, "deployment/cart has no replicas"),
     (_paused, "deployment/cart is paused"),
 ])  # fmt: skip
