@@ -37,7 +37,8 @@ TOKEN_S = 24 * 3600
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What cluster to make. machines: by node, a name of standins.machines. real: nodes on which somebody will start a
-    kubelet. scheduler: its configuration. percentage: percentageOfNodesToScore.
+    kubelet. scheduler: its configuration. percentage: percentageOfNodesToScore. http_timeout: how long kube-scheduler
+    waits for the extender, empty for what the configuration says.
     """
 
     machines: Mapping[str, str]
@@ -46,6 +47,7 @@ class Terms:
     extender_options: Sequence[str] = ()
     scheduler: SchedulerConfig = ""
     percentage: int | None = None
+    http_timeout: str = ""
 
 
 @dataclass(slots=True)
@@ -121,7 +123,10 @@ class Cluster(AllOrNothing):
         self._stack.callback(service.stop)
         service.start()
         plane.start_scheduler(
-            service.address if self.extenders else "", self.terms.scheduler, percentage=self.terms.percentage
+            service.address if self.extenders else "",
+            self.terms.scheduler,
+            percentage=self.terms.percentage,
+            http_timeout=self.terms.http_timeout,
         )
         self._start_enforcers()
 

@@ -63,9 +63,11 @@ class ControlPlane:
         self.api_server.start()
         self.api_server.until(self._api_server_ready)
 
-    def start_scheduler(self, extender: str, kind: SchedulerConfig = "", *, percentage: int | None = None) -> None:
-        """extender: HOST:PORT, empty for none. percentage: percentageOfNodesToScore in the place of the configuration's
-        own; 0 is kube-scheduler's default.
+    def start_scheduler(
+        self, extender: str, kind: SchedulerConfig = "", *, percentage: int | None = None, http_timeout: str = ""
+    ) -> None:
+        """extender: HOST:PORT, empty for none. percentage, http_timeout: percentageOfNodesToScore and the extender's
+        httpTimeout in the place of the configuration's own; percentage 0 is kube-scheduler's default.
         """
         name = f"kube-scheduler-config-{kind}.yaml" if kind else "kube-scheduler-config.yaml"
         config: dict[str, Any] = yaml.safe_load((SCHEDULER_CONFIGS / name).read_text())
@@ -76,6 +78,7 @@ class ControlPlane:
             # On loopback, as with manifests/overlays/plaintext.
             each |= {"urlPrefix": f"http://{extender}", "enableHTTPS": False}
             each.pop("tlsConfig", None)
+            each["httpTimeout"] = http_timeout or each["httpTimeout"]
         if not extender:
             del config["extenders"]
         if percentage is not None:

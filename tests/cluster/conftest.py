@@ -15,6 +15,9 @@ from tests.cluster.workloads import Namespace
 
 TEN_NODES = {f"node-{number}": "epyc-7763-nps2" for number in range(10)}
 
+ANY_ANSWER = "60s"
+"""As httpTimeout: where a busy machine delays an answer, kube-scheduler waits for it and does not go on without."""
+
 _numbers = count()
 
 
@@ -40,7 +43,7 @@ def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> It
 
 @pytest.fixture(scope="package")
 def ten_nodes(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with up(kubernetes, Terms(TEN_NODES), request) as cluster:
+    with up(kubernetes, Terms(TEN_NODES, http_timeout=ANY_ANSWER), request) as cluster:
         yield cluster
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from cluster.binaries import Binaries, NoKubernetes, binaries
 from cluster.cluster import Cluster, Terms
+from tests.cluster.conftest import ANY_ANSWER
 from tests.e2e.lab import containerd, place, vm
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
@@ -109,7 +110,7 @@ def kubernetes() -> Binaries:
 
 def for_real_node(kubernetes: Binaries, node: str) -> Iterator[Cluster]:
     """A control plane with numakin installed, and no node yet but what the caller starts."""
-    with Cluster(kubernetes, Terms({}, real=(node,))) as running:
+    with Cluster(kubernetes, Terms({}, real=(node,), http_timeout=ANY_ANSWER)) as running:
         # Their programs run beside the cluster; there is no image of them to be pulled.
         running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
         yield running
