@@ -33,6 +33,17 @@ OVERLAYS = {
     "base": {},
     "overlays/strict": {"extender": {"refuse": True}},
     "overlays/bypass": {"enforcer": {"mode": "bypass"}},
+    "overlays/confined": {
+        name: {"seccompProfile": {"type": "Localhost", "localhostProfile": f"numakin/numakin-{name}.json"}}
+        for name in ("enforcer", "extender")
+    },
+    "overlays/confined-apparmor": {
+        name: {
+            "seccompProfile": {"type": "Localhost", "localhostProfile": f"numakin/numakin-{name}.json"},
+            "appArmorProfile": {"type": "Localhost", "localhostProfile": f"numakin-{name}"},
+        }
+        for name in ("enforcer", "extender")
+    },
     "overlays/trial": {"enforcer": {"nodeSelector": {"numakin.io/trial": "true"}}},
 }
 
@@ -119,6 +130,7 @@ WRONG = {
     "replicas as text": {"extender": {"replicas": "2"}},
     "a registry without its slash": {"image": {"registry": "r.example"}},
     "an argument that is no option": {"extender": {"extraArgs": ["hold=60"]}},
+    "a profile that is none": {"enforcer": {"seccompProfile": {"type": "localhost"}}},
     "a section that is none": {"agent": {}},
 }
 

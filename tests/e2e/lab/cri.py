@@ -108,12 +108,17 @@ class Kubelet:
         environment: Mapping[str, str] | None = None,
         mounts: Mapping[str, str] | None = None,
         attempt: int = 0,
+        seccomp: Path | None = None,
     ) -> str:
         """A container, not started; its id.
 
-        mounts: folder in the container -> folder of the node. attempt: counts the restarts of a name in a pod.
+        mounts: folder in the container -> folder of the node. attempt: counts the restarts of a name in a pod. seccomp:
+        the profile that it runs under, without a way to more privileges; None: under none.
         """
         meta = pod.config.metadata
+        confined = seccomp and cri.SecurityProfile(
+            profile_type=cri.SecurityProfile.Localhost, localhost_ref=str(seccomp)
+        )
         config = cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name, attempt=attempt),
             image=cri.ImageSpec(image=image.NAME),
@@ -125,7 +130,9 @@ class Kubelet:
             linux=cri.LinuxContainerConfig(
                 resources=resources or cri.LinuxContainerResources(cpu_shares=102),
                 security_context=cri.LinuxContainerSecurityContext(
-                    namespace_options=pod.config.linux.security_context.namespace_options
+                    namespace_options=pod.config.linux.security_context.namespace_options,
+                    no_new_privs=confined is not None,
+                    seccomp=confined,
                 ),
             ),
         )
