@@ -28,6 +28,7 @@ from enforcer.settings.config import Config
 from placement.model.topology import Machine
 from placement.optin.parsing import opted_in
 from process import log
+from process.burst import Burst
 from process.loop import Loop, Timer
 from process.version import VERSION
 from proto import convert
@@ -44,8 +45,6 @@ REFRESH_EVERY_S = 5.0
 
 OLD_GARBAGE_EVERY = 12
 """Refreshes, a minute."""
-
-PUBLISH_AFTER_S = 0.02
 
 PREPARE_EVERY_S = 0.5
 """How often prepared decisions are compared with what is known, while there are any; and whenever that changes here."""
@@ -69,7 +68,8 @@ class Wiring:
         self._recorder: Recorder | None = None
         self._control: Control | None = None
         self._requests = LocalRequests(self)
-        self._publishing, self._refreshed = False, 0
+        self._publishing = Burst(loop, self._publish)
+        self._refreshed = 0
         self._preparing: Timer | None = None
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
         self.confirmed_s_ago: Callable[[], float | None] = lambda: None
@@ -158,12 +158,10 @@ class Wiring:
             self._control.close()
 
     def publish_soon(self) -> None:
-        """Some milliseconds later: a burst of containers is reported at once, and none of them waits for the report."""
+        """Some milliseconds later: a report costs one or two, in which the next event of a burst would wait."""
         if self._agent is not None and self._agent.ledger.prepared.waiting:
             self._prepare_in(0.0)
-        if not self._publishing:
-            self._publishing = True
-            self._loop.call_later(PUBLISH_AFTER_S, self._publish)
+        self._publishing.event()
 
     def _prepare(self) -> None:
         """One decision, and soon the next, while there is a pod whose first container is still to come."""
@@ -254,7 +252,6 @@ class Wiring:
         """In steps, between which an event may come; the checkpoint is written first, and until then a container's mark
         says what it was given.
         """
-        self._publishing = False
         if self._recorder is not None:
             self._recorder.write_soon()
         if self._control is None or self._outbox is None:

@@ -1,8 +1,8 @@
 """Keeps `RUN_DIR/allocations.json`: what each container was given, for a later start of this process.
 
-It is written once for a burst of events, 20 ms after the first, so no container waits for it; what was given in between
-is known by the mark that a container carries from its creation. Where nobody's answer is held up (Synchronize, moves,
-release) it is written first.
+It is written once for a burst of events, within 0.1 s, so no container waits for it; what was given in between is known
+by the mark that a container carries from its creation. Where nobody's answer is held up (Synchronize, moves, release)
+it is written first.
 """
 
 from __future__ import annotations
