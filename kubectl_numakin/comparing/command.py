@@ -21,6 +21,8 @@ from kubectl_numakin.errors import BAD_NEWS, CommandError, UsageError
 from kubectl_numakin.output import show
 from kubectl_numakin.reach import Extender, get
 from kubectl_numakin.session import Session
+from placement.model.names import is_group
+from placement.optin.parsing import AUTO
 
 _NAMED = re.compile(r"(?:deploy|deployments?(?:\.apps)?)/([a-z0-9][a-z0-9.-]*)")
 
@@ -37,7 +39,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
         restore(deployments)
         return 0
     objects = {deployment.name: deployment.check() for deployment in deployments}
-    group = given.group or templates.group_for(objects)
+    group = given.group or _group_name(templates.group_for(objects))
     groups = {f"{session.namespace}/{templates.group_of(each) or group}" for each in objects.values()}
     local = partial(locality, lambda: session.extender, groups)
     plan = Plan(deployments, group, load, local, given.rounds, given.seed)
@@ -88,7 +90,16 @@ def _names(words: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _group_name(text: str) -> str:
+    """UsageError where it is none."""
+    if text != AUTO and not is_group(f"default/{text}"):
+        raise UsageError(f"{text!r} is no name of a group (--group): at most 63 letters, digits, '-', '_' and '.'")
+    return text
+
+
 def _load(given: argparse.Namespace) -> Load:
+    if given.group:
+        _group_name(given.group)
     foreign = next((name for name in _OF_A_NODE if getattr(given, name)), None)
     if foreign:
         raise UsageError(f"--{foreign} belongs to a comparison on one node, not to Deployments")

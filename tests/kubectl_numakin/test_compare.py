@@ -133,6 +133,7 @@ def test_who_may_not_create_pods_is_told_so(api, tmp_path):
     (("--node", "n", "--image", "i", "--load", "x"), "--load belongs to Deployments"),
     (("statefulset/db", "--load", "x"), "only Deployments can be compared, as deployment/NAME"),
     (("deployment/web",), "--load 'COMMAND'"),
+    (("deployment/web", "--load", "x", "--group", "a b"), "'a b' is no name of a group"),
     (("deployment/web", "--load", "x"), "--throughput REGEX or --reads redis-benchmark|wrk"),
     (("deployment/web", "--load", "x", "--throughput", "rps"), "must have one group"),
     (("deployment/web", "--load", "x", "--throughput", "(x)", "--reads", "wrk"), "give one"),
