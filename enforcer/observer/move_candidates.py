@@ -139,6 +139,8 @@ def moves(
             budget=budget.single,
             pays=pays,
             declined=declined,
+            search=search,
+            chain_budget=budget.chain,
         )
     return local.Moves(
         steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],

@@ -1,7 +1,7 @@
 """Which members that are kept within a cache domain to move to another one of their NUMA node, within a budget.
 
 Nobody's memory gets nearer or farther by it: what a step gains is traffic that comes into one cache. The best step at a
-time, as between NUMA nodes (`placement.plan.rebalance`): into free room, or two members that change places.
+time, as between NUMA nodes (`placement.plan.rebalance`): into free room, or two members that change places; or a chain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from placement.decide.cpus.cache_domain import kin_mask
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
-from placement.plan.chains import Chain
+from placement.plan.chains import Chain, Move, better, chains
 from placement.plan.partition import PartitionProblem, PartitionState
 from placement.plan.problem import Weights
 from placement.plan.rebalance import Relocation, Ways, best
@@ -32,8 +32,11 @@ def between_caches(
     budget: int,
     pays: float,
     declined: Collection[Ways] = (),
+    search: int = 0,
+    chain_budget: int = 0,
 ) -> tuple[tuple[Relocation, ...], ...]:
-    """Steps in the order in which to make them, with at most `budget` members in all.
+    """Steps in the order in which to make them, with at most `budget` members in all; where none gains, a chain of at
+    most `chain_budget` members, for which so many steps are searched.
 
     weights: what pairs of reservations exchange. movable: keys of the reservations that may be moved. pays: share of
     all traffic that a step must gain for each member that it moves. declined: steps that are not to be taken.
@@ -55,6 +58,11 @@ def between_caches(
         assert step is not None
         steps.append(nodes[at].made(step, traffic))
         budget -= len(step.moves)
+    if search and chain_budget > 2 and not steps:
+        for node in nodes.values():
+            chain = node.chain(chain_budget, search // len(nodes), pays * traffic, declined)
+            if chain is not None:
+                return (node.made(chain, traffic),)
     return tuple(steps)
 
 
@@ -119,9 +127,18 @@ class _CachesOfNode:
     def best(self, budget: int, declined: Collection[Ways]) -> Chain | None:
         def not_again(kind: int, source: int, other: int, target: int) -> bool:
             back = [(other, target, source)] if other >= 0 else []
-            return frozenset(self._way(*move) for move in [(kind, source, target), *back]) in declined
+            return self._ways([(kind, source, target), *back]) in declined
 
         return best(self._state, budget, not_again if declined else None)
+
+    def chain(self, budget: int, search: int, least: float, declined: Collection[Ways]) -> Chain | None:
+        """The best of several members that gain together what none gains alone. least: for each of them."""
+        for chain in chains(self._state, better(self._state, search), budget):
+            if chain.gain < least * len(chain.moves):
+                return None
+            if self._ways(chain.moves) not in declined:
+                return chain
+        return None
 
     def made(self, step: Chain, traffic: float) -> tuple[Relocation, ...]:
         """Takes it. traffic: all that is exchanged."""
@@ -135,8 +152,8 @@ class _CachesOfNode:
             for kind, source, target in step.moves
         )  # fmt: skip
 
-    def _way(self, kind: int, _source: int, target: int) -> tuple[str, NumaSet, CpuSet]:
-        return self._keys[kind], self._numa_node, self._domains[target]
+    def _ways(self, moves: Sequence[Move]) -> Ways:
+        return frozenset((self._keys[kind], self._numa_node, self._domains[target]) for kind, _, target in moves)
 
 
 def _free(occupancy: Occupancy, pool: CpuSet, domain: CpuSet) -> int:

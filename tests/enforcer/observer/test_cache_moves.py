@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from enforcer.machine.sysfs import read_machine
-from enforcer.observer.move_candidates import REST
+from enforcer.observer.move_candidates import REST, Budget
 from placement.model.cpuset import CpuSet
 from placement.model.live_usage import Live
 from proto import report_pb2 as pb
@@ -60,6 +60,22 @@ def test_those_who_talk_come_together_in_one_cache_with_one_move_a_pair_and_rest
         assert {node.world.cpus(first), node.world.cpus(other)} == {str(cache)}
     assert [node.world.mems(name) for name in "abcdef"] == mems
     assert node.counts == (len(PAIRS), 0)
+
+
+def test_two_who_would_lose_each_other_go_together(node: Caches) -> None:
+    """c stays, as its pod says; what a window does not use of the budget is saved for those who go together."""
+    node.start("a")
+    kin = [pb.KinWeight(pod="uid-a", weight=1.0)]
+    node.world.nominations.add(pb.Expect(pod="uid-b", numa_nodes="0", kin=kin))
+    node.run("b", **KEPT)
+    node.start("c", move="never")
+    assert len(set(node.caches("ab"))) == 1
+    node.talk = {("uid-a", "uid-b"): 1e5, ("uid-a", "uid-c"): 6e4, ("uid-b", "uid-c"): 6e4}
+    node.budget = Budget(2, 4)
+    cache = node.caches("c")
+    assert [node.round() for _ in range(2 * REST)].count(2) == 1
+    assert node.caches("ab") == [*cache, *cache]
+    assert node.counts == (2, 0)
 
 
 def test_nobody_moves_before_it_has_rested(node: Caches) -> None:

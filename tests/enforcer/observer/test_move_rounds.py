@@ -35,6 +35,7 @@ class Node:
         self.world = World(machine)
         self.agent = self.world.agent
         self.agent.ledger.occupancy = replace(self.agent.occupancy, reserved=CpuSet.parse(reserved))
+        self.budget = BUDGET
         self.talk = {(f"uid-{entry}", f"uid-{other}"): 1e4 for entry, other in talk}
         self._outbox, self.mirror = Outbox(self.agent), Mirror()
         start = local.Start(
@@ -74,7 +75,7 @@ class Node:
     def offer(self, situation: PlanningInput) -> local.Moves:
         """What the planner's thread makes of it, whenever it comes to it."""
         now = self.mirror.occupancy
-        return moves(self.agent.ledger.machine, situation.at(now), BUDGET, self._declined.now(now))
+        return moves(self.agent.ledger.machine, situation.at(now), self.budget, self._declined.now(now))
 
     def make(self, offer: local.Moves) -> None:
         for step in offer.steps:
