@@ -142,14 +142,14 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
                 "free_hugepages": {size: figures.free_hugepages.get((node.id, size)) for size in node.hugepages},
                 "used_cpu_milli": figures.used_cpu.get(node.id),
                 "stalled": figures.stalled.get(node.id),
-                "cache_domains": _cache_domains(machine, occupancy, node.id),
+                "cache_domains": cache_domains(machine, occupancy, node.id),
             }
             for node in machine.numa_nodes
         ],
     }
 
 
-def _cache_domains(machine: Machine, occupancy: Occupancy, numa_node: int) -> list[dict[str, Any]]:
+def cache_domains(machine: Machine, occupancy: Occupancy, numa_node: int) -> list[dict[str, Any]]:
     """Those within which somebody is kept."""
     within = occupancy.directory.within
     return [

@@ -159,6 +159,8 @@ export interface MachineNuma extends NumaRow {
   isolated: string;
   hugepages: [number, number][];
   withheld: boolean;
+  /** Of last-level caches (or clusters) within which members are kept. */
+  cache_domains: { cpus: string; requested_cpu_milli: number; hot: boolean }[];
 }
 
 export interface ContainerRow {

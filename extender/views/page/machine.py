@@ -11,6 +11,7 @@ from extender.views.page.overview import Live, condition
 from extender.views.page.rooms import numa_rows
 from extender.views.page.scene import Reach, Scene
 from extender.views.page.warnings import warnings
+from extender.views.readout import cache_domains
 
 MOST_CONTAINERS = 1_000
 
@@ -36,6 +37,7 @@ def node(scene: Scene, name: str, live: Live, health: EnforcerHealth | None) -> 
                 "isolated": str(numa_node.isolated),
                 "hugepages": sorted(numa_node.hugepages.items()),
                 "withheld": numa_node.withheld,
+                "cache_domains": cache_domains(machine, view.occupancy, numa_node.id),
             }
             for row, numa_node in zip(numa_rows(state), machine.numa_nodes, strict=True)
         ],

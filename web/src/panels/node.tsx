@@ -1,6 +1,6 @@
 // One node: its warnings, its enforcer, and a picture of the machine with who has which CPUs.
 import { useAnswer } from "../api";
-import { ago, bytes, cpus, plural, short } from "../format";
+import { ago, bytes, cpus, ids, plural, short } from "../format";
 import { Meter } from "../parts/meter";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
@@ -110,6 +110,7 @@ function Numa({ numa, story }: { numa: MachineNuma; story: NodeStory }) {
     <div class="numa">
       <p class="numa-name">NUMA {numa.id} <span class="what">CPUs {numa.cpus || "none"}{notes.length > 0 && `; ${notes.join("; ")}`}</span></p>
       <CpuPicture numa={numa} story={story} />
+      <Caches numa={numa} />
       <Near devices={story.enforcer.health?.devices.filter((device) => device.numa_node === numa.id) ?? []} />
       {numa.cpu > 0 && (
         <Meter
@@ -126,6 +127,19 @@ function Numa({ numa, story }: { numa: MachineNuma; story: NodeStory }) {
         mark={numa.memory_free === null ? null : { value: numa.memory - numa.memory_free, kind: "used", words: `${bytes(numa.memory - numa.memory_free)} in use` }}
       />
     </div>
+  );
+}
+
+function Caches({ numa }: { numa: MachineNuma }) {
+  if (!numa.cache_domains.length) return null;
+  return (
+    <ul class="what near" aria-label={`Caches of NUMA ${numa.id}`}>
+      {numa.cache_domains.map((domain) => (
+        <li key={domain.cpus} class={domain.hot ? "warn" : ""}>
+          members kept within the cache of CPUs {domain.cpus}: {cpus(domain.requested_cpu_milli)} of {ids(domain.cpus).length} CPUs requested{domain.hot && ", too busy for more"}
+        </li>
+      ))}
+    </ul>
   );
 }
 
