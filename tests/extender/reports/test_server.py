@@ -6,6 +6,7 @@ from queue import Queue
 
 import pytest
 
+from cluster.processes import listening
 from extender.cluster import Cluster
 from extender.reports.server import STALE_AFTER_S, Server
 from extender.reports.session import SessionCallbacks
@@ -49,6 +50,7 @@ def test_a_loop_that_fails_is_told_and_its_port_opened_anew(running: Running) ->
     assert running.failures.get(timeout=PATIENCE_S).thread == "reports"
     until("another loop", lambda: running.server._serving is not serving)
     assert running.server.port == port
+    until("its port", lambda: listening(port))
     welcomed(running.address)
 
 
