@@ -23,13 +23,14 @@ class Learned:
 
     def __init__(self) -> None:
         self._rows: dict[str, local.KinTable.Row] = {}
+        self._weights: dict[str, Mapping[str, float]] = {}
         self._plan = Plan()
         self._moved: dict[str, int] = {}
         self.version = 0
         """Another one after each change."""
 
     def weighed(self, table: local.KinTable) -> None:
-        self._rows = {row.pod: row for row in table.rows}
+        self._rows, self._weights = {row.pod: row for row in table.rows}, {}
         self.version += 1
 
     def planned(self, message: local.Plan) -> None:
@@ -48,12 +49,13 @@ class Learned:
     def forget(self, pod: str) -> None:
         """A pod that is gone for good."""
         if self._rows.pop(pod, None) is not None:
+            self._weights.pop(pod, None)
             self.version += 1
 
-    def traffic_of(self, pod: str) -> dict[str, float]:
+    def traffic_of(self, pod: str) -> Mapping[str, float]:
         """What the pod itself was seen to exchange with each pod that is here; its workload's past does not count."""
         row = self._rows.get(pod)
-        return {peer.pod: peer.weight for peer in row.kin} if row is not None else {}
+        return self._weights_of(row) if row is not None else {}
 
     def kin(self, machine: Machine, occupancy: Occupancy, request: Request, nominated: Kin | None) -> Kin:
         """The nomination's kin, else what traffic taught of the pod, else of its workload; with the slot that the plan
@@ -63,11 +65,18 @@ class Learned:
         row = None if kin.weights else self._rows.get(request.pod) or self._rows.get(request.workload)
         if row is not None:
             elsewhere = kin.elsewhere if nominated else row.elsewhere
-            kin = replace(kin, weights={peer.pod: peer.weight for peer in row.kin}, elsewhere=elsewhere)
+            kin = replace(kin, weights=self._weights_of(row), elsewhere=elsewhere)
         slot = kin.planned
         if not slot and self._moved.keys().isdisjoint((request.workload, *kin.weights)):
             slot = self._plan.slot(machine, occupancy, request, kin)
         return replace(kin, planned=slot) if slot else kin
+
+    def _weights_of(self, row: local.KinTable.Row) -> Mapping[str, float]:
+        """Made once for a row: each replica that is placed by it keeps them for a while, and they may be hundreds."""
+        weights = self._weights.get(row.pod)
+        if weights is None:
+            weights = self._weights[row.pod] = {peer.pod: peer.weight for peer in row.kin}
+        return weights
 
 
 def kin_table(weights: Mapping[str, Mapping[str, float]]) -> local.KinTable:

@@ -57,6 +57,13 @@ class TestWeights:
         learned.weighed(kin_table({}))
         assert kin(learned) == Kin()
 
+    def test_replicas_of_a_workload_share_one_copy_of_its_kin_until_a_new_table_comes(self) -> None:
+        learned = told({"web": {"b": 2.0}})
+        before = kin(learned)
+        assert kin(learned).weights is before.weights
+        learned.weighed(kin_table({"web": {"b": 3.0}}))
+        assert (before.weights, kin(learned).weights) == ({"b": 2.0}, {"b": 3.0})
+
     def test_of_a_pod_that_is_gone_nothing_is_kept(self) -> None:
         learned = told({"new": {"a": 1.0}})
         learned.forget("new")
