@@ -49,6 +49,8 @@ def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEF
             everyone=rules.everyone,
             within_caches=rules.within_caches,
             distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
+            distribute_cpus_across_cores=rules.distribute_cpus_across_cores,
+            align_by_socket=rules.align_by_socket,
             max_exclusive_cpus_per_namespace=rules.max_exclusive_cpus_per_namespace,
         ),
     )
@@ -78,6 +80,8 @@ def rules_from(message: pb.Machine) -> Rules:
         everyone=rules.everyone,
         within_caches=rules.within_caches,
         distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
+        distribute_cpus_across_cores=rules.distribute_cpus_across_cores,
+        align_by_socket=rules.align_by_socket,
         max_exclusive_cpus_per_namespace=rules.max_exclusive_cpus_per_namespace
         if rules.HasField("max_exclusive_cpus_per_namespace")
         else None,

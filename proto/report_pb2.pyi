@@ -99,20 +99,24 @@ class Machine(_message.Message):
     def __init__(self, name: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[_Union[NumaNode, _Mapping]]] = ..., cores: _Optional[_Iterable[str]] = ..., caches: _Optional[_Iterable[str]] = ..., sockets: _Optional[_Iterable[str]] = ..., reserved_cpus: _Optional[str] = ..., rules: _Optional[_Union[Rules, _Mapping]] = ..., clusters: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Rules(_message.Message):
-    __slots__ = ("prefer_closest_numa_nodes", "max_allowable_numa_nodes", "everyone", "within_caches", "distribute_cpus_across_numa", "max_exclusive_cpus_per_namespace")
+    __slots__ = ("prefer_closest_numa_nodes", "max_allowable_numa_nodes", "everyone", "within_caches", "distribute_cpus_across_numa", "max_exclusive_cpus_per_namespace", "distribute_cpus_across_cores", "align_by_socket")
     PREFER_CLOSEST_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_ALLOWABLE_NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
     EVERYONE_FIELD_NUMBER: _ClassVar[int]
     WITHIN_CACHES_FIELD_NUMBER: _ClassVar[int]
     DISTRIBUTE_CPUS_ACROSS_NUMA_FIELD_NUMBER: _ClassVar[int]
     MAX_EXCLUSIVE_CPUS_PER_NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTE_CPUS_ACROSS_CORES_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_BY_SOCKET_FIELD_NUMBER: _ClassVar[int]
     prefer_closest_numa_nodes: bool
     max_allowable_numa_nodes: int
     everyone: bool
     within_caches: bool
     distribute_cpus_across_numa: bool
     max_exclusive_cpus_per_namespace: int
-    def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ..., within_caches: _Optional[bool] = ..., distribute_cpus_across_numa: _Optional[bool] = ..., max_exclusive_cpus_per_namespace: _Optional[int] = ...) -> None: ...
+    distribute_cpus_across_cores: bool
+    align_by_socket: bool
+    def __init__(self, prefer_closest_numa_nodes: _Optional[bool] = ..., max_allowable_numa_nodes: _Optional[int] = ..., everyone: _Optional[bool] = ..., within_caches: _Optional[bool] = ..., distribute_cpus_across_numa: _Optional[bool] = ..., max_exclusive_cpus_per_namespace: _Optional[int] = ..., distribute_cpus_across_cores: _Optional[bool] = ..., align_by_socket: _Optional[bool] = ...) -> None: ...
 
 class NumaNode(_message.Message):
     __slots__ = ("id", "cpus", "memory", "distances", "hugepages", "isolated_cpus", "withheld")

@@ -59,6 +59,8 @@ class Config:
     prefer_closest_numa_nodes: str = "on"
     max_allowable_numa_nodes: float = 0
     distribute_cpus_across_numa: str = "off"
+    distribute_cpus_across_cores: str = "off"
+    align_by_socket: str = "off"
     max_exclusive_cpus_per_namespace: str = "none"
     podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     podresources_listen: str = "off"
@@ -207,6 +209,8 @@ _CHECKS = (
     ("span", lambda text: text in ("numa", "cache"), "numa, cache"),
     ("prefer_closest_numa_nodes", lambda text: text in ("on", "off"), "on, off"),
     ("distribute_cpus_across_numa", lambda text: text in ("on", "off"), "on, off"),
+    ("distribute_cpus_across_cores", lambda text: text in ("on", "off"), "on, off"),
+    ("align_by_socket", lambda text: text in ("on", "off"), "on, off"),
     (
         "max_allowable_numa_nodes",
         lambda number: _whole(number, 0, math.inf),

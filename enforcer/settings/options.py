@@ -36,6 +36,9 @@ HELP = {
     "prefer_closest_numa_nodes": "among sets of equally many NUMA nodes, prefer the closest",
     "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
     "distribute_cpus_across_numa": "exclusive CPUs that need several NUMA nodes come from each in equal parts",
+    "distribute_cpus_across_cores": "exclusive CPUs come from as many cores as can be; without effect on whole cores",
+    "align_by_socket": "several NUMA nodes come from as few sockets as can be, even if they are more; restricted "
+    "admits that",
     "max_exclusive_cpus_per_namespace": (
         "exclusive CPUs that one namespace's containers may have here, unless its Namespace object says otherwise"
     ),
@@ -71,6 +74,8 @@ METAVARS = {
     "prefer_closest_numa_nodes": "on|off",
     "max_allowable_numa_nodes": "N",
     "distribute_cpus_across_numa": "on|off",
+    "distribute_cpus_across_cores": "on|off",
+    "align_by_socket": "on|off",
     "max_exclusive_cpus_per_namespace": "N|none",
     "podresources_socket": "PATH|off",
     "podresources_listen": "PATH|off",

@@ -43,6 +43,31 @@ def of_width(machine: Machine, usable: Sequence[int], width: int, share: Mapping
                 yield mask
 
 
+def on_few_sockets(machine: Machine, width: int) -> Iterator[tuple[int, ...]]:
+    """The NUMA nodes of each set of as few sockets as a demand needs: the kubelet's option `align-by-socket`.
+    No set where a socket has less than one NUMA node, or where that is not known. width: NUMA nodes that the demand
+    needs on the empty machine. Beyond SMALL sockets only those nearest to each NUMA node.
+    """
+    known = {numa_node: sockets for numa_node, sockets in machine.sockets_of.items() if sockets}
+    every = frozenset[int]().union(*known.values())
+    each = len(known) // len(every) if every else 0
+    fewest = -(-width // each) if each else 0
+    if not 0 < fewest <= len(every):
+        return
+    chosen = combinations(sorted(every), fewest) if len(every) <= SMALL else _nearest(machine, fewest)
+    for sockets in chosen:
+        yield tuple(numa_node for numa_node, own in known.items() if own <= {*sockets})
+
+
+def _nearest(machine: Machine, count: int) -> Iterator[tuple[int, ...]]:
+    """For each NUMA node with CPUs so many sockets, outward from its own."""
+    order = (
+        dict.fromkeys(socket for other in outward for socket in sorted(machine.sockets_of[other]))
+        for outward in machine.outward.values()
+    )
+    yield from dict.fromkeys(tuple(sorted([*sockets][:count])) for sockets in order)
+
+
 def narrowest(room: Iterable[int], need: int) -> int:
     """The least number of NUMA nodes whose room, added up, holds the need; one more than there are where none does."""
     if need <= 0:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from placement.decide import candidates, hints
 from placement.decide.decision import Reason
@@ -121,7 +122,32 @@ def _short(room: Room, offered: Candidate | None, best: Candidate | None) -> str
 
 
 def narrowest(room: Room) -> Candidate | None:
-    """The best of the narrowest sets on which the request fits; None when it fits nowhere.
+    """The best of the narrowest sets on which the request fits, where the operator wants that of those on the fewest
+    sockets; None when it fits nowhere.
+    """
+    best = _narrowest(room)
+    if best is None or best.sockets < 2 or not room.occupancy.rules.align_by_socket:
+        return best
+    share = room.shares()
+    groups = [
+        [node for node in room.usable if node in group]
+        for group in candidates.on_few_sockets(room.machine, _least(room))
+    ]
+    for width in range(len(best.numa_nodes), len(room.usable) + 1):
+        masks = {mask for group in groups for mask in candidates.of_width(room.machine, group, width, share)}
+        aligned = _fitting_best(room, sorted(masks))
+        if aligned is not None:
+            return aligned
+    return best
+
+
+def _least(room: Room) -> int:
+    """NUMA nodes that the CPUs and the memory would need on the empty machine; 0: it has too little."""
+    return hints.narrowest_width(room.providers()[0], [node.id for node in room.machine.numa_nodes])
+
+
+def _narrowest(room: Room) -> Candidate | None:
+    """As `narrowest`, however many sockets that takes.
 
     What each resource by itself needs is the least width, and nearly always enough. Beyond it, sets that `candidates`
     grows on large machines only gain with width, so that theirs is found by halves.
@@ -149,8 +175,12 @@ def narrowest(room: Room) -> Candidate | None:
 
 def _best(room: Room, width: int, share: Mapping[int, float]) -> Candidate | None:
     """Of the sets of one width on which the request fits."""
+    return _fitting_best(room, candidates.of_width(room.machine, room.usable, width, share))
+
+
+def _fitting_best(room: Room, sets: Iterable[int]) -> Candidate | None:
+    """sets: masks."""
     closest = room.occupancy.rules.prefer_closest_numa_nodes
-    sets = candidates.of_width(room.machine, room.usable, width, share)
     fitting = [candidate for mask in sets if room.has_cpu(mask) and (candidate := room.weigh(mask)).fits]
     return min(fitting, key=lambda candidate: candidate.rank(closest=closest), default=None)
 
@@ -162,7 +192,12 @@ def _judged(room: Room, candidate: Candidate | None, reasons: list[Reason]) -> C
         preferred = True
     else:
         nodes = [node.id for node in room.machine.numa_nodes]
-        preferred = hints.preferred(room.providers(), nodes, single=policy is Policy.SINGLE_NUMA_NODE)
+        preferred = hints.preferred(
+            room.providers(),
+            nodes,
+            single=policy is Policy.SINGLE_NUMA_NODE,
+            sockets=partial(candidates.on_few_sockets, room.machine) if room.occupancy.rules.align_by_socket else None,
+        )
     admitted = ADMITS[policy](preferred)
     if not admitted:
         reasons = [*reasons, Reason(f"policy {policy}", "", "would not admit this: no preferred set of NUMA nodes")]

@@ -154,8 +154,16 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
             return mine.exclusive
     free = {numa_node: room.headroom.free[numa_node] for numa_node in numa_nodes}
     spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu)
-    evenly = room.occupancy.rules.distribute_cpus_across_numa
-    return exclusive.pick(machine, spare, wanted, _cache_weight(room, kin), whole_cores=whole_cores, evenly=evenly)
+    rules = room.occupancy.rules
+    return exclusive.pick(
+        machine,
+        spare,
+        wanted,
+        _cache_weight(room, kin),
+        whole_cores=whole_cores,
+        evenly=rules.distribute_cpus_across_numa,
+        spread=rules.distribute_cpus_across_cores,
+    )
 
 
 def _just_cores(machine: Machine, cpus: CpuSet, wanted: int) -> bool:

@@ -7,11 +7,14 @@ Kubernetes 1.20).
 
 That needs no combinations: there is a preferred result just when every provider's narrowest width is the same, and all
 needs of all providers are available on one set of that width.
+
+With the option align-by-socket hints of CPUs are also preferred, however wide, on as few sockets as their narrowest
+width needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -28,15 +31,23 @@ class Need:
     available: Mapping[int, int]
 
 
+Groups = Callable[[int], Iterable[Sequence[int]]]
+"""The NUMA nodes of each set of as few sockets as so many NUMA nodes need."""
+
 Provider = tuple[Need, ...]
 """Needs that are met on one and the same set: they get one hint."""
 
 
-def preferred(providers: Iterable[Provider], nodes: Sequence[int], *, single: bool = False) -> bool:
+def preferred(
+    providers: Sequence[Provider], nodes: Sequence[int], *, single: bool = False, sockets: Groups | None = None
+) -> bool:
     """Whether there is a preferred merged hint; so there is without any need.
 
-    single: only hints of one NUMA node count, as the policy single-numa-node has it.
+    single: only hints of one NUMA node count, as the policy single-numa-node has it. sockets: the first provider is
+    aligned by socket, which that policy excludes.
     """
+    if sockets is not None and not single and _on_few_sockets(providers, nodes, sockets):
+        return True
     requested = [needs for provider in providers if (needs := tuple(need for need in provider if need.amount > 0))]
     widths = {_width(needs, nodes) for needs in requested}
     if not widths:
@@ -45,6 +56,34 @@ def preferred(providers: Iterable[Provider], nodes: Sequence[int], *, single: bo
         return False
     (width,), needs = widths, tuple(need for each in requested for need in each)
     return any(_covered(needs, chosen, of_capacity=False) for chosen in _sets(needs, nodes, width, of_capacity=False))
+
+
+def _on_few_sockets(providers: Sequence[Provider], nodes: Sequence[int], sockets: Groups) -> bool:
+    """Whether all needs of all providers are available on one set of as few sockets as the first one's need; of the
+    others' width, where they have one.
+    """
+    asked = [tuple(need for need in provider if need.amount > 0) for provider in providers]
+    if not asked or not asked[0]:
+        return False
+    needs = tuple(need for each in asked for need in each)
+    widths, least = {_width(each, nodes) for each in asked[1:] if each}, _width(asked[0], nodes)
+    if not least or len(widths) > 1:
+        return False
+    for group in sockets(least):
+        width = next(iter(widths), len(group))
+        if 0 < width <= len(group) and any(
+            _covered(needs, chosen, of_capacity=False) for chosen in _sets(needs, group, width, of_capacity=False)
+        ):
+            return True
+    return False
+
+
+def narrowest_width(provider: Provider, nodes: Sequence[int]) -> int:
+    """The fewest NUMA nodes whose capacity covers what it asks for; 0 when the whole machine's does not, or when
+    nothing is asked for.
+    """
+    needs = tuple(need for need in provider if need.amount > 0)
+    return _width(needs, nodes) if needs else 0
 
 
 def _width(needs: Provider, nodes: Sequence[int]) -> int:

@@ -19,6 +19,10 @@ class Rules:
     everyone: containers that have not opted in are moved off exclusive CPUs too (`--shared-pool=all`).
     distribute_cpus_across_numa: exclusive CPUs that need several NUMA nodes are taken in equal parts, as the kubelet's
     option has it; else each NUMA node is filled before the next.
+    align_by_socket: a set of several NUMA nodes is taken from as few sockets as the demand needs, even if that makes it
+    wider, and `restricted` admits it, as the kubelet's option has it.
+    distribute_cpus_across_cores: exclusive CPUs are taken from as many cores as there are, one thread of each before a
+    second one of any, as the kubelet's option has it; whole cores where those are asked for.
     within_caches: members whose pods do not say it are kept within a last-level cache (`--span=cache`).
     max_exclusive_cpus_per_namespace: exclusive CPUs that the containers of a namespace without a limit of its own may
     have together on this node; None: no limit.
@@ -29,6 +33,8 @@ class Rules:
     everyone: bool = False
     within_caches: bool = False
     distribute_cpus_across_numa: bool = False
+    distribute_cpus_across_cores: bool = False
+    align_by_socket: bool = False
     max_exclusive_cpus_per_namespace: int | None = None
 
     def check(self, machine: Machine, reserved: CpuSet = CpuSet()) -> None:

@@ -164,6 +164,17 @@ def test_members_share_a_last_level_cache_where_the_operator_or_they_ask_for_it(
     assert "cache CPUs 0-7,128-135: 100% of its kin in its home's caches are there" in reasons["default/mb"]
 
 
+def test_exclusive_cpus_come_from_as_many_cores_as_can_be_where_the_operator_asks_for_it(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    enforcer.sysfs = sysfs("epyc-7763-nps1")
+    enforcer.start("--distribute-cpus-across-cores", "on")
+    runtime.wait_for_plugin(PATIENCE_S)
+    own = GROUP | {"cpus.numakin.io": "exclusive"}
+    member = runtime.run_container(runtime.run_pod("m", annotations=own), "app", cpu_request=4)
+    assert str(cpus(runtime, member)) == "0-3"
+
+
 def test_it_says_what_is_pinned_where_and_why(enforcer: Enforcer, runtime: Runtime) -> None:
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)

@@ -39,6 +39,7 @@ TWO_SOCKETS = machine(
     threads=_siblings(6, 6),
     sockets=["0,2,4,6,8,10", "1,3,5,7,9,11"],
 )
+TWO_SOCKETS_NO_SMT = machine("two sockets of 4 cores", ["0-3", "4-7"], [64, 64], sockets=["0-3", "4-7"])
 FOUR_NODES = machine(
     "two sockets of two NUMA nodes of 10 cores, SMT",
     [f"{first}-{first + 9},{first + 40}-{first + 49}" for first in (0, 10, 20, 30)],
@@ -123,6 +124,31 @@ DISTRIBUTED = {
         FOUR_NODES, "3-39,43-79", 48, "10-17,20-27,30-37,50-57,60-67,70-77"
     ),
 }
+
+ACROSS_CORES = {
+    "three of four cores": Case(ONE_SOCKET, "0-7", 3, "0-2"),
+    "two cores of a socket": Case(TWO_SOCKETS, "0-11", 2, "0,2"),
+    "three cores of a socket": Case(TWO_SOCKETS, "0-11", 3, "0,2,4"),
+    "a socket": Case(TWO_SOCKETS, "0-11", 6, "0,2,4,6,8,10"),
+    "a socket and two cores": Case(TWO_SOCKETS, "0-11", 8, "0-4,6,8,10"),
+    "without SMT": Case(TWO_SOCKETS_NO_SMT, "0-7", 2, "0-1"),
+    "eight cores of a NUMA node": Case(FOUR_NODES, "0-79", 8, "0-7"),
+}
+
+ALIGNED_BY_SOCKET: dict[str, tuple[Machine, str, int, bool, dict[str, bool]]] = {
+    "off: the narrowest alone": (
+        FOUR_NODES, "2-3,11", 2, False,
+        {"0": True, "0-1": False, "0,2": False, "0,3": False, "0-2": False, "0-1,3": False, "0,2-3": False, "0-3": False},
+    ),
+    "a socket's other NUMA node too": (
+        FOUR_NODES, "2-3,11", 2, True,
+        {"0": True, "0-1": True, "0,2": False, "0,3": False, "0-2": False, "0-1,3": False, "0,2-3": False, "0-3": False},
+    ),
+    "two sockets where two are needed": (FOUR_NODES, "0-28,40-57", 41, True, {"0-2": True, "0-3": True}),
+}  # fmt: skip
+"""The machine, the CPUs that are free, how many are wanted, whether the option is on; then each set of NUMA nodes that has
+them, and whether the kubelet prefers it (`topology_hints_test.go`).
+"""
 
 BY_CACHE = {
     "a pod that a free cache holds": Case(CACHES_OF_4_SMT, "2-63,66-127", 8, "4-7,68-71", cores=True),

@@ -65,6 +65,8 @@ rules = st.builds(
     st.booleans(),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
+    st.booleans(),
     st.none() | st.integers(0, 10_000),
 )
 

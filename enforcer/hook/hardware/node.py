@@ -81,6 +81,8 @@ def _rules(config: Config) -> Rules:
         max_allowable_numa_nodes=int(config.max_allowable_numa_nodes),
         everyone=config.shared_pool == "all",
         distribute_cpus_across_numa=config.distribute_cpus_across_numa == "on",
+        distribute_cpus_across_cores=config.distribute_cpus_across_cores == "on",
+        align_by_socket=config.align_by_socket == "on",
         within_caches=config.span == "cache",
         max_exclusive_cpus_per_namespace=None if most == "none" else int(most),
     )

@@ -3,7 +3,8 @@
 On each NUMA node no more than what its shared pool can spare; of several NUMA nodes each is filled before the next, or
 all get the same, as the operator has it. Last-level caches first: the one where most of the kin have their exclusive
 CPUs, if it holds all that is still wanted; of several such the fullest, so that large holes stay whole. Then whole
-cores, and for an odd rest a thread of a core that is in use already: a fresh core is not broken for one thread.
+cores, and for an odd rest a thread of a core that is in use already: a fresh core is not broken for one thread. Or, as
+the operator has it, a thread of each core before a second one of any.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ def pick(
     *,
     whole_cores: bool,
     evenly: bool = False,
+    spread: bool = False,
 ) -> CpuSet:
     """The CPUs, of whole cores as many more as it takes; empty when there are not enough.
 
     room: for each NUMA node of the home, the mask of its free CPUs and how many of them may be taken. evenly: from each
-    as many as from the others, as far as they have them.
+    as many as from the others, as far as they have them. spread: over as many cores of a NUMA node as it has.
     """
     able = {
         numa_node: most(machine, numa_node, free, budget, whole_cores=whole_cores)
@@ -53,6 +55,10 @@ def pick(
         free, budget = room[numa_node]
         still = min(wanted - taken.bit_count(), share[numa_node])
         if still > 0:
+            if spread and not whole_cores:
+                first = _first_threads(machine, numa_node, free)
+                taken |= _of_node(machine, numa_node, (first, budget), min(still, first.bit_count()), kin)
+                free, still = free & ~taken, max(0, still - first.bit_count())
             taken |= _of_node(machine, numa_node, (free, budget), still, kin, whole_cores=whole_cores)
     return CpuSet(taken) if taken.bit_count() >= wanted else CpuSet()
 
@@ -75,8 +81,14 @@ def _core_size(machine: Machine, numa_node: int) -> int:
     return max((core.bit_count() for core in machine.cores_by_node[numa_node]), default=1)
 
 
+def _first_threads(machine: Machine, numa_node: int, free: int) -> int:
+    """The mask of one free CPU of each core."""
+    here = (core & free for core in machine.cores_by_node[numa_node])
+    return sum(core & -core for core in here)
+
+
 def _of_node(
-    machine: Machine, numa_node: int, room: tuple[int, int], wanted: int, kin: CacheWeight, *, whole_cores: bool
+    machine: Machine, numa_node: int, room: tuple[int, int], wanted: int, kin: CacheWeight, *, whole_cores: bool = False
 ) -> int:
     """The mask of those of one NUMA node: cache by cache, the next by what is still wanted."""
     cores, caches = machine.cores_by_node[numa_node], [*machine.caches_by_node[numa_node]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -12,13 +13,15 @@ from placement.decide import candidates
 from placement.decide.decide import Kin, decide
 from placement.decide.hints import Need, preferred
 from placement.decide.survey import survey
+from placement.model.cpuset import NumaSet
 from placement.model.errors import BadTopology
 from placement.model.rules import Rules
 from placement.optin.parsing import Cpus, Policy, Scope
-from placement.state.occupancy import Occupancy
+from placement.state.occupancy import Occupancy, Reservation
 from tests import machines
 from tests.placement import kubelet
 from tests.placement.asking import asks, cpus, demand, filled, nodes, settle
+from tests.placement.kubelet_tables import ALIGNED_BY_SOCKET
 
 BEST, RESTRICTED, SINGLE, NONE = Policy.BEST_EFFORT, Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE, Policy.NONE
 POLICIES = (NONE, BEST, RESTRICTED, SINGLE)
@@ -155,6 +158,72 @@ def test_the_preferred_bit_is_the_kubelets_for_any_hints(wanted, count):
     for single in (False, True):
         expected = kubelet.merged(wanted, everywhere, single=single)[1]
         assert preferred(wanted, everywhere, single=single) == expected
+
+
+SOCKETS = st.sampled_from([{0: 0, 1: 1, 2: 2, 3: 3}, {0: 0, 1: 0, 2: 1, 3: 1}, dict.fromkeys(range(4), 0)])
+
+
+@settings(max_examples=300, deadline=None)
+@given(providers(), SOCKETS)
+def test_so_it_is_for_cpus_that_are_aligned_by_socket(wanted, sockets):
+    socketed = replace(FOUR, sockets=_as_cpus(sockets))
+    for single in (False, True):
+        expected = kubelet.merged(wanted, range(4), single=single, sockets=None if single else sockets)[1]
+        assert (
+            preferred(wanted, range(4), single=single, sockets=partial(candidates.on_few_sockets, socketed)) == expected
+        )
+
+
+def _as_cpus(sockets):
+    return tuple(
+        cpus(",".join(f"{4 * node}-{4 * node + 3}" for node, socket in sockets.items() if socket == number))
+        for number in sorted({*sockets.values()})
+    )
+
+
+@pytest.mark.parametrize("case", ALIGNED_BY_SOCKET.values(), ids=ALIGNED_BY_SOCKET)
+def test_align_by_socket_prefers_the_kubelets_sets(case):
+    machine, free, wanted, on, expected = case
+    capacity = {node.id: len(node.cpus) for node in machine.numa_nodes}
+    available = {node.id: len(node.cpus & cpus(free)) for node in machine.numa_nodes}
+    sockets = {node: min(machine.sockets_of[node]) for node in capacity}
+    found = kubelet.hints((Need("CPU", wanted, capacity, available),), [*capacity], sockets if on else None)
+    assert {str(NumaSet.of(entry)): preferred for entry, preferred in found} == expected
+
+
+# NUMA nodes 0 and 1 are a socket, 2 and 3 another; so many of the four CPUs of each are taken.
+@pytest.mark.parametrize(
+    ("taken", "wanted", "off", "on", "admitted"),
+    [
+        pytest.param([3, 3, 1, 1], 2, "2", "2", True, id="one NUMA node does"),
+        pytest.param([2, 2, 2, 2], 4, "1-2", "0-1", True, id="a socket in place of one NUMA node"),
+        pytest.param([0, 4, 4, 2], 5, "0,3", "0,3", True, id="no socket has room, and no fewer NUMA nodes would do"),
+        pytest.param([3, 3, 3, 3], 4, "0-3", "0-3", False, id="no socket has room for what one NUMA node would hold"),
+        pytest.param([3, 0, 0, 1], 7, "1-2", "2-3", True, id="the other socket has room, which is farther or fuller"),
+    ],
+)
+def test_align_by_socket_takes_few_sockets_and_admits_what_is_on_them(taken, wanted, off, on, admitted):
+    machine = replace(FOUR, sockets=(cpus("0-7"), cpus("8-15")))
+    before = Occupancy()
+    for at, cpu in enumerate(taken):
+        before = before.with_reservation(Reservation(f"t{at}", f"t{at}", "x/t", nodes(str(at)), demand(cpu)))
+    request, kin = asks("a", wanted, 0, policy=RESTRICTED), Kin(weights={"t1": 1.0, "t2": 1.0})
+    aligned = decide(machine, replace(before, rules=Rules(align_by_socket=True)), request, kin)
+    assert (str(decide(machine, before, request, kin).numa_nodes), str(aligned.numa_nodes)) == (off, on)
+    assert aligned.admitted == admitted
+
+
+def test_a_wider_set_is_taken_where_that_takes_fewer_sockets():
+    machine = machines.machine(
+        "two sockets of three", ["0-3", "4-7", "8-11", "12-15", "16-19", "20-23"], [8] * 6, sockets=["0-11", "12-23"]
+    )
+    before = Occupancy(reserved=cpus("0-1,4-5,8-9,12-14,16-18"))
+    request = asks("a", 6, 0, policy=RESTRICTED)
+    plain, aligned = (
+        decide(machine, replace(before, rules=Rules(align_by_socket=on)), request, Kin()) for on in (False, True)
+    )
+    assert (str(plain.numa_nodes), plain.admitted) == ("0,5", True)
+    assert (str(aligned.numa_nodes), aligned.admitted) == ("0-2", True)
 
 
 @st.composite

@@ -50,7 +50,18 @@ def some_machine(draw) -> Machine:
     cores = [CpuSet.of(online[at : at + 2]) for at in range(0, len(online), 2)] if draw(st.booleans()) else []
     whole = [core for core in cores if any(core <= node.all_cpus for node in numa_nodes)]
     caches = [CpuSet.of(online[at : at + 4]) for at in range(0, len(online), 4)] if draw(st.booleans()) else []
-    return Machine(tuple(numa_nodes), cores=tuple(whole), caches=tuple(caches))
+    each = draw(st.sampled_from([0, 3, 8, 16]))
+    sockets = [CpuSet.of(online[at : at + each]) for at in range(0, len(online), each)] if each else []
+    return Machine(tuple(numa_nodes), cores=tuple(whole), caches=tuple(caches), sockets=tuple(sockets))
+
+
+operators_rules = st.builds(
+    Rules,
+    everyone=st.booleans(),
+    distribute_cpus_across_numa=st.booleans(),
+    distribute_cpus_across_cores=st.booleans(),
+    align_by_socket=st.booleans(),
+)
 
 
 pod_options = st.fixed_dictionaries(
@@ -132,11 +143,11 @@ class Lives(RuleBasedStateMachine):
 
     machine: Machine
 
-    @rule(machine=some_machine(), reserve=st.booleans(), everyone=st.booleans())
-    def starts(self, machine, reserve, everyone):
+    @rule(machine=some_machine(), reserve=st.booleans(), rules=operators_rules)
+    def starts(self, machine, reserve, rules):
         self.machine = machine
         reserved = CpuSet.of([machine.cpus.lowest]) if reserve and len(machine.cpus) > 1 else CpuSet()
-        self.occupancy = Occupancy(reserved=reserved, rules=Rules(everyone=everyone))
+        self.occupancy = Occupancy(reserved=reserved, rules=rules)
         self.requests = {}
         self.left_open = set()
 

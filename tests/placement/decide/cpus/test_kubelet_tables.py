@@ -10,7 +10,7 @@ from placement.model.rules import Rules
 from placement.optin.parsing import Cpus
 from placement.state.occupancy import Occupancy
 from tests.placement.asking import asks
-from tests.placement.kubelet_tables import BY_CACHE, DISTRIBUTED, PACKED, Case
+from tests.placement.kubelet_tables import ACROSS_CORES, BY_CACHE, DISTRIBUTED, PACKED, Case
 
 
 def taken(case: Case, rules: Rules) -> str:
@@ -29,6 +29,21 @@ def test_by_default(case: Case):
 @pytest.mark.parametrize("case", DISTRIBUTED.values(), ids=DISTRIBUTED)
 def test_with_distribute_cpus_across_numa(case: Case):
     assert taken(case, Rules(distribute_cpus_across_numa=True)) == (case.taken if case.ours is None else case.ours)
+
+
+@pytest.mark.parametrize("case", ACROSS_CORES.values(), ids=ACROSS_CORES)
+def test_with_distribute_cpus_across_cores(case: Case):
+    assert taken(case, Rules(distribute_cpus_across_cores=True)) == case.taken
+
+
+def test_whole_cores_that_are_asked_for_stay_whole():
+    case = PACKED["a core"]._replace(cores=True)
+    assert taken(case, Rules(distribute_cpus_across_cores=True)) == case.taken
+
+
+def test_second_threads_come_when_every_core_has_given_one():
+    case = PACKED["a core"]._replace(wanted=6)
+    assert taken(case, Rules(distribute_cpus_across_cores=True)) == "0-5"
 
 
 def test_what_one_numa_node_holds_is_never_distributed():
