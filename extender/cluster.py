@@ -11,31 +11,27 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
-import structlog
-
 from extender.ledger import BindingLedger, Nomination
 from extender.picture import Picture
 from extender.planning.group_planner import GroupPlanner, Plans
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
-from extender.scoring.points import points
 from extender.scoring.predict import Wanted
+from extender.scoring.prepared import Prepared, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
 from extender.scoring.shares import KinShares
 from extender.scoring.snapshot import Snapshot
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
-from extender.scoring.weighing import over_arrays, weigh
+from extender.scoring.weighing import over_arrays
 from extender.settings import DEFAULT_SETTINGS, Settings
-from extender.state.column_store import Candidates, age_factor
+from extender.state.column_store import Candidates
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
 from extender.state.node_view import NodeView, Report, ReportRefused
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.traffic.known import ClusterTraffic
 from placement.namespaces import Namespaces
-
-_log = structlog.get_logger("cluster")
 
 
 class Cluster:
@@ -107,11 +103,7 @@ class Cluster:
             nodes = self._nodes.states(now)
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
         views = [node_state.view for node_state in nodes if self.live(node_state)]
-        plans: Plans = {}
-        try:
-            plans = self._planner.plans(known, views, workloads, specs, now)
-        except Exception:  # noqa: BLE001 - without a plan newcomers follow their kin, by what is known now
-            _log.exception("not planned")
+        plans = self._planner.plans_or_none(known, views, workloads, specs, now)
         with self._lock:
             self._nodes.known, self._nodes.plans = known, plans
 
@@ -144,25 +136,29 @@ class Cluster:
         """Each offered node's score, 0..10, in their order; room on the leading one is held for a while for a pod that
         the API server has.
         """
+        return self.give(self.prepared(want, names))
+
+    def prepared(self, want: Wanted, names: Sequence[str]) -> Prepared:
+        """What `score` answers; nothing is held yet."""
         self._wait_for(want)
         snapshot, self._last = self._snapshot(want, names), None
-        timeout, candidates, held = self.settings.report_timeout, snapshot.candidates, snapshot.held
-        weighed = weigh(candidates, want, snapshot.known, candidates.live(timeout), self.faults)
-        factors = age_factor(candidates.ages, timeout)
-        ranked = points(candidates, weighed, factors, want.group or want.pod.workload)
-        hidden = bool(names) and candidates.kins.nobody.elsewhere > 0 and not weighed.kin.any()
-        offer = Offer(
-            want, self.clock(), names, candidates.views, candidates.kins, ranked.scores, candidates.ages, hidden
-        )
-        leader = offer.row(ranked.leader) if ranked.leader is not None else None
-        place = self._ledger.predicted(leader.view, want, leader.kin) if leader and leader.view else None
+        return prepared(snapshot, self.settings.report_timeout, self.faults, self.clock())
+
+    def serves(self, ready: Prepared) -> bool:
+        """Whether it would be answered alike now."""
+        return ready.snapshot.lasts(self.clock(), self._nodes.holds)
+
+    def give(self, ready: Prepared) -> Offer:
+        """It is the answer: the pod's room is held."""
         with self._lock:
-            self._history.offered(offer)
-            if held is not None and (held.bound or not self._ledger.knows(want.pod)):
-                self._nodes.hold(held)
-            elif leader is not None and place is not None and place.fits and self._ledger.knows(want.pod):
-                self._ledger.hold(place, want.pod.uid, leader.node, bound=False)
-        return offer
+            self._history.offered(ready.offer)
+            self._ledger.scored(ready.offer.want.pod, ready.place, ready.leader)
+        return ready.offer
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer would wait for another thread."""
+        return self._lock.locked()
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
         """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
@@ -176,7 +172,7 @@ class Cluster:
     def victims(self, want: Wanted, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
         """As `victims.victims`. named: uids by node."""
         with self._lock:
-            candidates, rows = self._candidates(want.pod.uid, want, list(named)), dict(self._ledger.rows)
+            candidates, rows = self._candidates(want, list(named)), dict(self._ledger.rows)
         return victims(candidates, want, named, rows, Terms(self.settings.report_timeout, self.faults))
 
     def welcome(self, nodes: Collection[str]) -> Welcome:
@@ -209,16 +205,15 @@ class Cluster:
             now = self.clock()
             if last is not None and last.serves(want, names, now, self._nodes.holds):
                 return last
-            held = self._nodes.held(want.pod.uid)
-            candidates, holds = self._candidates(want.pod.uid, want, names), self._nodes.holds
-        return Snapshot(want, candidates, over_arrays(candidates, want, self._shares, self.faults), now, holds, held)
+            candidates, holds = self._candidates(want, names), self._nodes.holds
+        return Snapshot(want, candidates, over_arrays(candidates, want, self._shares, self.faults), now, holds)
 
-    def _candidates(self, uid: str, want: Wanted, names: Sequence[str]) -> Candidates:
+    def _candidates(self, want: Wanted, names: Sequence[str]) -> Candidates:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""
         self._expired += self._nodes.expire(now := self.clock())
-        self._nodes.release(uid)
-        self._nodes.locations.named(uid, want.pod.workload)
-        return self._nodes.candidates(names, want, now)
+        self._nodes.locations.named(want.pod.uid, want.pod.workload)
+        with self._nodes.released(want.pod.uid):
+            return self._nodes.candidates(names, want, now)
 
     def live(self, node_state: NodeState) -> bool:
         """Whether pods that start there now would be placed."""

@@ -144,6 +144,15 @@ class BindingLedger:
             Assumption(uid, node, prediction.numa_nodes, prediction.reservations, prediction.allocations, until, bound)
         )
 
+    def scored(self, pod: PodRow, place: Prediction | None, node: str) -> None:
+        """Holds its place on the node that leads, if the API server has the pod; one that is bound keeps its own."""
+        held, known = self._nodes.held(pod.uid), self.knows(pod)
+        if held is not None and (held.bound or not known):
+            return
+        self._nodes.release(pod.uid)
+        if place is not None and place.fits and known:
+            self.hold(place, pod.uid, node, bound=False)
+
     def predicted(self, view: NodeView, want: Wanted, kin: Kin) -> Prediction | None:
         """None where it can't be computed."""
         with self._faults.contained(view.name):
@@ -198,7 +207,7 @@ class BindingLedger:
         if view is None:
             return facts
         if held is not None and held.node == row.node:
-            self._nodes.hold(replace(held, bound=True, until=self._clock() + self._hold_s))
+            self._nodes.take_again(replace(held, bound=True, until=self._clock() + self._hold_s))
             return replace(facts, numa_nodes=held.numa_nodes)
         prediction = self.predicted(view, want, kin)
         if prediction is None or not prediction.fits:

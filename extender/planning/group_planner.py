@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from extender.planning.group_plan import NOTHING as NO_ROOM
 from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, planned, roomiest
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
@@ -20,6 +22,8 @@ AGAIN_S = 60.0
 
 MOST_PER_ROUND = 10
 """Plans made in one round, of some 15 ms each; the others wait for the next."""
+
+_log = structlog.get_logger("cluster")
 
 Plans = Mapping[str, Sequence[Vacancy]]
 """By workload."""
@@ -66,6 +70,16 @@ class GroupPlanner:
         self._expected: dict[str, Expected] = {}
         self._groups: dict[str, str] = {}
         self._plans: dict[str, Made] = {}
+
+    def plans_or_none(
+        self, known: ClusterTraffic, views: Sequence[NodeView], workloads: Mapping[str, str], specs: Specs, now: float
+    ) -> Plans:
+        """As `plans`; none where that raises: newcomers then follow their kin, by what is known now."""
+        try:
+            return self.plans(known, views, workloads, specs, now)
+        except Exception:  # noqa: BLE001 - whatever it is, what was learned is to be used
+            _log.exception("not planned")
+            return {}
 
     def plans(
         self, known: ClusterTraffic, views: Sequence[NodeView], workloads: Mapping[str, str], specs: Specs, now: float

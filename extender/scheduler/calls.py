@@ -23,10 +23,11 @@ _log = structlog.get_logger("scheduler")
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """status: of HTTP. body: JSON."""
+    """status: of HTTP. body: JSON. after: to be called once it is sent, on any thread; raises nothing."""
 
     status: int
     body: bytes
+    after: Callable[[], None] | None = None
 
 
 class SchedulerCall:
@@ -35,24 +36,34 @@ class SchedulerCall:
     def __init__(self, verb: str, verbs: Verbs, metrics: Metrics) -> None:
         self._verb, self._metrics = verb, metrics
         self._answer, self._plain = verbs.table[verb], verbs.plain.get(verb)
-        self._quick = verb in verbs.quick
+        self._quick, self._after = verbs.quick.get(verb), verbs.after.get(verb)
         self._seconds, self._answered = metrics.seconds.labels(verb), metrics.requests.labels(verb, "200")
 
     def at_once(self, body: bytes) -> CallAnswer | None:
-        """Where that takes no longer than it takes to wake a thread: for a pod that has not opted in, and to filter
-        where nothing is refused. None elsewhere.
+        """Where that takes no longer than it takes to wake a thread: for a pod that has not opted in, to filter where
+        nothing is refused, to prioritize what was worked out ahead. None elsewhere.
         """
+        if len(body) > wire.PLAIN_BYTES:
+            return None
         if self._plain is not None and wire.plain(body):
             return self._measured(self._plain, body)
-        return self._measured(self._answer, body) if self._quick and len(body) <= wire.PLAIN_BYTES else None
+        return self._measured(self._quick, body, self._after) if self._quick is not None else None
 
     def __call__(self, body: bytes) -> CallAnswer:
-        return self._measured(self._answer, body)
+        answered = self._measured(self._answer, body, self._after)
+        assert answered is not None
+        return answered
 
-    def _measured(self, answer: Callable[[bytes], bytes], body: bytes) -> CallAnswer:
+    def _measured(
+        self, answer: Callable[[bytes], bytes | None], body: bytes, after: Callable[[], None] | None = None
+    ) -> CallAnswer | None:
+        """None where that is the answer."""
         begin = time.perf_counter()
         try:
-            answered = CallAnswer(200, answer(body))
+            content = answer(body)
+            if content is None:
+                return None
+            answered = CallAnswer(200, content, after)
             self._answered.inc()
         except Exception as error:  # noqa: BLE001 - it is answered, logged and counted
             answered = self._fault(error)

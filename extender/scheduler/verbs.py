@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from extender.cluster import Cluster
 from extender.scheduler import wire
+from extender.scheduler.ahead import Ahead
 from extender.scheduler.metrics import Metrics
 from extender.scoring.predict import Wanted
+from extender.scoring.prepared import Prepared
 from extender.scoring.strict import NodeRefusal
 from extender.state.pods import PodRow
 
@@ -22,9 +26,18 @@ LOGGED_BEST = 3
 """Of the scores, the best; explain has them all."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """An answer to prioritize that only has to be given."""
+
+    prepared: Prepared
+    body: bytes
+
+
 class Verbs:
     """refuse: filter may refuse nodes. plain: answers to calls of which `wire.plain` holds: most, in microseconds.
-    quick: verbs that weigh no node, but the only one that is offered.
+    quick: answers that weigh no node and wait for nothing; None where there is none. after: what is to be done once a
+    verb is answered.
     """
 
     def __init__(self, cluster: Cluster, metrics: Metrics, *, refuse: bool) -> None:
@@ -32,11 +45,14 @@ class Verbs:
         self._metrics = metrics
         self._refuse = refuse
         self._last: tuple[bytes, wire.Arguments, Wanted | None] | None = None
+        self._ahead: Ahead[_Ready | None] | None = None
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
-        self.quick = frozenset(() if refuse else ("filter",))
+        self.quick = {"prioritize": self._ready_scores} | ({} if refuse else {"filter": self._every_node})
+        self.after = {"filter": self._work_ahead}
         self.plain = {"filter": wire.every_node, "prioritize": wire.no_scores}
 
     def filter(self, body: bytes) -> bytes:
+        self._ahead = None
         call, want = self._asked(body)
         if want is None:
             return wire.filter_answer(call, wire.FilterRefusals())
@@ -45,6 +61,8 @@ class Verbs:
         if len(left) == 1:
             # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
             self._cluster.score(want, left)
+        elif not refused:
+            self._expect_scores(body)
         if refused:
             self._count(call.pod, refused)
         return wire.filter_answer(
@@ -54,6 +72,20 @@ class Verbs:
                 hopeless={name: refusal.why for name, refusal in refused.items() if refusal.hopeless},
             ),
         )
+
+    def _every_node(self, body: bytes) -> bytes | None:
+        answer = wire.several_nodes(body)
+        if answer is not None:
+            self._expect_scores(body)
+        return answer
+
+    def _expect_scores(self, body: bytes) -> None:
+        """kube-scheduler asks with the same bytes again, where no other extender filters nodes out."""
+        self._ahead = Ahead(body, partial(self._scored, body))
+
+    def _work_ahead(self) -> None:
+        if (ahead := self._ahead) is not None:
+            ahead.work()
 
     def _asked(self, body: bytes) -> tuple[wire.Arguments, Wanted | None]:
         """kube-scheduler asks twice for a pod, with the same bytes where no node was filtered out."""
@@ -84,18 +116,40 @@ class Verbs:
         return wire.preempt_answer({node: _replaced(call.victims[node], pods) for node, pods in chosen.items()})
 
     def prioritize(self, body: bytes) -> bytes:
+        ahead = self._ahead
+        ready = ahead.result() if ahead is not None and ahead.body == body else None
+        if ready is None or not self._cluster.serves(ready.prepared):
+            ready = self._scored(body)
+        return wire.NO_SCORES if ready is None else self._given(ready)
+
+    def _ready_scores(self, body: bytes) -> bytes | None:
+        """What was worked out since filter; None where it is not done, does not count any more, or would be waited
+        for.
+        """
+        ahead = self._ahead
+        if ahead is None or not ahead.done or ahead.body != body or self._cluster.busy:
+            return None
+        ready = ahead.result()
+        return self._given(ready) if ready is not None and self._cluster.serves(ready.prepared) else None
+
+    def _scored(self, body: bytes) -> _Ready | None:
+        """None for a pod that has not opted in."""
         call, want = self._asked(body)
         if want is None:
-            return wire.NO_SCORES
-        offer = self._cluster.score(want, call.names)
+            return None
+        prepared = self._cluster.prepared(want, call.names)
+        return _Ready(prepared, wire.prioritize_answer(call.names, prepared.offer.scores))
+
+    def _given(self, ready: _Ready) -> bytes:
+        self._ahead = None
+        offer = self._cluster.give(ready.prepared)
+        pod, group, nodes = _named(offer.want.pod), offer.want.group, len(offer.names)
         if offer.kin_hidden:
             self._metrics.kin_hidden.inc()
-            _log.warning("kin's nodes were not offered", pod=_named(call.pod), group=want.group, nodes=len(call.names))
-        _log.info(
-            "scored", pod=_named(call.pod), group=want.group, nodes=len(call.names),
-            best={row.node: row.score for row in offer.best(LOGGED_BEST)},
-        )  # fmt: skip
-        return wire.prioritize_answer(call.names, offer.scores)
+            _log.warning("kin's nodes were not offered", pod=pod, group=group, nodes=nodes)
+        best = {row.node: row.score for row in offer.best(LOGGED_BEST)}
+        _log.info("scored", pod=pod, group=group, nodes=nodes, best=best)
+        return ready.body
 
 
 def _replaced(named: wire.Victims, pods: Sequence[str]) -> wire.Victims:

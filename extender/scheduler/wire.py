@@ -165,13 +165,30 @@ def plain(body: bytes) -> bool:
     return len(body) <= PLAIN_BYTES and OPT_IN_KEY not in body
 
 
+_PASSED = b'{"Nodes":null,"NodeNames":%b,"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}'
+
+
 def every_node(body: bytes) -> bytes:
     """As `filter_answer` with nothing refused; BadRequest."""
-    keys = _top(body)
-    names = keys.get("nodenames")
-    if "pod" not in keys or names is None or not bytes(names).startswith(b"["):
-        return filter_answer(arguments(body), FilterRefusals())
-    return b'{"Nodes":null,"NodeNames":%b,"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}' % bytes(names)
+    names = _raw_names(_top(body))
+    return filter_answer(arguments(body), FilterRefusals()) if names is None else _PASSED % names
+
+
+def several_nodes(body: bytes) -> bytes | None:
+    """As `every_node`, for a pod that is looked at all the same; None where no choice of nodes is offered, or Node
+    objects are.
+    """
+    names = _raw_names(keys := _top(body))
+    if names is None or b"," not in names:
+        return None
+    _pod(keys)
+    return _PASSED % names
+
+
+def _raw_names(keys: Mapping[str, msgspec.Raw]) -> bytes | None:
+    """The list of names as it was sent; None where the call is another."""
+    names = bytes(keys.get("nodenames") or b"")
+    return names if "pod" in keys and names.startswith(b"[") else None
 
 
 def no_scores(body: bytes) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from extender.scoring.predict import Wanted
 from extender.state.kins import Kins
+from extender.state.node_index import changed_groups
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
 
@@ -18,12 +19,9 @@ class GroupMembers:
         self._totals: dict[str, int] = {}
 
     def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
-        old: Mapping[str, int] = before.index.group_reservations if before else {}
-        new: Mapping[str, int] = after.index.group_reservations if after else {}
-        for group in old.keys() | new.keys():
-            difference = new.get(group, 0) - old.get(group, 0)
-            if difference:
-                self._add(group, node, new.get(group, 0), difference)
+        for group, old, new in changed_groups(before.occupancy if before else None, after.occupancy if after else None):
+            if old != new:
+                self._add(group, node, new, new - old)
 
     def total(self, group: str) -> int:
         return self._totals.get(group, 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import compress
 
@@ -209,6 +210,22 @@ class NodeTable:
         if assumption is not None:
             self.holds += 1
             self._swap(self._views[assumption.node].without_assumed(pod))
+
+    def take_again(self, assumption: Assumption) -> None:
+        """The place that its pod has just been released from: for others nothing has changed."""
+        holds = self.holds
+        self.hold(assumption)
+        if self.holds > holds:
+            self.holds = holds - 1
+
+    @contextmanager
+    def released(self, pod: str) -> Iterator[None]:
+        """Meanwhile the pod is assumed nowhere."""
+        held = self._held.get(pod)
+        self.release(pod)
+        yield
+        if held is not None:
+            self.take_again(held)
 
     def ended(self, pod: str, node: str) -> None:
         """The API server does not have the pod any more: its room on the node is free."""

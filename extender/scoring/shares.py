@@ -58,7 +58,8 @@ class KinShares:
             self._each(candidates, want, plain, share, faults)
         elif len(near):
             kins, names, slots = candidates.kins, candidates.names, candidates.slots[near]
-            elsewhere = np.fromiter((kins.of(names[at]).elsewhere for at in near.tolist()), np.float64, len(near))
+            there, nobody = kins.near.get, kins.nobody
+            elsewhere = np.array([there(names[at], nobody).elsewhere for at in candidates.near])
             with self._lock:
                 rows = self._group(candidates, near, want, faults)
                 here, plain[near] = rows.here[slots], rows.plain[slots]
@@ -115,7 +116,7 @@ def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[Floats, float]:
 
 def _shares(view: NodeView, want: Wanted, kin: Kin) -> tuple[Floats, float]:
     """What is on the node itself, of each NUMA node of its table, and what that weighs."""
-    if view.table is None or not (kin.weights or want.group in view.index.group_reservations):
+    if view.table is None or not (kin.weights or want.group in view.occupancy.directory.by_group):
         return np.zeros(0), 0.0
     peers = peers_of(view.occupancy, want.requests[0], kin)
     pull = pulls(view.machine, peers, NO_KIN, strangers(view.occupancy, want.requests[0], kin))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from extender.scoring.predict import Wanted
 from extender.scoring.single import NodeScores
 from extender.state.column_store import Candidates
-from extender.state.node_view import Assumption
 
 LASTS_S = 0.5
 """How long: kube-scheduler runs its other filters in between. What nodes report meanwhile is for the next pod."""
@@ -16,18 +15,17 @@ LASTS_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """at: on the cluster's clock. holds: as `NodeTable.holds` was. held: the pod's own place, given up for this.
-    known: as `weighing.over_arrays` has them.
-    """
+    """at: on the cluster's clock. holds: as `NodeTable.holds` was. known: as `weighing.over_arrays` has them."""
 
     want: Wanted
     candidates: Candidates
     known: NodeScores
     at: float
     holds: int
-    held: Assumption | None
 
     def serves(self, want: Wanted, names: Sequence[str], now: float, holds: int) -> bool:
         """Whether it is of this very question, and no place was taken or given up since."""
-        asked_alike = self.want is want and self.candidates.names is names
-        return asked_alike and self.holds == holds and now - self.at < LASTS_S
+        return self.want is want and self.candidates.names is names and self.lasts(now, holds)
+
+    def lasts(self, now: float, holds: int) -> bool:
+        return self.holds == holds and now - self.at < LASTS_S

@@ -55,7 +55,12 @@ def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults:
     plain: Bools = candidates.cells.keeps[0] == 0
     scores = best(candidates.cells, want, shares.of(candidates, want, plain, faults), rest)
     if want.exclusive:
-        plain &= np.fromiter((view is not None and _within_quota(view, want) for view in candidates.views), np.bool_)
+        limited = (
+            plain if want.requests[0].max_exclusive_cpus is not None else plain & (candidates.cells.limited[0] > 0)
+        )
+        for at in np.flatnonzero(limited & scores.sure).tolist():
+            view = candidates.views[at]
+            plain[at] = view is not None and _within_quota(view, want)
     return replace(scores, sure=scores.sure & plain)
 
 
@@ -87,7 +92,7 @@ def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
     """Of pods that are decided alike there; a pod that the node has reported is like no other."""
     if want.pod.uid in view.index.pods:
         return want.pod.uid
-    alone = not kin.weights and want.group not in view.index.group_reservations
+    alone = not kin.weights and want.group not in view.occupancy.directory.by_group
     return (
         tuple((request.name, request.opt_in, request.demand, request.pod_demand) for request in want.requests),
         (want.pod.namespace, want.requests[0].max_exclusive_cpus) if want.exclusive else (),

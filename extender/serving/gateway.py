@@ -58,6 +58,7 @@ class Gateway:
         connection: Connection = scope["state"]["connection"]
         held = _HeldBody(self._total)
         environ: dict[str, Any] = {}
+        after: Callable[[], None] | None = None
         try:
             with self._admitted(connection.peer):
                 kind = scope["path"].split("/")[1]
@@ -68,7 +69,8 @@ class Gateway:
                 workers = self._workers.get(kind, self._workers["api"])
                 call = self._calls.get(kind) if scope["method"] == "POST" and scope["path"] == f"/{kind}" else None
                 if call is not None:
-                    answer = _json(await _called(call, body, workers))
+                    answered = await _called(call, body, workers)
+                    answer, after = _json(answered), answered.after
                 else:
                     environ = _environ(scope, body, connection)
                     answer = await self._answer(environ)
@@ -82,6 +84,8 @@ class Gateway:
             return
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
+        if after is not None:
+            workers.put(after)
 
     def _most(self, kind: str, connection: Connection) -> int:
         """Bytes that a request of this kind may have."""

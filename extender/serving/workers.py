@@ -30,6 +30,10 @@ class Workers:
         for thread in self._threads:
             thread.stop(timeout_s)
 
+    def put(self, work: Callable[[], None]) -> None:
+        """To be done by the next free thread; nobody waits for it."""
+        self._jobs.put(work)
+
     async def run(self, work: Callable[[], Result]) -> Result:
         """The result of `work`, done by the next free thread. One that nobody waits for any more is left out."""
         loop = asyncio.get_running_loop()

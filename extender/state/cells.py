@@ -25,7 +25,7 @@ class Cells:
     really. spare: CPUs that nobody has for himself; cores: those of them in cores of which all are; core: CPUs of a
     core, 0 where the machine's differ; shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole
     machine, reserved ones too. keeps: 1 where groups that declared their size have room kept for the rest of them, on
-    all of the machine's.
+    all of the machine's; limited: 1 where the node itself limits each namespace's exclusive CPUs, likewise.
     """
 
     numa_node: Floats
@@ -41,6 +41,7 @@ class Cells:
     shared: Floats
     unowned: Floats
     keeps: Floats
+    limited: Floats
 
     def at(self, rows: tuple[npt.NDArray[np.intp], ...]) -> Cells:
         """The same of some of them."""
@@ -63,6 +64,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
     if directory.special or pressed or not machine.mems:
         return None
     keeps = float(bool(directory.sized and occupancy.kept(machine)))
+    limited = float(occupancy.rules.max_exclusive_cpus_per_namespace is not None)
     taken = directory.exclusive | occupancy.reserved.mask
     sharers = pools.sharers(occupancy)
     unowned = (machine.cpus.mask & ~directory.exclusive).bit_count()
@@ -74,6 +76,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
             float(bool(spare & sharers)),
             unowned,
             keeps,
+            limited,
         )
         for cpu_node in machine.cpu_nodes
         if (spare := machine.node(cpu_node).cpus.mask & ~taken)

@@ -2,35 +2,65 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 
 from placement.state.occupancy import Occupancy, Reservation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeIndex:
-    """Who is on a node, as it is asked for again and again. Assumed pods count, but for those that have ended.
-
-    members: the reservations of opted-in pods; member_pods: their uids; group_reservations: how many each group has.
-    pods, reported_members: the uids of all pods, and of the opted-in ones, that the enforcer reported.
+    """Who is on a node, as it is asked for again and again; worked out when it is. Of expected occupancies assumed pods
+    are a part, and those that have ended are none.
     """
 
-    members: tuple[Reservation, ...]
-    member_pods: frozenset[str]
-    group_reservations: Mapping[str, int]
-    pods: frozenset[str]
-    reported_members: frozenset[str]
+    reported: Occupancy
+    expected: Occupancy
 
-    @classmethod
-    def of(cls, reported: Occupancy, expected: Occupancy) -> NodeIndex:
-        members = tuple(reservation for reservation in expected.reservations.values() if reservation.opted_in)
-        shown = reported.reservations.values()
-        return cls(
-            members,
-            frozenset(reservation.pod for reservation in members),
-            Counter(reservation.group for reservation in members if reservation.group),
-            frozenset(reservation.pod for reservation in shown),
-            frozenset(reservation.pod for reservation in shown if reservation.opted_in),
-        )
+    @property
+    def pods(self) -> AbstractSet[str]:
+        """The uids of all pods that the enforcer reported."""
+        return self.reported.directory.by_pod.keys()
+
+    @cached_property
+    def members(self) -> tuple[Reservation, ...]:
+        """The reservations of opted-in pods."""
+        return tuple(reservation for reservation in self.expected.reservations.values() if reservation.opted_in)
+
+    @cached_property
+    def member_pods(self) -> frozenset[str]:
+        """Their uids."""
+        return frozenset(reservation.pod for reservation in self.members)
+
+    @cached_property
+    def reported_members(self) -> frozenset[str]:
+        """The uids of the opted-in pods that the enforcer reported."""
+        shown = self.reported.reservations.values()
+        return frozenset(reservation.pod for reservation in shown if reservation.opted_in)
+
+
+NOBODY: Mapping[str, tuple[str, ...]] = {}
+
+
+def changed_members(before: Occupancy | None, after: Occupancy | None) -> Iterator[tuple[str, bool]]:
+    """The uids of opted-in pods that came (True) or went (False); None: no node."""
+    old = before.directory.by_pod if before is not None else NOBODY
+    new = after.directory.by_pod if after is not None else NOBODY
+    for uid in {uid for uid, _ in old.items() ^ new.items()}:
+        was, stays = _is_member(before, old.get(uid, ())), _is_member(after, new.get(uid, ()))
+        if was != stays:
+            yield uid, stays
+
+
+def changed_groups(before: Occupancy | None, after: Occupancy | None) -> Iterator[tuple[str, int, int]]:
+    """The groups with more or fewer reservations than before; how many before, and after."""
+    old = before.directory.by_group if before is not None else NOBODY
+    new = after.directory.by_group if after is not None else NOBODY
+    for group in {group for group, _ in old.items() ^ new.items()}:
+        yield group, len(old.get(group, ())), len(new.get(group, ()))
+
+
+def _is_member(occupancy: Occupancy | None, keys: tuple[str, ...]) -> bool:
+    return occupancy is not None and any(occupancy.reservations[key].opted_in for key in keys)

@@ -138,14 +138,16 @@ class NodeView:
     assumed: Mapping[str, Assumption] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     occupancy: Occupancy = UNMADE
-    index: NodeIndex = field(init=False, repr=False, compare=False)
     memo: dict[Hashable, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     """What was computed on this view, by whatever it depends on beside the view."""
 
     def __post_init__(self) -> None:
         if self.occupancy is UNMADE:
             object.__setattr__(self, "occupancy", _expected(self.reported, self.assumed.values(), self.ended))
-        object.__setattr__(self, "index", NodeIndex.of(self.reported, self.occupancy))
+
+    @cached_property
+    def index(self) -> NodeIndex:
+        return NodeIndex(self.reported, self.occupancy)
 
     @property
     def skewed(self) -> bool:

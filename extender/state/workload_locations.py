@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from extender.state.node_index import changed_members
 from extender.state.node_view import NodeView
 
 MOST_NAMED = 200_000
@@ -53,17 +54,15 @@ class WorkloadLocations:
             self._drop(workload, uid)
 
     def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
-        old = before.index.member_pods if before else frozenset()
-        new = after.index.member_pods if after else frozenset()
-        for uid in old - new:
-            if self._nodes.get(uid) == node:
-                del self._nodes[uid]
-                self._drop(self._workloads.get(uid, ""), uid)
-        for uid in new - old:
-            self._nodes[uid] = node
+        for uid, came in changed_members(before.occupancy if before else None, after.occupancy if after else None):
             workload = self._workloads.get(uid)
-            if workload is not None:
-                self._members.setdefault(workload, {})[uid] = node
+            if came:
+                self._nodes[uid] = node
+                if workload is not None:
+                    self._members.setdefault(workload, {})[uid] = node
+            elif self._nodes.get(uid) == node:
+                del self._nodes[uid]
+                self._drop(workload or "", uid)
 
     def _drop(self, workload: str, uid: str) -> None:
         members = self._members.get(workload)

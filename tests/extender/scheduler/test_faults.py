@@ -15,7 +15,7 @@ from tests.metrics import value
 class Broken(Cluster):
     """Its scores fail."""
 
-    def score(self, *asked, **more):
+    def prepared(self, *asked, **more):
         raise KeyError("a fault of ours")
 
 

@@ -1,0 +1,47 @@
+"""An answer to prioritize as it is worked out, before the pod's room is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from extender.scoring.history import ExplainRow, Offer
+from extender.scoring.points import points
+from extender.scoring.predict import Prediction, predict
+from extender.scoring.snapshot import Snapshot
+from extender.scoring.weighing import weigh
+from extender.state.column_store import age_factor
+from extender.state.faults import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """snapshot: what the offer is made of. leader: the node that is ahead, where one would take the pod; place: what
+    the pod gets there, None where that can't be computed.
+    """
+
+    snapshot: Snapshot
+    offer: Offer
+    leader: str = ""
+    place: Prediction | None = None
+
+
+def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> Prepared:
+    """timeout: seconds of silence after which a node is not live. at: now, on the cluster's clock."""
+    want, candidates = snapshot.want, snapshot.candidates
+    weighed = weigh(candidates, want, snapshot.known, candidates.live(timeout), faults)
+    factors = age_factor(candidates.ages, timeout)
+    ranked = points(candidates, weighed, factors, want.group or want.pod.workload)
+    names, kins = candidates.names, candidates.kins
+    hidden = bool(names) and kins.nobody.elsewhere > 0 and not weighed.kin.any()
+    offer = Offer(want, at, names, candidates.views, kins, ranked.scores, candidates.ages, hidden)
+    if ranked.leader is None:
+        return Prepared(snapshot, offer)
+    leader = offer.row(ranked.leader)
+    return Prepared(snapshot, offer, leader.node, _predicted(leader, offer, faults))
+
+
+def _predicted(leader: ExplainRow, offer: Offer, faults: Faults) -> Prediction | None:
+    if leader.view is not None:
+        with faults.contained(leader.node):
+            return predict(leader.view.machine, leader.view.occupancy, offer.want, leader.kin)
+    return None

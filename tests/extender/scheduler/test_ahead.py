@@ -1,0 +1,168 @@
+"""Filter is answered first, and what prioritize will ask is worked out before it is asked."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from extender.cluster import Cluster
+from extender.scheduler.ahead import Ahead
+from extender.scheduler.calls import SchedulerCall, scheduler_calls
+from extender.scheduler.metrics import Metrics
+from extender.scheduler.verbs import Verbs
+from tests.extender.machines import want
+from tests.extender.running import Extender, machine, recorded, reservation
+from tests.extender.test_cluster import reservations_of, tell
+
+NAMES = ("a", "b")
+
+
+def body(uid: str = "p", *names: str, **annotations: str) -> bytes:
+    """As kube-scheduler asks about a member of the group shop."""
+    keys = {f"{key}.numakin.io": value for key, value in {"group": "shop", **annotations}.items()}
+    metadata = {"name": uid, "namespace": "default", "uid": uid, "annotations": keys}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}]
+    pod = {"metadata": metadata, "spec": {"containers": containers}}
+    return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(names or NAMES)}).encode()
+
+
+class Site:
+    """Two nodes of 16 CPUs, the group on a; calls as the port makes them. refuse: as the extender's option."""
+
+    def __init__(self, *, refuse: bool = False) -> None:
+        self.cluster = Cluster()
+        tell(self.cluster, "a", reservation("kin", "1"))
+        tell(self.cluster, "b")
+        metrics = Metrics()
+        self._calls = scheduler_calls(Verbs(self.cluster, metrics, refuse=refuse), metrics)
+
+    @property
+    def prioritize(self) -> SchedulerCall:
+        return self._calls["prioritize"]
+
+    def filter(self, request: bytes) -> list[str]:
+        """The nodes that are left; what comes after the answer is done too."""
+        call = self._calls["filter"]
+        answer = call.at_once(request) or call(request)
+        if answer.after is not None:
+            answer.after()
+        names: list[str] = json.loads(answer.body)["NodeNames"]
+        return names
+
+    def ready(self, request: bytes) -> dict[str, int] | None:
+        """The scores that need no thread; None where there are none."""
+        answer = self.prioritize.at_once(request)
+        return None if answer is None else scores(answer.body)
+
+
+def scores(answer: bytes) -> dict[str, int]:
+    return {row["Host"]: row["Score"] for row in json.loads(answer)}
+
+
+@pytest.fixture(params=[False, True], ids=["scoring", "refusing"])
+def site(request: pytest.FixtureRequest) -> Site:
+    return Site(refuse=request.param)
+
+
+@pytest.mark.parametrize("policy", ["best-effort", "restricted"])
+def test_scores_are_ready_when_they_are_asked_for_and_what_prioritize_alone_gives(site: Site, policy: str):
+    request = body(policy=policy)
+    alone = scores(Site().prioritize(request).body)
+    assert alone["a"] > alone["b"] > 0
+    assert site.filter(request) == ["a", "b"]
+    assert site.ready(request) == alone
+
+
+def test_room_is_held_once_scores_were_given_and_not_before(site: Site):
+    site.filter(body())
+    assert [*reservations_of(site.cluster, "a")] == ["kin"]
+    assert site.ready(body())
+    assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
+
+
+def test_scores_are_given_ahead_once(site: Site):
+    site.filter(body())
+    first = site.ready(body())
+    assert site.ready(body()) is None
+    assert scores(site.prioritize(body()).body) == first
+
+
+def test_scores_of_before_a_place_was_taken_are_not_given(site: Site):
+    """The other pod takes the place on a that the first would have had."""
+    site.filter(body())
+    site.cluster.score(want("other", cpu="6"), NAMES)
+    assert site.ready(body()) is None
+    site.prioritize(body())
+    homes = reservations_of(site.cluster, "a")
+    assert homes["p"] != homes["other"]
+
+
+def test_other_nodes_or_another_pod_are_weighed_when_they_are_asked_for(site: Site):
+    site.filter(body())
+    for request in (body("p", "b", "a"), body("q")):
+        assert site.ready(request) is None
+        assert scores(site.prioritize(request).body)["a"]
+
+
+def test_a_node_without_choice_is_held_at_once_as_nobody_asks_for_scores(site: Site):
+    assert site.filter(body("p", "b")) == ["b"]
+    assert [*reservations_of(site.cluster, "b")] == ["p"]
+
+
+def test_a_pod_keeps_its_place_while_it_is_filtered_again(site: Site):
+    site.filter(body())
+    site.ready(body())
+    site.filter(body())
+    assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
+
+
+def test_a_bad_request_is_named_to_who_asks_for_scores():
+    site, request = Site(), body().replace(b'"1Gi"', b'"lots"')
+    assert site.filter(request) == ["a", "b"]
+    answer = site.prioritize(request)
+    assert (answer.status, json.loads(answer.body)) == (400, {"error": "'lots' is not a resource quantity"})
+
+
+def test_who_comes_while_it_is_worked_out_waits_for_it():
+    begun, go, times = Event(), Event(), []
+
+    def work() -> str:
+        times.append(1)
+        begun.set()
+        assert go.wait(60)
+        return "scores"
+
+    ahead = Ahead(b"", work)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(ahead.work)
+        assert begun.wait(60)
+        second = threads.submit(ahead.result)
+        assert not ahead.done
+        go.set()
+        first.result(60)
+        assert second.result(60) == "scores"
+    assert times == [1]
+
+
+def test_what_went_wrong_ahead_is_raised_to_who_asks_and_to_nobody_else():
+    def work() -> str:
+        raise KeyError("a fault of ours")
+
+    ahead = Ahead(b"", work)
+    ahead.work()
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            ahead.result()
+
+
+def test_over_the_port_scores_after_filter_are_those_without_it(extender: Extender):
+    extender.enforcer("n2").report(machine(), reservation("kin", "1"))
+    extender.enforcer("n3").report(machine())
+    request = recorded("basic-nodecache-true.prioritize", opted_in=True)
+    assert extender.post("filter", request)["NodeNames"] == ["n1", "n2", "n3"]
+    first = extender.scores(request)
+    assert first["n2"] > first["n3"] > 0
+    assert extender.scores(request) == first
