@@ -12,7 +12,7 @@ from dataclasses import replace
 from threading import Lock
 
 from extender.ledger import BindingLedger, Nomination
-from extender.picture import Picture
+from extender.picture import Figures, Picture
 from extender.planning.group_planner import GroupPlanner, Plans
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
@@ -269,21 +269,25 @@ class Cluster:
         draft._ledger.rows = rows
         return draft
 
+    def figures(self) -> Figures:
+        """Without a walk over pods."""
+        with self._lock:
+            return self._figures()
+
     def picture(self) -> Picture:
         with self._lock:
-            now = self.clock()
-            self._expired += self._nodes.expire(now)
-            return Picture(
-                nodes=tuple(sorted(self._nodes.states(now), key=lambda state: state.view.name)),
-                assumed=tuple(self._nodes.assumptions()),
-                names=self._history.names() | self._ledger.names(),
-                workloads=self._nodes.locations.workloads(),
-                groups=self.known.groups,
-                expired=self._expired,
-                bindings=dict(self._ledger.bindings),
-                splits=self._ledger.splits,
-                faults=self.faults.counts,
-            )
+            now, rows = self._figures(), dict(self._ledger.rows)
+            names, workloads = self._history.names(), self._nodes.locations.workloads()
+        # There may be 150,000 of them: nobody waits for the lock meanwhile.
+        names |= {uid: f"{row.namespace}/{row.name}" for uid, row in rows.items()}
+        return Picture.of(now, names, workloads)
+
+    def _figures(self) -> Figures:
+        now = self.clock()
+        self._expired += self._nodes.expire(now)
+        nodes, assumed, ledger = tuple(self._nodes.states(now)), tuple(self._nodes.assumptions()), self._ledger
+        bindings, faults = dict(ledger.bindings), self.faults.counts
+        return Figures(nodes, assumed, self.known.groups, self._expired, bindings, ledger.splits, faults)
 
     def story(self, namespace: str, name: str) -> PodStory | None:
         """What is known of a pod by its name, for `extender.views.explain`; None when nothing is."""

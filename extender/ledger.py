@@ -118,10 +118,6 @@ class BindingLedger:
             return []
         return self._departed.due(node, view.index.reported_members, self.rows, self._clock())
 
-    def names(self) -> dict[str, str]:
-        """NAMESPACE/NAME by uid."""
-        return {uid: f"{row.namespace}/{row.name}" for uid, row in self.rows.items()}
-
     def reported(self, view: NodeView) -> None:
         """The room of pods that have ended is free, though the enforcer still shows them."""
         for uid in self._departed.among(view.index.pods):

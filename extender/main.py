@@ -47,7 +47,7 @@ from extender.state.pods import Changes, NodeRow, PodRow
 from extender.thread_gauges import thread_gauges
 from extender.traffic.learner import Learner
 from extender.views import traffic_view
-from extender.views.group_metrics import group_gauges
+from extender.views.group_metrics import GroupGauges
 from extender.views.readout import Gauge, gauges, members
 from extender.web.routes import Web
 from extender.web.sampling import Sampling
@@ -75,7 +75,7 @@ class Program(SessionCallbacks):
         self.groups = GroupObjects()
         self.web = Web(self.cluster)
         self.sampling = Sampling(self.web, threads=self.threads)
-        self.metrics.gauges(lambda: gauges(self.cluster.picture(), self.cluster.live))
+        self.metrics.gauges(lambda: gauges(self.cluster.figures(), self.cluster.live))
         self.metrics.gauges(lambda: traffic_view.gauges(self.cluster.known, self.learner.dropped_flows))
         self._kube = connected(config)
         self._own_ca = own_certificates(config, self._kube, self.threads)
@@ -84,7 +84,7 @@ class Program(SessionCallbacks):
         self.http_tls = renewed("http", replace(http_files, optional=True), self.metrics)
         grpc_files = Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca)
         self._grpc_tls = renewed("grpc", replace(own, ca="") if own else grpc_files, self.metrics)
-        self.metrics.gauges(lambda: group_gauges(self.cluster.picture()))
+        self.metrics.gauges(GroupGauges(self.cluster.figures))
         self.metrics.gauges(self._expiries)
         self.metrics.gauges(lambda: thread_gauges(self.threads.standings()))
         self.metrics.gauges(self._configured)

@@ -10,17 +10,30 @@ from extender.state.node_view import Assumption
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """By pod uid: names, NAMESPACE/NAME; workloads, NAMESPACE/KIND/NAME. groups: by workload, found ones too. bindings,
-    splits: as the ledger counts them. faults: how often each node could not be weighed.
+class Figures:
+    """What is had without looking at each pod. bindings, splits: as the ledger counts them. faults: how
+    often each node could not be weighed.
     """
 
     nodes: tuple[NodeState, ...]
     assumed: tuple[Assumption, ...]
-    names: dict[str, str]
-    workloads: dict[str, str]
-    groups: dict[str, str]
+    groups: Mapping[str, str]
+    """By workload, found ones too."""
     expired: int
     bindings: Mapping[str, int]
     splits: int
     faults: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture(Figures):
+    """nodes: by name. By pod uid: names, NAMESPACE/NAME; workloads, NAMESPACE/KIND/NAME."""
+
+    names: Mapping[str, str]
+    workloads: Mapping[str, str]
+
+    @classmethod
+    def of(cls, figures: Figures, names: Mapping[str, str], workloads: Mapping[str, str]) -> Picture:
+        nodes = tuple(sorted(figures.nodes, key=lambda state: state.view.name))
+        counts = figures.expired, figures.bindings, figures.splits, figures.faults
+        return cls(nodes, figures.assumed, figures.groups, *counts, names, workloads)

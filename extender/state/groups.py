@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from placement.model.cpuset import NumaSet
 from placement.state.occupancy import Reservation
+
+Place = tuple[str, NumaSet]
+"""A node, and NUMA nodes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +25,19 @@ class Member:
 
 def locality(members: Iterable[Member]) -> float | None:
     """The share of pairs of members on one NUMA node; a member over several counts on each in part. None below two."""
-    together: Counter[tuple[str, int]] = Counter()
-    alone = 0.0
-    count = 0
-    for member in members:
-        count += 1
-        part = 1 / max(1, len(member.reservation.numa_nodes))
-        for numa_node in member.reservation.numa_nodes:
-            together[member.node, numa_node] += part  # type: ignore[assignment]
-            alone += part * part
+    return shared(Counter((member.node, member.reservation.numa_nodes) for member in members))
+
+
+def shared(places: Mapping[Place, int]) -> float | None:
+    """As `locality`, by how many members each place has."""
+    together: defaultdict[tuple[str, int], float] = defaultdict(float)
+    alone, count = 0.0, 0
+    for (node, numa_nodes), members in places.items():
+        count += members
+        part = 1 / max(1, len(numa_nodes))
+        for numa_node in numa_nodes:
+            together[node, numa_node] += members * part
+            alone += members * part * part
     if count < 2:
         return None
     return (sum(part * part for part in together.values()) - alone) / (count * (count - 1))

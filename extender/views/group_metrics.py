@@ -2,41 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from threading import Lock
 
-from extender.picture import Picture
-from extender.state.groups import Member, locality
-from extender.views.readout import Gauge, members
+from extender.picture import Figures
+from extender.scoring.node_table import NodeState
+from extender.views.group_sums import GroupSums, MemberSum
+from extender.views.readout import Gauge
 from placement.model.topology import Machine
 
 
-def group_gauges(picture: Picture) -> Iterator[Gauge]:
-    """A series for each group of at least two members."""
-    groups = {group: group_members for group, group_members in members(picture).items() if len(group_members) > 1}
-    machines = {state.view.machine for state in picture.nodes}
-    yield (
-        "numakin_extender_group_locality_ratio",
-        "Share of a group's pairs of members that are on one NUMA node.",
-        "group",
-        {group: locality(group_members) or 0.0 for group, group_members in groups.items()},
-    )
-    yield (
-        "numakin_extender_group_locality_possible_ratio",
-        "The share that a group's size allows, on NUMA nodes as large as the cluster's largest and empty.",
-        "group",
-        {group: possible(group_members, machines) for group, group_members in groups.items()},
-    )
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Of the largest NUMA nodes with CPUs; millicores and bytes."""
+
+    cpu_milli: int = 0
+    memory: int = 0
+
+    @classmethod
+    def of(cls, machine: Machine) -> Room:
+        nodes = [node for node in machine.numa_nodes if node.cpus]
+        cpus = max((len(node.cpus) for node in nodes), default=0)
+        return cls(1000 * cpus, max((node.memory for node in nodes), default=0))
+
+    @classmethod
+    def largest(cls, rooms: Iterable[Room]) -> Room:
+        listed = list(rooms)
+        cpu_milli = max((room.cpu_milli for room in listed), default=0)
+        return cls(cpu_milli, max((room.memory for room in listed), default=0))
 
 
-def possible(group: Sequence[Member], machines: Iterable[Machine]) -> float:
-    """The members taken as alike: as many as fit on one NUMA node share it, and the rest the next ones."""
-    nodes = [node for machine in machines for node in machine.numa_nodes if node.cpus]
-    demands = [member.reservation.demand for member in group]
-    rooms = (
-        (1000 * max((len(node.cpus) for node in nodes), default=0), sum(demand.cpu_milli for demand in demands)),
-        (max((node.memory for node in nodes), default=0), sum(demand.memory for demand in demands)),
-    )
-    count = len(group)
+class GroupGauges:
+    """A series for each group of at least two members. read: the figures of now. Thread-safe."""
+
+    def __init__(self, read: Callable[[], Figures]) -> None:
+        self._read, self._lock = read, Lock()
+        self._sums = GroupSums()
+        self._machines: dict[str, tuple[Machine, Room]] = {}
+
+    def __call__(self) -> Iterator[Gauge]:
+        figures = self._read()
+        with self._lock:
+            sums = self._sums.read(figures.nodes, figures.groups)
+            largest = self._largest(figures.nodes)
+        groups = {group: members for group, members in sorted(sums.items()) if members.count > 1}
+        yield (
+            "numakin_extender_group_locality_ratio",
+            "Share of a group's pairs of members that are on one NUMA node.",
+            "group",
+            {group: members.locality for group, members in groups.items()},
+        )
+        yield (
+            "numakin_extender_group_locality_possible_ratio",
+            "The share that a group's size allows, on NUMA nodes as large as the cluster's largest and empty.",
+            "group",
+            {group: possible(members, largest) for group, members in groups.items()},
+        )
+
+    def _largest(self, nodes: Iterable[NodeState]) -> Room:
+        """Machines seldom change: each is looked at once."""
+        before, self._machines = self._machines, {}
+        for view in (state.view for state in nodes):
+            seen = before.get(view.name)
+            self._machines[view.name] = (
+                seen if seen is not None and seen[0] is view.machine else (view.machine, Room.of(view.machine))
+            )
+        return Room.largest(room for _, room in self._machines.values())
+
+
+def possible(members: MemberSum, largest: Room) -> float:
+    """The members taken as alike: as many as fit on one NUMA node share it, and the rest the next ones. largest: of the
+    cluster's NUMA nodes.
+    """
+    count = members.count
+    rooms = (largest.cpu_milli, members.cpu_milli), (largest.memory, members.memory)
     fit = min([count, *(room * count // requested for room, requested in rooms if requested)])
     if fit < 1:
         return 0.0

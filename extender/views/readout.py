@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from extender.picture import Picture
+from extender.picture import Figures, Picture
 from extender.planning.group_planner import Plans
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Member, group_row
@@ -57,14 +57,14 @@ def members(picture: Picture) -> dict[str, list[Member]]:
     return dict(sorted(by_group.items()))
 
 
-def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
-    alive = [node_state for node_state in picture.nodes if live(node_state)]
-    bound = sum(pod.bound for pod in picture.assumed)
+def gauges(figures: Figures, live: Live) -> Iterator[Gauge]:
+    alive = [node_state for node_state in figures.nodes if live(node_state)]
+    bound = sum(pod.bound for pod in figures.assumed)
     yield (
         "numakin_extender_nodes",
         "Nodes whose enforcer has reported, by whether it still does.",
         "live",
-        {"true": len(alive), "false": len(picture.nodes) - len(alive)},
+        {"true": len(alive), "false": len(figures.nodes) - len(alive)},
     )
     yield (
         "numakin_extender_skewed_enforcers",
@@ -76,7 +76,7 @@ def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
         "numakin_extender_assumed_pods",
         "Pods that hold room until their enforcer reports them, by whether they are bound.",
         "bound",
-        {"true": bound, "false": len(picture.assumed) - bound},
+        {"true": bound, "false": len(figures.assumed) - bound},
     )
     yield (
         "numakin_extender_report_age_seconds",
@@ -88,25 +88,25 @@ def gauges(picture: Picture, live: Live) -> Iterator[Gauge]:
         "numakin_extender_expired_assumptions_total",
         "Pods that held room in vain since the start: bound elsewhere, unseen, or never bound.",
         "",
-        {"": picture.expired},
+        {"": figures.expired},
     )
     yield (
         "numakin_extender_bindings_total",
         "Pods that were scored here, by whether they were bound to the node that they were assumed on.",
         "went",
-        picture.bindings,
+        figures.bindings,
     )
     yield (
         "numakin_extender_group_splits_total",
         "Pods bound to a node without members of their group, though an offered node with members had room.",
         "",
-        {"": picture.splits},
+        {"": figures.splits},
     )
     yield (
         "numakin_extender_weighing_faults_total",
         "How often a node could not be weighed, for a fault of numakin's; it then scores 0.",
         "node",
-        picture.faults,
+        figures.faults,
     )
 
 

@@ -60,7 +60,7 @@ def test_a_pod_that_is_bound_to_it_is_nominated_its_facts_alone(cluster: Cluster
 
 def test_it_is_counted_by_name_and_explained_until_it_leaves(cluster: Cluster):
     cluster.score(want("p"), NAMES)
-    counts = next(values for name, _, _, values in gauges(cluster.picture(), cluster.live) if "faults" in name)
+    counts = next(values for name, _, _, values in gauges(cluster.figures(), cluster.live) if "faults" in name)
     assert set(counts) == {"bad"}
     assert counts["bad"] > 0
     assert [row["weighing_faults"] > 0 for row in nodes(cluster.picture(), cluster.live)] == [True, False, False]
