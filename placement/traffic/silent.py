@@ -34,7 +34,7 @@ def expected(weights: Mapping[Pair, float], circles: Mapping[str, Hashable]) -> 
         if talk.get(name, 0.0) > 0:
             talking[circles[name]].append(name)
     pairs: dict[Pair, float] = {}
-    for name in circles.keys() - {name for names in talking.values() for name in names}:
+    for name in sorted(circles.keys() - {name for names in talking.values() for name in names}):
         names = talking.get(circles[name])
         if names:
             peers = nlargest(MOST_PEERS, names, key=lambda peer: (talk[peer], peer))

@@ -59,3 +59,12 @@ def test_what_was_seen_is_never_doubted_and_nobody_else_gains(weights, circles):
         assert weight >= 0
         assert len({end, other} & talking) == 1
         assert circles[end] == circles[other]
+
+
+def test_the_pairs_come_in_one_order_whatever_the_hash_seed():
+    """A search draws lots over them: another order would be another plan for the same traffic."""
+    names = [f"new-{at}" for at in range(20)]
+    pairs = expected(TALK, SHOP | dict.fromkeys(names, "shop"))
+    assert list(dict.fromkeys(end for pair in pairs for end in pair if end.startswith("new"))) == sorted(
+        ["new", *names]
+    )
