@@ -26,7 +26,7 @@ def table(tally: Tally, trends: Sequence[Trend]) -> str:
             name,
             tries,
             tally.created[name],
-            f"{tally.slowest_s[name]:.1f}",
+            f"{tally.slowest_s.get(name, 0.0):.1f}",
             *(tally.count(invariant, name) for invariant in COLUMNS),
         )
         for name, tries in sorted(tally.tries.items())
