@@ -13,11 +13,11 @@ from typing import Self
 
 from placement.model.errors import BadIdList
 
-LARGEST_ID = 65_535
+LARGEST_ID = 16_383
 """The largest id accepted; Linux' own limits are CONFIG_NR_CPUS <= 8192 and MAX_NUMNODES <= 1024."""
 
 LONGEST_LIST = 65_536
-"""The most characters of a list: 8192 CPUs, every other one named by itself, take less than 25,000."""
+"""The most characters of a list: any set is written in as many, four for each id at most (pairs with a gap between)."""
 
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+)/([0-9]+))?)?")
 

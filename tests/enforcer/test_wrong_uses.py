@@ -58,7 +58,7 @@ RUN: dict[str, tuple[str, int, str]] = {
     "CPUs that no kernel has": (
         "--reserved-cpus 0-999999999",
         2,
-        "reserved-cpus: '0-999999999' holds an id over 65535",
+        "reserved-cpus: '0-999999999' holds an id over 16383",
     ),
     "CPUs that are not there": ("--reserved-cpus 4000", 1, "reserved-cpus: CPUs 4000 are not online; online: "),
     "every CPU": ("--reserved-cpus 0-7", 1, "reserved-cpus: 0-7 is every CPU of the machine"),
