@@ -15,6 +15,7 @@ The order of doubts, each settled before the next is asked:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from placement.decide import memory
 from placement.decide.choice import Choice, choose, pinned
@@ -142,7 +143,7 @@ def _pool(room: Room, numa_nodes: NumaSet) -> CpuSet:
 
 
 def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
-    """What it has already while that will do, else the best there is."""
+    """What it has already while that will do, else the best there is; CPUs that others claim come last."""
     machine, request = room.machine, room.request
     whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
     mine = room.occupancy.allocations.get(request.container)
@@ -154,16 +155,18 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
             return mine.exclusive
     free = {numa_node: room.headroom.free[numa_node] for numa_node in numa_nodes}
     spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu)
-    rules = room.occupancy.rules
-    return exclusive.pick(
+    claimed, rules = pools.claimed(machine, room.occupancy), room.occupancy.rules
+    unclaimed = {numa_node: (mask & ~claimed, most) for numa_node, (mask, most) in spare.items()}
+    pick = partial(
+        exclusive.pick,
         machine,
-        spare,
-        wanted,
-        _cache_weight(room, kin),
+        wanted=wanted,
+        kin=_cache_weight(room, kin),
         whole_cores=whole_cores,
         evenly=rules.distribute_cpus_across_numa,
         spread=rules.distribute_cpus_across_cores,
     )
+    return pick(room=unclaimed) or (pick(room=spare) if claimed else CpuSet())
 
 
 def _just_cores(machine: Machine, cpus: CpuSet, wanted: int) -> bool:

@@ -107,6 +107,20 @@ def depend_on(occupancy: Occupancy, container: str) -> bool:
     return bool(directory.special or directory.within) or (allocation is not None and bool(allocation.exclusive))
 
 
+def claimed(machine: Machine, occupancy: Occupancy) -> int:
+    """The mask of the CPUs within which another owner keeps a container, where they are less than any NUMA node has:
+    they may be meant to be that container's alone.
+    """
+    mask = 0
+    for allocation in occupancy.allocations.values():
+        unmanaged = allocation.reservation == allocation.container and not occupancy.rules.everyone
+        if not (allocation.externally_managed or unmanaged) or not allocation.cpus.mask:
+            continue
+        if not any(machine.node(cpu_node).cpus <= allocation.cpus for cpu_node in machine.cpu_nodes):
+            mask |= allocation.cpus.mask
+    return mask
+
+
 def sharers(occupancy: Occupancy, but: str = "") -> int:
     """The mask of all CPUs that some container of a pool, other than `but`, runs on."""
     mask = 0

@@ -195,6 +195,24 @@ def test_exclusive_cpus_are_given_beside_containers_that_somebody_else_pins(worl
     assert len(CpuSet.parse(world.cpus("own"))) == 2
 
 
+@pytest.mark.parametrize(
+    ("claimed", "wanted", "given"),
+    [("0-1", 6, "2-3,8-11"), ("0,8", 4, "1-2,9-10"), ("0-2,8-10", 4, "0-1,8-9")],
+    ids=["just enough is left", "whole cores are left", "too little is left"],
+)
+def test_exclusive_cpus_are_those_that_nobody_else_pins_while_there_are_enough(
+    world: World, claimed: str, wanted: int, given: str
+) -> None:
+    """They may be that container's alone, by the kubelet or by an enforcer before us that could not write it down."""
+    theirs = container("theirs", cpus=0)
+    theirs.linux.resources.cpu.cpus = claimed
+    world.agent.create_container(pod("theirs"), theirs)
+    world.create(member("filler", group="bank", cpus="exclusive"), container("filler", cpus=7))
+    world.create(member("own", cpus="exclusive"), container("own", cpus=wanted))
+    assert CpuSet.parse(world.cpus("filler")) <= world.machine.node(1).cpus
+    assert world.cpus("own") == given
+
+
 class TestIsolatedCpus:
     """Left to whoever asks for them by name, and given back with all others."""
 
