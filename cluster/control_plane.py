@@ -10,10 +10,11 @@ import yaml
 
 from cluster.binaries import REPOSITORY, Binaries
 from cluster.credentials import ADMIN, CONTROLLER_MANAGER, SCHEDULER, Credentials
-from cluster.processes import Process, free_port, listening
+from cluster.processes import Process, listening
 from cluster.release import Release
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
+from standins.ports import free_port
 
 SCHEDULER_CONFIGS = REPOSITORY / "scheduler-config"
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster.processes import Process, free_port
+from cluster.processes import Process
+from standins.ports import free_port
 
 ANSWER_S = 30.0
 

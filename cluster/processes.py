@@ -86,14 +86,6 @@ class Process:
         return self.log.read_text(errors="replace")[-LOG_END:]
 
 
-def free_port() -> int:
-    """A port of loopback that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)

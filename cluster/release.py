@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.processes import free_port
+from standins.ports import free_port
 
 
 @dataclass(frozen=True, slots=True)

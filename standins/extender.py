@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from standins.patience import PATIENCE_S
+from standins.ports import free_address
 
 GRACE_S = 20.0
 """After SIGTERM, before it is killed; in a cluster the kubelet gives 30 s."""
@@ -27,14 +28,14 @@ class ExtenderGone(RuntimeError):
 class ExtenderProcess:
     """numakin-extender with these options, on free ports that stay the same from one start to the next.
 
-    It takes nothing from the environment but what `environment` adds. http, grpc: HOST:PORT, known once it was started.
+    It takes nothing from the environment but what `environment` adds. http, grpc: HOST:PORT.
     worker: the process that serves; the one that was started is its parent.
     """
 
     folder: Path
     options: Sequence[str] = ()
-    http: str = "127.0.0.1:0"
-    grpc: str = "127.0.0.1:0"
+    http: str = field(default_factory=free_address)
+    grpc: str = field(default_factory=free_address)
     process: subprocess.Popen[bytes] | None = None
     worker: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -79,12 +78,6 @@ def _windows(running: int) -> str:
         if peer != uid
     )
     return "".join(Window(1.0, flows).to_json() + "\n" for _ in range(WINDOWS))
-
-
-def free_address() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 def learned(metrics: str) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.runtime import plugins
 from benchmarks.runtime.plugins import Numakin, Plugin
 from standins.machines import MACHINES, write_sysfs
+from standins.ports import free_address
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -71,7 +72,7 @@ def build(folder: Path) -> None:
 
 def run(settings: Settings, binaries: Path, folder: Path) -> Result:
     write_sysfs(MACHINES[MACHINE], folder / "sys")
-    metrics = {name: plugins.free_address() for name in settings.sources}
+    metrics = {name: free_address() for name in settings.sources}
     subjects = [
         Plugin("go", ("plain",), (str(binaries / "least_go"), "@"), folder / "go.sock"),
         Plugin(

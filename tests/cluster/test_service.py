@@ -9,9 +9,9 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from cluster.processes import free_port
 from cluster.service import Service
 from standins.patience import PATIENCE_S
+from standins.ports import free_port
 
 
 @pytest.fixture

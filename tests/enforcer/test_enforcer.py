@@ -23,6 +23,7 @@ from process import lock
 from proto import local_pb2 as local
 from standins.cri.cgroups import Cgroups
 from standins.patience import PATIENCE_S
+from standins.ports import free_address
 from standins.runtime.runtime import Runtime
 from tests.trees import sysfs
 
@@ -44,9 +45,7 @@ class Enforcer:
         self.folder = folder
         self.run_dir = folder / "run"
         self.socket = folder / "nri.sock"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.metrics = f"127.0.0.1:{free.getsockname()[1]}"
+        self.metrics = free_address()
         self.sysfs = sysfs("xeon-8380")
         self.processes: list[subprocess.Popen[str]] = []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from enforcer.observer.windows import Window
 from placement.traffic.graph import Flow
 from standins.apiserver import ApiServer
 from standins.patience import PATIENCE_S
+from standins.ports import free_port
 from standins.runtime.runtime import Runtime
 from tests.extender.running import Extender, until
 from tests.manifests.rendered import files, one
@@ -64,7 +64,7 @@ class Site:
 
     def __init__(self, folder: Path, server: ApiServer) -> None:
         self._folder, self.server = folder, server
-        self._ports = [_free_port() for _ in range(2)]
+        self._ports = [free_port() for _ in range(2)]
         server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
         server.create_node(NODE)
         self.runtime = Runtime(folder / "nri.sock")
@@ -147,12 +147,6 @@ def site() -> Iterator[Site]:
         made = Site(Path(folder), server)
         yield made
         made.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def test_every_replica_is_fed_and_answers_alike(site):

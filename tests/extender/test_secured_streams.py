@@ -5,7 +5,6 @@ The extender's certificate is for the name that enforcers are given; they dial t
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import pytest
 from proto.certificates import expiry
 from standins.apiserver import ApiServer
 from standins.patience import PATIENCE_S
+from standins.ports import free_port
 from standins.runtime.runtime import Runtime
 from tests.certificates import Authority, Mount, needed
 from tests.extender.running import Extender, until
@@ -29,12 +29,6 @@ pytestmark = needed
 NODE = "n1"
 NAME = "DNS:localhost"
 """As --extender has it; 127.0.0.1, which is dialled, is in no certificate here."""
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class Site:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from proto import report_pb2 as pb
+from standins.ports import free_address
 from tests.extender.running import Extender, machine, reservation, running, until
 
 POD = "0c3a"
@@ -47,9 +47,7 @@ def at(extender: Extender) -> str:
 @pytest.fixture
 def nothing_there(tmp_path: Path) -> str:
     """An address at which nobody listens: the port is known to be free."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{sock.getsockname()[1]}"
+    return f"http://{free_address()}"
 
 
 def scored(name: str, group: str = "boutique", milli: int = 1000) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
@@ -18,6 +17,7 @@ import yaml
 
 from demo.cluster import OPT_IN, Cluster
 from standins.patience import PATIENCE_S
+from standins.ports import free_address
 from tests.extender.running import until
 from tests.manifests.rendered import MANIFESTS
 
@@ -110,13 +110,11 @@ def test_the_alerts_come_and_go_as_they_should(tmp_path):
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real one, which has scraped a real extender twice, and has the alerts."""
     folder = tmp_path_factory.mktemp("prometheus")
-    with Cluster(tmp_path_factory.mktemp("cluster"), {"node-1": "xeon-8380"}) as cluster, socket.socket() as sock:
+    with Cluster(tmp_path_factory.mktemp("cluster"), {"node-1": "xeon-8380"}) as cluster:
         runtime = cluster.nodes["node-1"].runtime
         sandbox = runtime.run_pod("cart-0", "shop", "uid-1", OPT_IN, {})
         runtime.run_container(sandbox, "cart", cpu_request=1.0, memory_limit=1 << 30)
-        sock.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{sock.getsockname()[1]}"
-        sock.close()
+        address = free_address()
         (folder / "rules.yaml").write_text(yaml.safe_dump(RULES))
         job = {"job_name": "numakin", "static_configs": [{"targets": [cluster.extender], "labels": {"pod": "x-1"}}]}
         config = {

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cluster.binaries import Binaries
 from cluster.cluster import Cluster
-from cluster.processes import Process, free_port
+from cluster.processes import Process
+from standins.ports import free_port
 from tests.e2e.lab.containerd import RealContainerd, hierarchies
 
 KEPT = {

@@ -1,0 +1,28 @@
+"""Ports for who has to know one before it is taken, or to take the same again."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from random import SystemRandom
+
+FIRST, LAST = 20_000, 31_999
+"""Below those that Linux gives to connections and to who asks for any (net.ipv4.ip_local_port_range): a port from there
+may be somebody else's by the time that it is used.
+"""
+
+_random = SystemRandom()
+
+
+def free_port() -> int:
+    """A port of loopback that nothing listens on now."""
+    while True:
+        port = _random.randint(FIRST, LAST)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def free_address() -> str:
+    """HOST:PORT, as `free_port` has it."""
+    return f"127.0.0.1:{free_port()}"
