@@ -30,7 +30,7 @@ demo: $(DEMO)  ## the main job on this machine, without a cluster (ARGS=--keep l
 simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 	@$(PYTHON) -m benchmarks.cluster $(ARGS)
 
-bench: $(READY)  ## every target's figure in one table, about 20 minutes; goes on where it was ended (ARGS=--fresh)
+bench: $(READY)  ## every target's figure in one table, about 8 minutes; goes on where it was ended (ARGS=--fresh)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
 bench-quick: $(READY)  ## the same in about three minutes, smaller
