@@ -108,15 +108,16 @@ def depend_on(occupancy: Occupancy, container: str) -> bool:
 
 
 def claimed(machine: Machine, occupancy: Occupancy) -> int:
-    """The mask of the CPUs within which another owner keeps a container, where they are less than any NUMA node has:
-    they may be meant to be that container's alone.
+    """The mask of the CPUs within which another owner keeps a container, where they are less than half of each NUMA
+    node that they are of: they may be meant to be that container's alone. More is somebody's shared pool.
     """
     mask = 0
     for allocation in occupancy.allocations.values():
         unmanaged = allocation.reservation == allocation.container and not occupancy.rules.everyone
         if not (allocation.externally_managed or unmanaged) or not allocation.cpus.mask:
             continue
-        if not any(machine.node(cpu_node).cpus <= allocation.cpus for cpu_node in machine.cpu_nodes):
+        nodes = (machine.node(cpu_node).cpus for cpu_node in machine.cpu_nodes)
+        if all(2 * len(node & allocation.cpus) < len(node) for node in nodes):
             mask |= allocation.cpus.mask
     return mask
 

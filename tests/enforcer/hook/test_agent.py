@@ -197,8 +197,8 @@ def test_exclusive_cpus_are_given_beside_containers_that_somebody_else_pins(worl
 
 @pytest.mark.parametrize(
     ("claimed", "wanted", "given"),
-    [("0-1", 6, "2-3,8-11"), ("0,8", 4, "1-2,9-10"), ("0-2,8-10", 4, "0-1,8-9")],
-    ids=["just enough is left", "whole cores are left", "too little is left"],
+    [("0-1", 6, "2-3,8-11"), ("0,8", 4, "1-2,9-10"), ("0-1,8", 6, "0-2,8-10"), ("0-2,8-10", 2, "0,8")],
+    ids=["just enough is left", "whole cores are left", "too little is left", "a pool is no claim"],
 )
 def test_exclusive_cpus_are_those_that_nobody_else_pins_while_there_are_enough(
     world: World, claimed: str, wanted: int, given: str
