@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs lock audit sbom page clean
+.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs lock audit sbom programs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,10 +30,15 @@ demo: $(DEMO)  ## the main job on this machine, without a cluster (ARGS=--keep l
 simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 	@$(PYTHON) -m benchmarks.cluster $(ARGS)
 
+BENCH_READY := $(PYTHON) -c 'import gunicorn' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]' \
+	|| echo "bench: without gunicorn: the extender is measured beside its own server alone" >&2
+
 bench: $(READY)  ## every target's figure in one table, about 8 minutes; goes on where it was ended (ARGS=--fresh)
+	@$(BENCH_READY)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
 bench-quick: $(READY)  ## the same in about three minutes, smaller
+	@$(BENCH_READY)
 	@$(PYTHON) -m benchmarks --quick $(ARGS)
 
 cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example, until ^C (ARGS="--nodes 5")
@@ -70,6 +75,7 @@ check: $(READY)  ## lint, format, types, the layers' contracts, generated code
 	@setup/limits --check
 	@$(PYTHON) setup/lock --check
 	@$(PYTHON) -m reference --check
+	@$(PYTHON) -m reference.programs --check
 
 format: $(READY)  ## lint with fixes, and format
 	@$(VENV)/bin/ruff check --fix $(SOURCES)
@@ -92,6 +98,9 @@ audit:  ## known vulnerabilities of the locked dependencies (needs the registry;
 
 sbom:  ## what is in the images' Python packages, as CycloneDX, in build/sbom
 	@setup/sbom
+
+programs: $(READY)  ## compile the BPF programs ahead into enforcer/observe/bpf/built (root, bcc)
+	@$(PYTHON) -m reference.programs
 
 page:  ## build the web page of web/ into extender/web/assets (Node.js 20 or later, npm)
 	@cd web && npm ci --no-audit --no-fund && npm run --silent build

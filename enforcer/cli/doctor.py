@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.machine.load import memory_stall
 from enforcer.observe.attribution.unseen import BY_NAMESPACE, BY_PROCESS
-from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.bpf.loader import BUILT_AHEAD, LoadRefused
 from enforcer.observe.collectors import unix_sockets, wakeups
 from enforcer.observe.collectors.chain import NO_CGROUP_V2, Sources, choose
+from enforcer.observe.collectors.probes import Probes
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
 from enforcer.settings.config import Config, ConfigError
 from placement.model.errors import PlacementError
@@ -191,16 +192,27 @@ def _traffic(_config: Config) -> Iterator[Finding]:
     for refusal in choice.refusals:
         yield Finding("traffic", "note", f"not by {refusal.name}: {refusal.reason}")
     yield from _attributed(sources, works)
+    probes = [choice.collector] if isinstance(choice.collector, Probes) else []
     if sources.cgroup is None:
         yield Finding("traffic", "note", f"unix sockets and wake-ups are not seen: {NO_CGROUP_V2}")
+        yield from _programs(probes)
         return
     for traffic, opened in (("unix sockets", unix_sockets.open_collector), ("wake-ups", wakeups.open_collector)):
         try:
-            opened().close()
+            collector = opened()
         except (LoadRefused, OSError) as error:
             yield Finding("traffic", "note", f"{traffic} are not seen: {error}")
         else:
+            collector.close()
+            probes.append(collector)
             yield Finding("traffic", "good", f"{traffic} are seen")
+    yield from _programs(probes)
+
+
+def _programs(probes: Iterable[Probes]) -> Iterator[Finding]:
+    """How the programs in the kernel came there."""
+    for how in dict.fromkeys(each.loaded.how for each in probes):
+        yield Finding("traffic", "good" if how == BUILT_AHEAD else "note", f"BPF programs: {how}")
 
 
 def _attributed(sources: Sources, works: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Where the kernel keeps what: byte offsets of structure members, from /sys/kernel/btf/vmlinux.
+"""Where the kernel keeps what: byte offsets of structure members, and ids of functions, from /sys/kernel/btf/vmlinux.
 
 Standard library alone and no type of this package: the loader's child runs it under whichever interpreter has bcc.
 The format is described in Documentation/bpf/btf.rst of the kernel.
@@ -7,11 +7,13 @@ The format is described in Documentation/bpf/btf.rst of the kernel.
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 MAGIC = 0xEB9F
-STRUCT, UNION = 4, 5
+STRUCT, UNION, FUNC = 4, 5, 12
 HEADER = struct.Struct("=HBBIIIII")
 TYPE = struct.Struct("=III")
 MEMBER = struct.Struct("=III")
@@ -29,7 +31,7 @@ EXTRA = {
     9: (0, 0),  # VOLATILE
     10: (0, 0),  # CONST
     11: (0, 0),  # RESTRICT
-    12: (0, 0),  # FUNC
+    FUNC: (0, 0),
     13: (0, 8),  # FUNC_PROTO
     14: (4, 0),  # VAR
     15: (0, 12),  # DATASEC
@@ -114,18 +116,44 @@ class Types:
                     return base + offset
         return None
 
+    def functions(self, wanted: Collection[str]) -> dict[str, int]:
+        """The type ids of kernel functions. BadBTF names what is missing."""
+        names = {name.encode() for name in wanted}
+        ids: dict[str, int] = {}
+        try:
+            for number, position in enumerate(self._positions[1:], 1):
+                name, info, _ = TYPE.unpack_from(self._data, position)
+                if info >> 24 & 0x1F == FUNC and (text := self._name(name)) in names:
+                    ids.setdefault(text.decode(), number)
+        except BROKEN as error:
+            raise BadBTF(f"cut short, or at odds with itself: {error}") from error
+        for name in wanted:
+            if name not in ids:
+                raise BadBTF(f"no function {name}")
+        return ids
+
     def _name(self, offset: int) -> bytes:
         start = self._strings + offset
         return self._data[start : self._data.index(b"\0", start)]
 
 
-def offsets(wanted: list[str], path: Path = VMLINUX) -> dict[str, int]:
+def offsets(wanted: Sequence[str], path: Path = VMLINUX) -> dict[str, int]:
     """{"struct.member": bytes} for each wanted "struct.member"."""
     if not wanted:
         return {}
+    types = _types(path)
+    return {name: types.offset(*name.split(".")) for name in wanted}
+
+
+def functions(wanted: Collection[str], path: Path = VMLINUX) -> dict[str, int]:
+    """The type ids of the wanted kernel functions, by name."""
+    return _types(path).functions(wanted) if wanted else {}
+
+
+@lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 may be the interpreter that has bcc
+def _types(path: Path) -> Types:
+    """Kept: those who ask are processes that end soon."""
     try:
-        data = path.read_bytes()
+        return Types(path.read_bytes())
     except OSError as error:
         raise BadBTF(f"{path}: {error.strerror}") from error
-    types = Types(data)
-    return {name: types.offset(*name.split(".")) for name in wanted}

@@ -24,7 +24,7 @@ struct socket_head {
 
 /*
  * Where containers have no cgroup v2 of their own (BY_NAMESPACE), what tells them apart is their pod's network namespace, and in the
- * host's (HOST_NAMESPACE, 0 if not known) the process. Elsewhere the two reads are saved.
+ * host's (HOST_NAMESPACE, 1 if not known) the process. Elsewhere the two reads are saved.
  */
 static __always_inline u32 namespace_of(void *sk) {
     u32 inode = 0;
@@ -68,7 +68,7 @@ static __always_inline void account_socket(void *sk, u8 protocol, long bytes, in
     key.port = key.server ? local : remote;
     key.cgroup = local_end(cgroup, own);
     key.namespace = namespace_of(sk);
-    if (key.namespace && key.namespace == HOST_NAMESPACE && cgroup == ROOT_CGROUP)
+    if (key.namespace == HOST_NAMESPACE && cgroup == ROOT_CGROUP)
         key.cgroup = BY_PROCESS | bpf_get_current_pid_tgid() >> 32;
     key.protocol = protocol;
     count(&key, bytes, received);

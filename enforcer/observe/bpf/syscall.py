@@ -1,10 +1,13 @@
-"""The bpf(2) system call, without bcc: reading maps, attaching programs.
+"""The bpf(2) system call: making and reading maps, loading and attaching programs.
 
 Every attachment made here is a descriptor: closing it, or the death of the process, detaches. Nothing is ever pinned.
 Errors of the kernel are OSError with the command's name.
 """
 
+from __future__ import annotations
+
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -18,6 +21,13 @@ SYSCALL = {"x86_64": 321, "aarch64": 280}
 CGROUP_INET_INGRESS = 0
 CGROUP_INET_EGRESS = 1
 
+NAME_MAX = 15
+"""BPF_OBJ_NAME_LEN without its zero."""
+
+LOG_BYTES = 1 << 20
+LOG_KEPT = 600
+"""Size of the buffer for what the verifier prints, and how many of its last characters are shown."""
+
 BATCH_BYTES = 1 << 20
 """Size of the buffer that values are read into; decides how many keys one call reads."""
 
@@ -25,9 +35,11 @@ BATCH_BYTES = 1 << 20
 class Command(IntEnum):
     """enum bpf_cmd of include/uapi/linux/bpf.h."""
 
+    MAP_CREATE = 0
     MAP_LOOKUP_ELEM = 1
     MAP_UPDATE_ELEM = 2
     MAP_DELETE_ELEM = 3
+    PROG_LOAD = 5
     OBJ_GET_INFO_BY_FD = 15
     RAW_TRACEPOINT_OPEN = 17
     MAP_LOOKUP_BATCH = 24
@@ -44,7 +56,7 @@ def call(command: Command, attributes: bytes) -> int:
     return _call(command, ctypes.create_string_buffer(attributes, len(attributes)))
 
 
-def _call(command: Command, buffer: "ctypes.Array[ctypes.c_char]") -> int:
+def _call(command: Command, buffer: ctypes.Array[ctypes.c_char]) -> int:
     number = SYSCALL[platform.machine()]
     result: int = _libc.syscall(
         ctypes.c_long(number), ctypes.c_long(command), ctypes.byref(buffer), ctypes.c_long(len(buffer))
@@ -55,6 +67,44 @@ def _call(command: Command, buffer: "ctypes.Array[ctypes.c_char]") -> int:
     return result
 
 
+def create_map(name: str, *, kind: int, key_size: int, value_size: int, entries: int, flags: int) -> int:
+    """A descriptor of a new map; `kind` is of enum bpf_map_type."""
+    attributes = struct.pack("=IIIIIII", kind, key_size, value_size, entries, flags, 0, 0)
+    return call(Command.MAP_CREATE, attributes + _name(name))
+
+
+def load_program(name: str, instructions: bytes, *, kind: int, licence: str, attach_type: int, function: int) -> int:
+    """A descriptor of a program; `kind` is of enum bpf_prog_type, `attach_type` of enum bpf_attach_type or 0.
+
+    function: BTF id of the kernel function that a tracing program is for, else 0. The verifier explains its refusal in
+    the error's text: it is asked a second time for that, since its explanation costs more than its work.
+    """
+    code = ctypes.create_string_buffer(instructions, len(instructions))
+    licensed = ctypes.create_string_buffer(licence.encode())
+
+    def load(log: ctypes.Array[ctypes.c_char] | None) -> int:
+        logged = (1, len(log), ctypes.addressof(log)) if log is not None else (0, 0, 0)
+        head = struct.pack("=IIQQ", kind, len(instructions) // 8, ctypes.addressof(code), ctypes.addressof(licensed))
+        target = struct.pack("=IIIIQIIQII", 0, attach_type, 0, 0, 0, 0, 0, 0, 0, function)
+        return call(Command.PROG_LOAD, head + struct.pack("=IIQII", *logged, 0, 0) + _name(name) + target)
+
+    try:
+        return load(None)
+    except OSError as refusal:
+        if refusal.errno == errno.EPERM:
+            raise
+        log = ctypes.create_string_buffer(LOG_BYTES)
+        try:
+            return load(log)
+        except OSError:
+            words = " ".join(log.value.decode(errors="replace").split())[-LOG_KEPT:]
+            raise OSError(refusal.errno, f"{refusal.strerror}: {name}: {words}") from refusal
+
+
+def _name(name: str) -> bytes:
+    return name.encode()[:NAME_MAX].ljust(NAME_MAX + 1, b"\0")
+
+
 def attach_cgroup(program: int, cgroup: int, kind: int) -> int:
     """A link that runs `program` beside whatever else is attached to the cgroup directory `cgroup`. Linux 5.7."""
     return call(Command.LINK_CREATE, struct.pack("=IIII", program, cgroup, kind, 0) + bytes(48))
@@ -63,7 +113,11 @@ def attach_cgroup(program: int, cgroup: int, kind: int) -> int:
 def attach_raw_tracepoint(program: int, name: str | None) -> int:
     """Attach to the raw tracepoint `name`; None for a program that knows its own target, as fexit does."""
     text = ctypes.create_string_buffer(name.encode()) if name else None
-    return call(Command.RAW_TRACEPOINT_OPEN, struct.pack("=QII", ctypes.addressof(text) if text else 0, program, 0))
+    try:
+        return call(Command.RAW_TRACEPOINT_OPEN, struct.pack("=QII", ctypes.addressof(text) if text else 0, program, 0))
+    except FileNotFoundError as error:
+        missing = f"this kernel has no tracepoint {name}" if name else "its programs attach once alone in this kernel"
+        raise FileNotFoundError(error.errno, missing) from error
 
 
 def enable_stats() -> int:
@@ -82,7 +136,8 @@ def run_statistics(program: int) -> tuple[int, int]:
 def possible_cpus() -> int:
     """How many values a per-CPU element has: one for each CPU that could ever be plugged in."""
     ranges = Path("/sys/devices/system/cpu/possible").read_text().strip().split(",")
-    return int(ranges[-1].split("-")[-1]) + 1
+    ends = [[int(end) for end in entry.split("-")] for entry in ranges]
+    return sum(end[-1] - end[0] + 1 for end in ends)
 
 
 class Map:
@@ -149,7 +204,7 @@ class Map:
             except FileNotFoundError:
                 last = True
             except OSError as error:
-                if error.errno != 28:  # ENOSPC
+                if error.errno != errno.ENOSPC:
                     raise
                 self._chunk *= 2
                 continue

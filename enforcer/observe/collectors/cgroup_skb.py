@@ -15,9 +15,13 @@ NAME = "cgroup_skb"
 PROGRAMS = {"numakin_ingress": "cgroup_skb", "numakin_egress": "cgroup_skb"}
 
 
+def request(edges: int = EDGES) -> loader.LoadRequest:
+    return loader.LoadRequest(NAME, (*SOURCES, "edges.bpf.c"), PROGRAMS, MAPS, defines={"EDGES": edges})
+
+
 def open_collector(cgroup: Path, edges: int = EDGES) -> Probes:
     """Count for `cgroup`, a directory of cgroup v2, and all below it. Refused or OSError if the kernel says no."""
-    loaded = loader.load(loader.LoadRequest((*SOURCES, "edges.bpf.c"), PROGRAMS, MAPS, defines={"EDGES": edges}))
+    loaded = loader.load(request(edges))
 
     def attach(program: str, kind: int) -> int:
         directory = os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY)

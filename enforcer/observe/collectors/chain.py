@@ -15,6 +15,7 @@ from enforcer.observe.bpf.flow_map import EDGES
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import cgroup_skb, fexit, inet_diag, kprobes, nothing, socket_tracepoints
 from enforcer.observe.collectors.collector import Collector
+from enforcer.observe.collectors.diag_wire import DiagError
 from enforcer.observe.collectors.proof import prove
 
 NO_CGROUP_V2 = "cgroup v2 is not mounted"
@@ -89,16 +90,21 @@ def choose(sources: Sources, members: Sequence[Member] = MEMBERS) -> CollectorCh
     for name, open_member in members:
         try:
             return CollectorChoice(tried(open_member(sources)), tuple(refusals))
-        except (LoadRefused, OSError) as error:
+        except (LoadRefused, DiagError, OSError) as error:
             refusals.append(CollectorRefusal(name, str(error)))
     return CollectorChoice(nothing.Nothing(), tuple(refusals))
 
 
 def tried(collector: Collector) -> Collector:
-    """The same collector once it is shown to count; closed, and Refused or OSError, if it does not."""
+    """The same collector once it is shown to count; closed, and Refused or OSError, if it does not.
+
+    It is attached twice, as the duty cycle attaches it again and again: before Linux 5.14 function exits refuse that.
+    """
     try:
         collector.attach()
         prove(collector)
+        collector.detach()
+        collector.attach()
         collector.detach()
     except BaseException:
         collector.close()

@@ -16,19 +16,22 @@ FUNCTIONS = ("inet_sendmsg", "inet6_sendmsg", "inet_recvmsg", "inet6_recvmsg")
 STATE = "numakin_state"
 
 
+def request(edges: int = EDGES, identity: SocketIdentity = BY_CGROUP) -> loader.LoadRequest:
+    return loader.LoadRequest(
+        NAME,
+        (*SOURCES, "sockets.h", "calls.h", "fexit.bpf.c"),
+        {**dict.fromkeys(FUNCTIONS, "tracing"), STATE: "raw_tracepoint"},
+        MAPS,
+        (*OFFSETS, *identity.offsets),
+        {"EDGES": edges, **identity.defines},
+        identity.switches,
+    )
+
+
 def open_collector(edges: int = EDGES, identity: SocketIdentity = BY_CGROUP) -> Probes:
     """Count for every cgroup. Refused or OSError if the kernel says no."""
-    programs = dict.fromkeys(FUNCTIONS, "tracing")
-    loaded = loader.load(
-        loader.LoadRequest(
-            (*SOURCES, "sockets.h", "calls.h", "fexit.bpf.c"),
-            {**programs, STATE: "raw_tracepoint"},
-            MAPS,
-            (*OFFSETS, *identity.offsets),
-            {"EDGES": edges, **identity.defines},
-        )
-    )
+    loaded = loader.load(request(edges, identity))
     # A tracing program was loaded for its function, so it is attached without a name.
-    attachments = [partial(syscall.attach_raw_tracepoint, loaded.programs[program], None) for program in programs]
+    attachments = [partial(syscall.attach_raw_tracepoint, loaded.programs[program], None) for program in FUNCTIONS]
     attachments.append(partial(syscall.attach_raw_tracepoint, loaded.programs[STATE], "inet_sock_set_state"))
     return Probes(NAME, loaded, FlowMap(loaded, edges), attachments)

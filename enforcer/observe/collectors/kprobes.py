@@ -22,17 +22,21 @@ PROBES = (
 """(function, program at its entry, program at its return)."""
 
 
+def request(edges: int = EDGES) -> loader.LoadRequest:
+    programs = dict.fromkeys((name for _, *names in PROBES for name in names), "kprobe")
+    return loader.LoadRequest(
+        NAME,
+        (*SOURCES, "sockets.h", "calls.h", "kprobes.bpf.c"),
+        {**programs, STATE: "raw_tracepoint"},
+        MAPS,
+        defines={"EDGES": edges, **BY_CGROUP.defines},
+        switches=BY_CGROUP.switches,
+    )
+
+
 def open_collector(edges: int = EDGES) -> Probes:
     """Count for every cgroup. Refused or OSError if the kernel says no."""
-    programs = dict.fromkeys((name for _, *names in PROBES for name in names), "kprobe")
-    loaded = loader.load(
-        loader.LoadRequest(
-            (*SOURCES, "sockets.h", "calls.h", "kprobes.bpf.c"),
-            {**programs, STATE: "raw_tracepoint"},
-            MAPS,
-            defines={"EDGES": edges, **BY_CGROUP.defines},
-        )
-    )
+    loaded = loader.load(request(edges))
     attachments = [partial(syscall.attach_raw_tracepoint, loaded.programs[STATE], "inet_sock_set_state")]
     for function, enter, leave in PROBES:
         attachments.append(partial(perf.attach_kprobe, loaded.programs[leave], function, at_return=True))

@@ -17,17 +17,21 @@ TRACEPOINTS = {
 """Tracepoints by program."""
 
 
+def request(edges: int = EDGES, identity: SocketIdentity = BY_CGROUP) -> loader.LoadRequest:
+    return loader.LoadRequest(
+        NAME,
+        (*SOURCES, "sockets.h", "socket_tracepoints.bpf.c"),
+        dict.fromkeys(TRACEPOINTS, "raw_tracepoint"),
+        MAPS,
+        (*OFFSETS, *identity.offsets),
+        {"EDGES": edges, **identity.defines},
+        identity.switches,
+    )
+
+
 def open_collector(edges: int = EDGES, identity: SocketIdentity = BY_CGROUP) -> Probes:
     """Count for every cgroup. Refused or OSError if the kernel says no."""
-    loaded = loader.load(
-        loader.LoadRequest(
-            (*SOURCES, "sockets.h", "socket_tracepoints.bpf.c"),
-            dict.fromkeys(TRACEPOINTS, "raw_tracepoint"),
-            MAPS,
-            (*OFFSETS, *identity.offsets),
-            {"EDGES": edges, **identity.defines},
-        )
-    )
+    loaded = loader.load(request(edges, identity))
     attachments = [
         partial(syscall.attach_raw_tracepoint, loaded.programs[program], tracepoint)
         for program, tracepoint in TRACEPOINTS.items()

@@ -19,16 +19,19 @@ PEER_OFFSETS = (
 )
 
 
+def request(pairs: int = PAIRS) -> loader.LoadRequest:
+    return loader.LoadRequest(
+        NAME,
+        (*SOURCES, "unix_sockets.bpf.c"),
+        {PROGRAM: "raw_tracepoint"},
+        MAPS,
+        (*OFFSETS, *PEER_OFFSETS),
+        {"PAIRS": pairs},
+    )
+
+
 def open_collector(pairs: int = PAIRS) -> Probes:
     """Refused or OSError if the kernel says no."""
-    loaded = loader.load(
-        loader.LoadRequest(
-            (*SOURCES, "unix_sockets.bpf.c"),
-            {PROGRAM: "raw_tracepoint"},
-            MAPS,
-            (*OFFSETS, *PEER_OFFSETS),
-            {"PAIRS": pairs},
-        )
-    )
+    loaded = loader.load(request(pairs))
     attach = partial(syscall.attach_raw_tracepoint, loaded.programs[PROGRAM], "sock_send_length")
     return Probes(NAME, loaded, PairMap(loaded, "unix", pairs), [attach])

@@ -10,10 +10,13 @@ NAME = "wakeups"
 PROGRAM = "numakin_waking"
 
 
+def request(pairs: int = PAIRS) -> loader.LoadRequest:
+    sources = (*SOURCES, "wakeups.bpf.c")
+    return loader.LoadRequest(NAME, sources, {PROGRAM: "raw_tracepoint"}, MAPS, OFFSETS, {"PAIRS": pairs})
+
+
 def open_collector(pairs: int = PAIRS) -> Probes:
     """Refused or OSError if the kernel says no."""
-    loaded = loader.load(
-        loader.LoadRequest((*SOURCES, "wakeups.bpf.c"), {PROGRAM: "raw_tracepoint"}, MAPS, OFFSETS, {"PAIRS": pairs})
-    )
+    loaded = loader.load(request(pairs))
     attach = partial(syscall.attach_raw_tracepoint, loaded.programs[PROGRAM], "sched_waking")
     return Probes(NAME, loaded, PairMap(loaded, "wake", pairs), [attach])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from enforcer.observe.attribution.listening import listened
 from enforcer.observe.attribution.processes import members
-from enforcer.observe.bpf.btf import HEADER, MAGIC, MEMBER, STRUCT, TYPE, BadBTF, Types
+from enforcer.observe.bpf.btf import FUNC, HEADER, MAGIC, MEMBER, STRUCT, TYPE, BadBTF, Types
 from enforcer.observe.collectors import diag_wire
 from tests.fuzz.target import Target, must
 from tests.fuzz.targets.machine import scratch
@@ -26,7 +26,9 @@ def diag(data: bytes) -> None:
 
 def btf(data: bytes) -> None:
     with suppress(BadBTF):
-        must(Types(data).offset("sock", "family") >= 0, "an offset is not negative")
+        types = Types(data)
+        must(types.offset("sock", "family") >= 0, "an offset is not negative")
+        must(types.functions(["send"])["send"] > 0, "0 is no type's id")
 
 
 def tables(data: bytes) -> None:
@@ -55,10 +57,10 @@ def _datagrams() -> Iterator[bytes]:
 
 
 def _types() -> Iterator[bytes]:
-    strings = b"\0sock\0family\0inner\0"
+    strings = b"\0sock\0family\0inner\0send\0"
     inner = TYPE.pack(0, STRUCT << 24 | 1, 4) + MEMBER.pack(6, 0, 16)
     sock = TYPE.pack(1, STRUCT << 24 | 1, 8) + MEMBER.pack(0, 1, 64)
-    types = inner + sock
+    types = inner + sock + TYPE.pack(19, FUNC << 24, 0)
     yield HEADER.pack(MAGIC, 1, 0, HEADER.size, 0, len(types), len(types), len(strings)) + types + strings
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from enforcer.observe.bpf.btf import VMLINUX, BadBTF, Types, offsets
 
-STRUCT, UNION, PTR = 4, 5, 2
+STRUCT, UNION, PTR, FUNC = 4, 5, 2, 12
 
 
 def btf(*types):
@@ -52,6 +52,13 @@ def test_what_is_missing_is_named(structure, member, says):
     types = Types(btf((PTR, "", []), (STRUCT, "sock", [("sk_family", 1, 0)])))
     with pytest.raises(BadBTF, match=says):
         types.offset(structure, member)
+
+
+def test_a_function_is_known_by_its_number_and_not_a_structure_of_its_name():
+    types = Types(btf((STRUCT, "inet_sendmsg", []), (FUNC, "inet_sendmsg", []), (FUNC, "inet_recvmsg", [])))
+    assert types.functions(["inet_recvmsg", "inet_sendmsg"]) == {"inet_sendmsg": 2, "inet_recvmsg": 3}
+    with pytest.raises(BadBTF, match="no function inet6_sendmsg"):
+        types.functions(["inet6_sendmsg"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from enforcer.observe.bpf import contract, loader
+from enforcer.observe.bpf import built, contract
 from standins.patience import PATIENCE_S
 
 # bcc makes ctypes of the types of a map's keys and values: their fields, offsets and sizes are the compiler's.
@@ -36,8 +36,8 @@ MIRRORS = {
 
 @pytest.fixture(scope="module")
 def layouts(bpf_allowed):
-    command = ["/usr/bin/python3", "-c", LAYOUTS, str(loader.HERE / "contract.h")]
-    environment = {"BCC_KERNEL_SOURCE": str(loader.SHIM), "PATH": "/usr/bin:/bin"}
+    command = ["/usr/bin/python3", "-c", LAYOUTS, str(built.HERE / "contract.h")]
+    environment = {"BCC_KERNEL_SOURCE": str(built.SHIM), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if "No module named 'bcc'" in done.stderr:
         pytest.skip("the system's Python has no bcc")
@@ -75,7 +75,7 @@ def test_python_and_c_agree_on_every_field(layouts, name):
 
 
 def test_the_slots_of_missed_are_in_the_order_of_the_header():
-    text = (loader.HERE / "contract.h").read_text()
+    text = (built.HERE / "contract.h").read_text()
     enum = text[text.index("enum missed_slot {") : text.index("MISSED_SLOTS")]
     names = [part.strip(",") for part in enum.split() if part.strip(",").isupper() and "_" in part]
     assert names == [slot.name for slot in contract.MissedSlot]

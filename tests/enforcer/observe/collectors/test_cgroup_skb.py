@@ -6,7 +6,7 @@ from enforcer.observe.bpf.counters import TCP, UDP, FlowKey, Missed, Volume, by_
 from enforcer.observe.collectors import cgroup_skb
 from tests.enforcer.observe.observe_lab import cgroup_root, flows, run
 
-pytestmark = pytest.mark.bpf
+pytestmark = [pytest.mark.bpf, pytest.mark.usefixtures("way")]
 
 REQUESTS, REQUEST, REPLY = 23, 101, 1009
 ASKED, ANSWERED = REQUESTS * REQUEST, REQUESTS * REPLY
@@ -14,7 +14,7 @@ EXCHANGE = (REQUEST, REPLY, REQUESTS)
 
 
 @pytest.fixture
-def collector(lab):
+def collector(lab, way):
     made = cgroup_skb.open_collector(lab.root.path)
     made.attach()
     yield made
@@ -33,13 +33,13 @@ def test_both_ends_count_every_byte_and_message_in_both_directions(lab, pods, co
     }
 
 
-def test_bulk_is_counted_within_a_percent_and_in_few_messages(lab, pods, collector):
-    """Resent segments count again, on both ends."""
+def test_bulk_is_counted_whole_and_in_few_messages(lab, pods, collector):
+    """Resent segments count again, on both ends: more of them on a busy machine."""
     size = 20_000_003
     lab.serve("tcp", "10.87.0.2", 5003, size, 1, **pods["server"])
     lab.ask("tcp", "10.87.0.2", 5003, size, 1, 1, **pods["client"])
     sent = flows(collector.drain(), pods)["client", "10.87.0.2", 5003, False, TCP]
-    assert sent.tx_bytes == pytest.approx(size, rel=0.01)
+    assert size <= sent.tx_bytes < 1.25 * size
     assert sent.tx_messages < size // 1448, "one for each handed-over packet, not for each segment"
 
 

@@ -23,6 +23,17 @@ class Blind(Nothing):
         self.closed = True
 
 
+class Once(Nothing):
+    """As programs at function exits are in Linux 5.10."""
+
+    attached = 0
+
+    def attach(self):
+        self.attached += 1
+        if self.attached == 2:
+            raise FileNotFoundError(2, "bpf RAW_TRACEPOINT_OPEN: No such file or directory")
+
+
 def refuse(reason):
     def open_member(_):
         raise LoadRefused(reason)
@@ -42,6 +53,13 @@ def test_a_hook_that_attaches_but_sees_nothing_is_refused_and_closed():
     choice = choose(NOWHERE, [("blind", lambda _: blind)])
     assert choice.refusals == (CollectorRefusal("blind", "of 4099 bytes over loopback it saw 0 sent and 0 received"),)
     assert blind.closed
+
+
+def test_a_hook_that_can_be_attached_once_alone_is_refused(monkeypatch):
+    """The probes are on a share of the time: it would be gone after its first turn."""
+    monkeypatch.setattr(chain, "prove", lambda _collector: None)
+    choice = choose(NOWHERE, [("once", lambda _: Once()), ("next", lambda _: Nothing())])
+    assert [refusal.name for refusal in choice.refusals] == ["once"]
 
 
 def test_a_cgroup_that_is_not_the_root_is_refused_by_name(tmp_path):

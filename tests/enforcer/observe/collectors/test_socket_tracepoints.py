@@ -6,13 +6,13 @@ from enforcer.observe.bpf.counters import TCP, UDP, FlowKey, Volume, by_address,
 from enforcer.observe.collectors import socket_tracepoints
 from tests.enforcer.observe.observe_lab import flows
 
-pytestmark = pytest.mark.bpf
+pytestmark = [pytest.mark.bpf, pytest.mark.usefixtures("way")]
 
 REQUESTS, REQUEST, REPLY = 23, 101, 1009
 
 
 @pytest.fixture
-def collector(lab, allowed):
+def collector(lab, allowed, way):
     made = allowed(socket_tracepoints.open_collector)
     yield made
     made.close()

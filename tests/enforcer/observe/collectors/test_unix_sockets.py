@@ -3,13 +3,13 @@ import pytest
 from enforcer.observe.bpf.counters import CgroupPair, Volume
 from enforcer.observe.collectors import unix_sockets
 
-pytestmark = pytest.mark.bpf
+pytestmark = [pytest.mark.bpf, pytest.mark.usefixtures("way")]
 
 REQUESTS, REQUEST, REPLY = 23, 101, 1009
 
 
 @pytest.fixture
-def collector(lab, allowed):
+def collector(lab, allowed, way):
     made = allowed(unix_sockets.open_collector)
     yield made
     made.close()

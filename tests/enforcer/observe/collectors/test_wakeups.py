@@ -7,7 +7,7 @@ from enforcer.observe.bpf.counters import CgroupPair, Volume
 from enforcer.observe.collectors import wakeups
 from standins.patience import PATIENCE_S
 
-pytestmark = pytest.mark.bpf
+pytestmark = [pytest.mark.bpf, pytest.mark.usefixtures("way")]
 
 PASSES = 997
 
