@@ -14,7 +14,7 @@ from cluster.processes import Process, listening
 from cluster.release import Release
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
-from standins.ports import free_port
+from process.ports import free_port
 
 SCHEDULER_CONFIGS = REPOSITORY / "scheduler-config"
 

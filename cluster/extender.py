@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.processes import Process
-from standins.ports import free_port
+from process.ports import free_port
 
 ANSWER_S = 30.0
 

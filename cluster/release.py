@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from standins.ports import free_port
+from process.ports import free_port
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from comparison.arms import Arm
 from comparison.workloads import Figures, Workload
 from placement.model.cpuset import CpuSet
 from placement.model.topology import Machine
+from process.ports import free_port
 
 UP_WITHIN_S = 20.0
 END_WITHIN_S = 10.0
@@ -71,7 +72,7 @@ class _Sampler:
 def run(machine: Machine, workload: Workload, arm: Arm, seconds: float) -> Run:
     """RunFailed with the last output of the program that failed."""
     with tempfile.TemporaryDirectory(prefix="numakin-compare.") as folder:
-        port = _free_port()
+        port = free_port()
         server = workload.server(Path(folder), port, arm.server)
         with _started(server, arm.server, Path(folder) / "server.log") as served:
             _wait_for(port, served, Path(folder) / "server.log")
@@ -168,10 +169,3 @@ def _remote_pages(pid: int, machine: Machine, cpus: CpuSet) -> float | None:
         for numa_node, count in _PAGES.findall(text):
             pages[int(numa_node) in home] += int(count)
     return pages[False] / pages.total() if pages else None
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

@@ -12,13 +12,12 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from process.forked import Forked, Program, forked
 from process.lock import AnotherRunsError, renewed
 from process.log import Log
 from process.pulse import PULSE, Pulse
@@ -59,18 +58,17 @@ class Child:
     """One of the two processes."""
 
     name: str
-    command: Sequence[str]
-    descriptors: tuple[int, ...]
-    process: subprocess.Popen[bytes] | None = None
+    program: Program
+    descriptors: tuple[int, ...] = ()
+    process: Forked | None = None
     wait_s: float = FIRST_WAIT_S
     started: float = 0.0
     due: float = field(default=0.0)
     pulse: Pulse = field(default_factory=Pulse)
 
-    def start(self, environment: Mapping[str, str]) -> None:
-        variables = {**environment, SUPERVISOR: str(os.getpid()), PULSE: str(self.pulse.descriptor)}
-        descriptors = (*self.descriptors, self.pulse.descriptor)
-        self.process = subprocess.Popen(self.command, env=variables, pass_fds=descriptors)
+    def start(self) -> None:
+        variables = {SUPERVISOR: str(os.getpid()), PULSE: str(self.pulse.descriptor)}
+        self.process = forked(self.program, (*self.descriptors, self.pulse.descriptor), variables)
         self.pulse.started()
         self.started = time.monotonic()
 
@@ -79,7 +77,7 @@ class Child:
         silent_s = self.pulse.silent_s()
         if self.process is not None and silent_s is not None:
             log.error("a process gives no sign of life and is killed", process=self.name, silent_s=round(silent_s))
-            self.process.kill()
+            self.process.send(signal.SIGKILL)
             self.pulse.started()
 
     def died(self, status: int) -> None:
@@ -90,44 +88,37 @@ class Child:
         log.warning("a process ended and is started again", process=self.name, status=status, wait_s=self.wait_s)
 
 
-def supervise(first: str, arguments: Sequence[str], run_dir: Path, lock: int, environment: Mapping[str, str]) -> int:
-    """Runs both until a signal or, when the runtime launched us, until the hook ends. Returns the exit status.
+def supervise(first: Child, observer: Child, run_dir: Path, *, launched: bool) -> int:
+    """Runs both until a signal or, when the runtime launched us, until the first one ends. Returns the exit status.
 
-    first: hook or bypass.
+    first: the hook or the bypass; the lock is the first of its descriptors.
     """
-    launched = environment.get("NRI_PLUGIN_SOCKET")
-    hook = Child(
-        first,
-        [sys.executable, "-m", f"enforcer.{first}", *arguments],
-        (lock, int(launched)) if launched else (lock,),
-    )
-    observer = Child("observer", [sys.executable, "-m", "enforcer.observer", str(run_dir)], ())
     observer.due = time.monotonic() + OBSERVER_AFTER_S
     signals = received(WAITED)
     status = None
     while status is None:
-        for child in (hook, observer):
+        for child in (first, observer):
             if child.process is None and time.monotonic() >= child.due:
-                child.start(environment)
+                child.start()
         ending = _signals_within(signals, TICK_S) - {signal.SIGCHLD}
         if ending:
             log.info("asked to end", signal=min(ending).name)
             status = 0
         # A hook that the runtime launched can't be started again: its connection came with it.
-        for child in (observer,) if launched else (hook, observer):
+        for child in (observer,) if launched else (first, observer):
             child.kill_silent()
-        status = _lock_kept(hook, run_dir) if status is None else status
-        status = _reaped(hook, observer, launched=launched is not None) if status is None else status
-    _end(hook)
+        status = _lock_kept(first, run_dir) if status is None else status
+        status = _reaped(first, observer, launched=launched) if status is None else status
+    _end(first)
     _end(observer)
     return status
 
 
-def _lock_kept(hook: Child, run_dir: Path) -> int | None:
+def _lock_kept(first: Child, run_dir: Path) -> int | None:
     """Takes the lock anew where its file was deleted; an exit status when another enforcer has it by now."""
-    lock, *others = hook.descriptors
+    lock, *others = first.descriptors
     try:
-        hook.descriptors = (renewed(run_dir, lock), *others)
+        first.descriptors = (renewed(run_dir, lock), *others)
     except AnotherRunsError as error:
         log.error("the run folder is another enforcer's now", error=error)  # noqa: TRY400 - the message says all
         return 1
@@ -141,13 +132,13 @@ def _signals_within(signals: socket.socket, patience_s: float) -> set[signal.Sig
     return {signal.Signals(number) for number in signals.recv(1 << 12)} & WAITED
 
 
-def _reaped(hook: Child, observer: Child, *, launched: bool) -> int | None:
+def _reaped(first: Child, observer: Child, *, launched: bool) -> int | None:
     """Notes who died; an exit status when that is the end of it all."""
-    for child in (hook, observer):
+    for child in (first, observer):
         ended = child.process.poll() if child.process is not None else None
         if ended is None:
             continue
-        if child is hook and (launched or ended == LEAVE):
+        if child is first and (launched or ended == LEAVE):
             child.process = None
             return ended if ended in (0, LEAVE) else 1
         child.died(ended)
@@ -157,13 +148,11 @@ def _reaped(hook: Child, observer: Child, *, launched: bool) -> int | None:
 def _end(child: Child) -> None:
     if child.process is None:
         return
-    child.process.terminate()
-    try:
-        child.process.wait(GRACE_S)
-    except subprocess.TimeoutExpired:
+    child.process.send(signal.SIGTERM)
+    if child.process.wait(GRACE_S) is None:
         log.warning("a process did not end and is killed", process=child.name)
-        child.process.kill()
-        child.process.wait()
+        child.process.send(signal.SIGKILL)
+        child.process.wait(GRACE_S)
 
 
 def die_with_parent() -> None:

@@ -9,12 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from process.ports import free_address
 from standins.patience import PATIENCE_S
-from standins.ports import free_address
 
 GRACE_S = 20.0
 """After SIGTERM, before it is killed; in a cluster the kubelet gives 30 s."""
@@ -28,8 +27,7 @@ class ExtenderGone(RuntimeError):
 class ExtenderProcess:
     """numakin-extender with these options, on free ports that stay the same from one start to the next.
 
-    It takes nothing from the environment but what `environment` adds. http, grpc: HOST:PORT.
-    worker: the process that serves; the one that was started is its parent.
+    It takes nothing from the environment but what `environment` adds. http, grpc: HOST:PORT. python: the interpreter.
     """
 
     folder: Path
@@ -37,8 +35,13 @@ class ExtenderProcess:
     http: str = field(default_factory=free_address)
     grpc: str = field(default_factory=free_address)
     process: subprocess.Popen[bytes] | None = None
-    worker: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
+    python: Sequence[str] = field(default_factory=lambda: (sys.executable,))
+
+    @property
+    def pid(self) -> int:
+        """0 for one that does not run."""
+        return self.process.pid if self.process is not None else 0
 
     @property
     def log(self) -> Path:
@@ -48,7 +51,7 @@ class ExtenderProcess:
         """Up to where both ports answer."""
         ready = self.folder / "extender.json"
         ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc]
+        command = [*self.python, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc]
         command += ["--ready-file", str(ready), *self.options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
         environment |= {"TMPDIR": str(self.folder), **self.environment}
@@ -62,7 +65,7 @@ class ExtenderProcess:
                 raise ExtenderGone(self.log.read_text()[-4000:])
             time.sleep(0.01)
         written = json.loads(ready.read_text())
-        self.http, self.grpc, self.worker = written["http"], written["grpc"], written["pid"]
+        self.http, self.grpc = written["http"], written["grpc"]
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         """SIGTERM: as the kubelet does, which leaves it time. SIGQUIT: without the grace for callers. Returns its exit
@@ -80,13 +83,9 @@ class ExtenderProcess:
         return process.returncode
 
     def kill(self) -> None:
-        """As when its node loses power: kill -9, the parent first, so that it starts no other worker."""
+        """As when its node loses power: kill -9."""
         if self.process is None:
             return
         self.process.kill()
-        with suppress(ProcessLookupError):
-            os.kill(self.worker, signal.SIGKILL)
         self.process.wait()
         self.process = None
-        while Path(f"/proc/{self.worker}").exists():
-            time.sleep(0.01)

@@ -67,7 +67,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A whole simulation. cpu_s, peak_rss (bytes): of the extender's processes; idle_share: of a CPU, when nothing
+    """A whole simulation. cpu_s, peak_rss (bytes): of the extender; idle_share: of a CPU, when nothing
     happens; nominated_p50, nominated_p99: seconds from a binding to its nomination on the node; missing: what could not
     be shown, and why; errors: of the extender's answers and of enforcers.
     """

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from benchmarks.cluster import scenarios
+from benchmarks.cluster.control.extender import MeasuredExtender
 from benchmarks.cluster.driver import Plan
 from benchmarks.cluster.load import Instance, Replica, locality, talks
 from benchmarks.cluster.nodes.audit import Confined, overcommitments
@@ -120,3 +124,20 @@ def test_no_small_group_is_split_though_nobody_waits_for_a_binding(tmp_path):
     assert result.findings[0].pods == 680
     assert set(result.findings[0].figures.values()) == {0.0}
     assert result.errors == ()
+
+
+def test_what_the_extender_takes_is_what_its_process_takes(tmp_path: Path):
+    extender = MeasuredExtender(tmp_path, ("--no-kube",))
+    extender.start()
+    try:
+        before = _resident(extender.pid)
+        _, peak = extender.usage()
+        assert before <= peak <= _resident(extender.pid)
+    finally:
+        extender.kill()
+
+
+def _resident(pid: int) -> int:
+    """The most bytes that a process had in memory at one time."""
+    (line,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return 1024 * int(line)

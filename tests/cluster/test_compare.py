@@ -57,6 +57,11 @@ class Compared:
             shown.append({"spec": each["spec"], "annotations": annotations})
         return shown, [each["metadata"]["name"] for each in self._listed("replicasets")]
 
+    def taken_up(self) -> bool:
+        """Whether the controller has acted on the Deployments as they are, and made the ReplicaSets that they need."""
+        listed = self._listed("deployments")
+        return all(each["status"].get("observedGeneration") == each["metadata"]["generation"] for each in listed)
+
     def _listed(self, kind: str) -> list[dict[str, Any]]:
         path = f"/apis/apps/v1/namespaces/{self.namespace.name}/{kind}"
         items: list[dict[str, Any]] = self.cluster.plane.api.get(path).json()["items"]
@@ -177,6 +182,7 @@ def test_what_can_not_be_compared_is_refused_before_anything_is_changed(
     compared: Compared, change: Callable[[Compared], None], why: str
 ):
     change(compared)
+    compared.cluster.until(compared.taken_up, "the controller takes up what was changed", PATIENCE_S)
     before = compared.state()
     code, _, err = compared.run("--load", "true", "--throughput", "(x)")
     assert (code, why in err) == (1, True), err

@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing
 import pytest
 
 from cluster.service import Service
+from process.ports import free_port
 from standins.patience import PATIENCE_S
-from standins.ports import free_port
 
 
 @pytest.fixture

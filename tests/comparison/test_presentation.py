@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import json
 
-from comparison.arms import AGAIN, ON_ONE_MACHINE, SPREAD, TOGETHER, UNPINNED
+from comparison.arms import ON_ONE_MACHINE
 from comparison.presentation import as_json, conclusions
 from comparison.rounds import result
-from comparison.running import Run
-from comparison.workloads import Figures
-
-
-def made_up(again: float) -> list[dict[str, Run]]:
-    figures = {TOGETHER: 120.0, SPREAD: 100.0, UNPINNED: 110.0, AGAIN: again}
-    return [{name: Run(name, Figures(rate + at, 1.0), None, None) for name, rate in figures.items()} for at in range(8)]
+from tests.comparison.made_up import made_up
 
 
 def test_programs_receive_everything():

@@ -1,20 +1,24 @@
 """A process that is stopped or hangs is found by its silence, and started again."""
 
+import gc
 import os
 import select
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from process.forked import Program
 from process.pulse import AWAY_S, BEAT_S, PULSE, Pulse, beat
 from process.supervisor import Child
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.clock import Clock
-from tests.enforcer.test_enforcer import Enforcer, enforcer, until
+from tests.enforcer.running import Enforcer, enforcer
 
 __all__ = ["enforcer"]
 
@@ -73,24 +77,22 @@ def test_a_pipe_that_nobody_reads_makes_no_process_wait(pulse: Pulse) -> None:
     beat(environment)
 
 
-BEATING = """
-import os, time
-from process.pulse import beat
-while True:
-    beat(os.environ)
-    time.sleep(0.05)
-"""
+def beating(_arguments: Sequence[str]) -> int:
+    while True:
+        beat(os.environ)
+        time.sleep(0.05)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_stopped_process_is_killed_and_one_that_lives_is_not() -> None:
-    children = [Child(name, [sys.executable, "-c", BEATING], (), pulse=Pulse(silent_s=2)) for name in ("one", "other")]
+    children = [Child(name, Program(name, (), beating), pulse=Pulse(silent_s=2)) for name in ("first", "second")]
     for child in children:
-        child.start(os.environ)
+        child.start()
     stopped, living = children
     try:
         for child in children:
             assert select.select([child.pulse._received], [], [], PATIENCE_S)[0]
-        stopped.process.send_signal(signal.SIGSTOP)
+        stopped.process.send(signal.SIGSTOP)
 
         def died() -> bool:
             for child in children:
@@ -102,8 +104,9 @@ def test_a_stopped_process_is_killed_and_one_that_lives_is_not() -> None:
         assert living.process.poll() is None
     finally:
         for child in children:
-            child.process.kill()
-            child.process.wait()
+            child.process.send(signal.SIGKILL)
+            child.process.wait(PATIENCE_S)
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("module", ["hook", "observer"])

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from process.supervisor import TICK_S
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, runtime, until
+from tests.enforcer.running import GROUP, Enforcer, cpus, enforcer, runtime
 
 __all__ = ["enforcer", "runtime"]
 

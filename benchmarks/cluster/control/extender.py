@@ -36,11 +36,10 @@ class MeasuredExtender(ExtenderProcess):
         ExtenderProcess.kill(self)
 
     def usage(self) -> tuple[float, int]:
-        """CPU seconds since the first start, and the peak RSS in bytes of its processes together."""
+        """CPU seconds since the first start, and the peak RSS in bytes."""
         if self.process is None:
             return self._cpu_before, self._peak_before
-        pids = [self.process.pid, self.worker]
-        return self._cpu_before + sum(map(_cpu, pids)), max(self._peak_before, sum(map(_peak, pids)))
+        return self._cpu_before + _cpu(self.pid), max(self._peak_before, _peak(self.pid))
 
     def get(self, path: str) -> Any:
         with urllib.request.urlopen(f"http://{self.http}{path}", timeout=PATIENCE_S) as answer:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from standins.apiserver.model import refusals, selectors
@@ -73,14 +76,15 @@ def list_text(store: Store, request: Request) -> bytes:
     snapshot = store.snapshot(request.kind, revision)
     if snapshot is None:
         raise _too_old(request, last)
-    rest = [
+    begin = 0 if last is None else bisect_right(snapshot, last, key=itemgetter(0))
+    matching = (
         (name, stored)
-        for name, stored in snapshot
-        if (last is None or name > last)
-        and (not request.namespace or name[0] == request.namespace)
-        and (not selective or chosen(stored.object))
-    ]
+        for name, stored in islice(snapshot, begin, None)
+        if (not request.namespace or name[0] == request.namespace) and (not selective or chosen(stored.object))
+    )
     limit = 0 if request.query.get("resourceVersion") == "0" else int(request.query.get("limit") or 0)
+    # What is left is counted for the answer only where nothing is selected; else one more shows that there is more.
+    rest = list(islice(matching, limit + 1) if limit and selective else matching)
     page = rest[:limit] if limit else rest
     return list_page(
         request.kind, [stored for _, stored in page], _metadata(request, revision, page, len(rest), selective=selective)

@@ -6,9 +6,10 @@ import socket
 from contextlib import suppress
 from random import SystemRandom
 
-FIRST, LAST = 20_000, 31_999
+FIRST, LAST = 20_000, 29_999
 """Below those that Linux gives to connections and to who asks for any (net.ipv4.ip_local_port_range): a port from there
-may be somebody else's by the time that it is used.
+may be somebody else's by the time that it is used. And below those of Kubernetes' Services (30000 to 32767), which
+nothing may listen on and which lead elsewhere all the same.
 """
 
 _random = SystemRandom()

@@ -1,0 +1,25 @@
+"""A port for who has to know one before it is taken."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from process import ports
+from process.ports import FIRST, LAST, free_port
+
+
+def test_one_that_somebody_has_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as theirs:
+        theirs.bind(("127.0.0.1", taken := free_port()))
+        drawn = iter((taken, taken, other := free_port()))
+        monkeypatch.setattr(ports._random, "randint", lambda _first, _last: next(drawn))
+        assert free_port() == other
+
+
+def test_it_is_none_that_the_kernel_gives_to_others() -> None:
+    """As to a connection, between this moment and the one in which it is taken."""
+    with socket.socket() as anybody:
+        anybody.bind(("127.0.0.1", 0))
+        assert FIRST <= free_port() <= LAST < anybody.getsockname()[1]
