@@ -42,6 +42,9 @@ REASONS = 64
 HUGEPAGE_SIZES = 16
 """Of one NUMA node."""
 
+ESTIMATES = 16
+"""Numbers of one demand that are said to be estimates: there are two of them today."""
+
 THREADS = 64
 """Of one Health message."""
 
@@ -53,6 +56,9 @@ DEVICE_NAMES = 16
 
 FLOWS = 100_000
 """Of one Traffic message."""
+
+REPLICA_COUNTS = 128
+"""Workloads whose replicas a nomination counts, its own first: 8 KiB. Of the others the node expects what it saw."""
 
 CONTAINERS = 1_000
 """Containers of one nominated pod."""

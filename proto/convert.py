@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from placement.decide.decide import Kin, Reason
 from placement.model.cpuset import CpuSet, NumaSet
@@ -18,6 +19,14 @@ from placement.state.occupancy import Allocation, Occupancy, Part, Reservation
 from proto import report_pb2 as pb
 
 DEFAULT_RULES = Rules()
+
+DEMANDS = 1_024
+"""Different demands that are kept beyond what has them, for equal ones to come."""
+
+ID_LISTS = 256
+"""Of CPUs, and of NUMA nodes, likewise; each has at most `bounds.ID_LIST_LENGTH` characters."""
+
+_cpus, _numa_nodes = lru_cache(maxsize=ID_LISTS)(CpuSet.parse), lru_cache(maxsize=ID_LISTS)(NumaSet.parse)
 
 _POOLS = {str(pool): pool for pool in Pool}
 _POLICIES = {str(policy): policy for policy in Policy}
@@ -119,6 +128,16 @@ def demand_to(demand: Demand) -> pb.Demand:
 
 
 def demand_from(message: pb.Demand) -> Demand:
+    """Equal messages give the same value: most pods are replicas of others. What this version does not know is taken
+    out of the message.
+    """
+    message.DiscardUnknownFields()
+    return _demand(message.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=DEMANDS)
+def _demand(body: bytes) -> Demand:
+    message = pb.Demand.FromString(body)
     return Demand(
         cpu_milli=message.cpu_milli,
         memory=message.memory,
@@ -158,14 +177,14 @@ def reservation_from(message: pb.Reservation) -> Reservation:
         key=message.key,
         pod=message.pod,
         group=message.group,
-        numa_nodes=NumaSet.parse(message.numa_nodes),
+        numa_nodes=_numa_nodes(message.numa_nodes),
         demand=demand_from(message.demand),
         parts=tuple(Part(part.numa_node, part.cpu_milli, part.memory) for part in message.parts),
         pool=_POOLS.get(message.pool, Pool.SHARED),
         alone=message.alone,
         size=message.size,
         workload=message.workload,
-        cache_domain=CpuSet.parse(message.cache_domain),
+        cache_domain=_cpus(message.cache_domain),
     )
 
 
@@ -188,9 +207,9 @@ def allocation_from(message: pb.Allocation) -> Allocation:
         name=message.name,
         pod=message.pod,
         reservation=message.reservation,
-        cpus=CpuSet.parse(message.cpus),
-        mems=NumaSet.parse(message.mems),
-        exclusive=CpuSet.parse(message.exclusive),
+        cpus=_cpus(message.cpus),
+        mems=_numa_nodes(message.mems),
+        exclusive=_cpus(message.exclusive),
         externally_managed=message.externally_managed,
     )
 

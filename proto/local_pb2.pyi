@@ -52,10 +52,12 @@ class ToHook(_message.Message):
     def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ..., untold: _Optional[_Union[Untold, _Mapping]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., gone: _Optional[_Union[_report_pb2.Gone, _Mapping]] = ..., namespaces: _Optional[_Union[_report_pb2.Namespaces, _Mapping]] = ...) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("degraded",)
+    __slots__ = ("degraded", "doing")
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    DOING_FIELD_NUMBER: _ClassVar[int]
     degraded: str
-    def __init__(self, degraded: _Optional[str] = ...) -> None: ...
+    doing: str
+    def __init__(self, degraded: _Optional[str] = ..., doing: _Optional[str] = ...) -> None: ...
 
 class Who(_message.Message):
     __slots__ = ("role",)

@@ -417,7 +417,7 @@ class AllowedKeys(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Expect(_message.Message):
-    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned")
+    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned", "replicas")
     POD_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -430,6 +430,7 @@ class Expect(_message.Message):
     ROOM_MILLI_FIELD_NUMBER: _ClassVar[int]
     POD_DEMAND_FIELD_NUMBER: _ClassVar[int]
     PLANNED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
     pod: str
     namespace: str
     name: str
@@ -442,7 +443,18 @@ class Expect(_message.Message):
     room_milli: int
     pod_demand: Demand
     planned: str
-    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ...) -> None: ...
+    replicas: _containers.RepeatedCompositeFieldContainer[ReplicaCount]
+    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ..., replicas: _Optional[_Iterable[_Union[ReplicaCount, _Mapping]]] = ...) -> None: ...
+
+class ReplicaCount(_message.Message):
+    __slots__ = ("workload", "bound", "unbound")
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    UNBOUND_FIELD_NUMBER: _ClassVar[int]
+    workload: str
+    bound: int
+    unbound: int
+    def __init__(self, workload: _Optional[str] = ..., bound: _Optional[int] = ..., unbound: _Optional[int] = ...) -> None: ...
 
 class ContainerDemand(_message.Message):
     __slots__ = ("name", "demand", "policy", "size", "init", "restartable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
@@ -59,6 +60,16 @@ def remaining(scenario: Scenario, happened: list[Event]) -> dict[str, int]:
     for event in happened:
         count[event.workload] += 1 if event.joins else -1
     return {service.name: count[service.name] for service in scenario.services}
+
+
+def replicas_by_round(happening: Iterable[Event]) -> dict[int, Counter[str]]:
+    """Replicas that are there when each round has ended."""
+    count: Counter[str] = Counter()
+    ends = {}
+    for event in happening:
+        count[event.workload] += 1 if event.joins else -1
+        ends[event.round] = count.copy()
+    return ends
 
 
 def _churn(scenario: Scenario, present: dict[str, str], random: Random) -> list[Event]:

@@ -4,7 +4,7 @@ pods and Services as the API server sends them to the nomination, and the enforc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.graphs import online_boutique
@@ -17,10 +17,12 @@ from extender.cluster import Cluster
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView, Report
 from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, ServiceRow
-from extender.traffic.known import TrafficLearning
+from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.optin import parsing
 from placement.state.fingerprint import fingerprint
 from placement.state.occupancy import Occupancy
+from placement.traffic.affinity import neighbours
+from placement.traffic.graph import Graph, Rate
 from placement.traffic.mentions import mentions
 
 NODE = "n1"
@@ -81,7 +83,10 @@ class Expecting(GroupAlone):
         changes = Changes(rows)
         self._cluster.apply_pods(changes)
         self._learning.apply(changes, self._now)
-        self._cluster.learned(self._learning.known(self._now))
+        self._cluster.learned(self._known())
+
+    def _known(self) -> ClusterTraffic:
+        return self._learning.known(self._now)
 
     def _row(self, event: Event) -> PodRow:
         namespace, kind, name = event.workload.split("/")
@@ -105,6 +110,21 @@ class Expecting(GroupAlone):
         report = Report(self._generation, 0, fingerprint(reservations, ()), reservations)
         self._cluster.connected(NODE)
         self._cluster.reported(NodeView(NODE, "session", "1", self._scenario.machine), report)
+
+
+class Taught(Expecting):
+    """Nothing is written down, and this graph was learned before; all pods are created at once."""
+
+    def __init__(self, scenario: Scenario, happening: list[Event], weights: Mapping[Pair, float]) -> None:
+        self._weights = weights
+        super().__init__(scenario, "", happening, wave=len(happening))
+
+    def _services_and_objects(self) -> None:
+        pass
+
+    def _known(self) -> ClusterTraffic:
+        graph = Graph({(*pair, "tcp"): Rate(weight, weight) for pair, weight in self._weights.items()})
+        return replace(super()._known(), graph=graph, peers=neighbours(self._weights))
 
 
 def _namespace(workload: str) -> str:

@@ -7,12 +7,12 @@ distance, until it fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from benchmarks.quality.arrivals import Event
+from benchmarks.quality.arrivals import Event, replicas_by_round
 from benchmarks.quality.scenario import Pair, Scenario, Service
 from enforcer.local.learned import Learned, kin_table, plan_to
 from enforcer.observer import kinship
@@ -27,6 +27,7 @@ from placement.plan.plan import Plan
 from placement.plan.planner import AT_ONCE, EFFORT
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
+from proto import report_pb2 as pb
 
 OPT_IN = parsing.parse("shop", {parsing.GROUP_KEY: parsing.AUTO})
 """All that the members' owners have written."""
@@ -88,12 +89,16 @@ class Planned(Decided):
     The observer's tables come over the wire when a round begins, with a thorough plan, and every WINDOW joins, with one
     made at once, as when the thorough one rests. In between the hook follows them by itself. The first plan is for the
     replicas of the earlier life, which have just gone; between rounds so much time passes that only those are expected
-    who ran when the last one ended.
+    who ran when the last one ended. A round's pods are created and bound at once, faster than a node starts them: how
+    many there are of each workload the extender has sent with their nominations when the second of them starts.
     """
 
-    def __init__(self, scenario: Scenario, learned: Mapping[Pair, float], then: Scenario) -> None:
+    def __init__(
+        self, scenario: Scenario, learned: Mapping[Pair, float], then: Scenario, happening: Iterable[Event]
+    ) -> None:
         super().__init__({})
         self._between = learned
+        self._replicas = replicas_by_round(happening)
         self._workload_index = _gone(then)
         self._hook = Learned()
         self._round = self._joins = 0
@@ -108,6 +113,8 @@ class Planned(Decided):
             self._learn(view, EFFORT)
         elif self._joins == WINDOW:
             self._learn(view, AT_ONCE)
+        elif self._joins == 1:
+            self._recount(view)
         self._joins += 1
         request = self.request(view)
         kin = self._hook.kin(view.scenario.machine, view.occupancy, request, None)
@@ -117,6 +124,17 @@ class Planned(Decided):
     def _learn(self, view: View, effort: int) -> None:
         self._round, self._joins = view.event.round, 0
         self._workload_index = seen(self._workload_index, view.occupancy)
+        self._make_plan(view, effort)
+
+    def _recount(self, view: View) -> None:
+        """By the nominations of the round's pods, which are bound by now."""
+        there = self._replicas[view.event.round]
+        message = pb.Expect(replicas=[{"workload": name, "bound": count} for name, count in there.items() if count])
+        counts = pb.Expect.FromString(message.SerializeToString()).replicas
+        self._workload_index = self._workload_index.counted(counts)
+        self._make_plan(view, AT_ONCE)
+
+    def _make_plan(self, view: View, effort: int) -> None:
         between = self._workload_index.with_silent(self._between)
         situation = PlanningInput(view.occupancy, self._workload_index.expected(between), between)
         self._plan = planned(view.scenario.machine, situation, self._plan, effort)

@@ -99,16 +99,18 @@ def _outcomes(scenario: Scenario, happening: list[Event], then: Scenario) -> Ite
         if name == MOVED:
             continue
         started = perf_counter()
-        end = _live(scenario, happening, _placer(name, scenario, taught, then))
+        end = _live(scenario, happening, _placer(name, scenario, taught, then, happening))
         end = replace(end, seconds=perf_counter() - started)
         yield _outcome(name, scenario, end)
         if name == OURS:
             yield _moved(scenario, end, taught)
 
 
-def _placer(name: str, scenario: Scenario, taught: Mapping[Pair, float], then: Scenario) -> Placer:
+def _placer(
+    name: str, scenario: Scenario, taught: Mapping[Pair, float], then: Scenario, happening: list[Event]
+) -> Placer:
     if name == OURS:
-        return Planned(scenario, taught, then)
+        return Planned(scenario, taught, then, happening)
     decided = {GREEDY_TRUE: scenario.weights, GREEDY_LEARNED: taught, FIT: {}}
     if name in decided:
         return Decided(decided[name])

@@ -101,7 +101,7 @@ def make_plan(
 
 def _strange(view: NodeView, numa_node: int, group: str) -> bool:
     """Whether other groups live there."""
-    groups = view.occupancy.directory.grouped.get(numa_node, ())
+    groups = view.occupancy.directory.grouped.get(1 << numa_node, ())
     return len(groups) > (group in groups)
 
 

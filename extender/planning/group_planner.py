@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -16,6 +16,8 @@ from extender.traffic.known import ClusterTraffic, Peers
 from placement.model.demand import Demand
 from placement.plan.expected import Peak
 from placement.plan.problem import Room, Weights, Workload
+from placement.traffic import silent
+from placement.traffic.affinity import neighbours
 
 AGAIN_S = 60.0
 """Seconds after which a plan whose members are still to come is checked again: rates and room change."""
@@ -86,8 +88,9 @@ class GroupPlanner:
     ) -> Plans:
         """views: of the live nodes. workloads: by pod uid."""
         placed = _placed(views, workloads)
-        self._groups = {name: known.group_of(name) or self._groups.get(name, "") for name in known.peers}
-        self._expect(known, placed, now)
+        peers = _with_silent(known)
+        self._groups = {name: known.group_of(name) or self._groups.get(name, "") for name in peers}
+        self._expect(known, peers, placed, now)
         wanted = {group: names for group, names in self._named().items() if self._comes(names, placed)}
         self._plans = {group: made for group, made in self._plans.items() if group in wanted}
         due = [group for group in wanted if self._due(wanted[group], self._plans.get(group), placed, now)]
@@ -95,7 +98,7 @@ class GroupPlanner:
         seen = {end for key in known.graph.edges for end in key[:2]}
         for group in due[:MOST_PER_ROUND] if views else ():
             names, before = wanted[group], self._plans.get(group)
-            weights = _weights(names, known.peers, specs.get(group, NOTHING))
+            weights = _weights(names, peers, specs.get(group, NOTHING))
             plan = self._made(
                 names, weights, views, placed,
                 before=before.plan if before else None, unseen="" if seen & {*names} else group,
@@ -103,9 +106,9 @@ class GroupPlanner:
             self._plans[group] = Made(plan, now, self._asked(names, placed))
         return {name: slots for made in self._plans.values() for name, slots in made.plan.slots.items()}
 
-    def _expect(self, known: ClusterTraffic, placed: PlacedMembers, now: float) -> None:
+    def _expect(self, known: ClusterTraffic, names: Iterable[str], placed: PlacedMembers, now: float) -> None:
         expected = {}
-        for name in known.peers:
+        for name in names:
             before, demand = self._expected.get(name), placed.demands.get(name) or known.demands.get(name)
             if before is None and demand is not None:
                 before = Expected(Peak(0, now), demand)
@@ -182,6 +185,18 @@ def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMe
                 if len(reservation.numa_nodes) == 1:
                     placed.places[name, Place(view.name, reservation.numa_nodes.lowest)] += 1
     return placed
+
+
+def _with_silent(known: ClusterTraffic) -> Peers:
+    """The peers of each workload, with what is expected of those that name a group and were not seen to talk."""
+    groups = {name: group for name, group in known.declared.items() if group}
+    if groups.keys() <= known.peers.keys():
+        return known.peers
+    weights = {
+        (name, peer): weight for name, row in known.peers.items() for peer, weight in row.items() if name <= peer
+    }
+    silent_peers = neighbours(silent.expected(weights, groups))
+    return {**known.peers, **{name: {**known.peers.get(name, {}), **row} for name, row in silent_peers.items()}}
 
 
 def _weights(names: Sequence[str], peers: Peers, spec: GroupSpec) -> dict[tuple[str, str], float]:

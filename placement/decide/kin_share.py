@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from placement.decide.request import Kin, Request
 from placement.decide.scoring import kin_share
@@ -18,16 +18,35 @@ def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Res
     """The peers that have a reservation here, with their weights; in container scope a pod's other containers are peers
     where they are named.
     """
-    own = request.reservation_key
-    weighted: Iterable[tuple[str, float]]
-    directory = occupancy.directory
+    own, group = request.reservation_key, request.opt_in.group
+    directory, reservations = occupancy.directory, occupancy.reservations
     if kin.weights:
-        weighted = ((key, weight) for pod, weight in kin.weights.items() for key in directory.by_pod.get(pod, ()))
-    else:
-        group = request.opt_in.group
-        weighted = ((key, 1.0) for key in directory.by_group.get(group, ())) if group else ()
-    reservations = ((occupancy.reservations[key], weight) for key, weight in weighted if key != own)
-    return [(reservation, weight) for reservation, weight in reservations if reservation.opted_in and weight > 0]
+        return [
+            (reservation, weight)
+            for pod, weight in kin.weights.items()
+            for key in directory.by_pod.get(pod, ())
+            if key != own and weight > 0 and (reservation := reservations[key]).opted_in
+        ]
+    members = directory.by_group.get(group, ()) if group else ()
+    return [(reservation, 1.0) for key in members if key != own and (reservation := reservations[key]).opted_in]
+
+
+def weight_by_home(occupancy: Occupancy, request: Request, kin: Kin) -> dict[int, float]:
+    """The peers' weights by the mask of their NUMA nodes. A group's members weigh alike, and are counted already."""
+    together: dict[int, float] = {}
+    if kin.weights:
+        for reservation, weight in peers_of(occupancy, request, kin):
+            mask = reservation.numa_nodes.mask
+            together[mask] = together.get(mask, 0.0) + weight
+        return together
+    group = request.opt_in.group
+    if not group:
+        return together
+    own = occupancy.reservations.get(request.reservation_key)
+    mine = own.numa_nodes.mask if own is not None and own.group == group else None
+    grouped = occupancy.directory.grouped.items()
+    counts = {mask: groups[group] - (mask == mine) for mask, groups in grouped if group in groups}
+    return {mask: float(count) for mask, count in counts.items() if count}
 
 
 def strangers(occupancy: Occupancy, request: Request, kin: Kin) -> int:
@@ -37,25 +56,22 @@ def strangers(occupancy: Occupancy, request: Request, kin: Kin) -> int:
     if kin.weights or not request.opt_in.group:
         return 0
     group, mask = request.opt_in.group, 0
-    for numa_node, groups in occupancy.directory.grouped.items():
-        if len(groups) > (group in groups):
-            mask |= 1 << numa_node
+    for home, groups in occupancy.directory.grouped.items():
+        if home.bit_count() == 1 and len(groups) > (group in groups):
+            mask |= home
     return mask
 
 
-def pulls(machine: Machine, peers: list[tuple[Reservation, float]], kin: Kin, strange: int = 0) -> dict[int, float]:
-    """For each NUMA node with CPUs its kin share. A peer on several NUMA nodes is a part of it on each, by their
-    CPUs. strange: as `strangers` has it; those count as far from every peer that is not there.
+def pulls(machine: Machine, peers: Mapping[int, float], kin: Kin, strange: int = 0) -> dict[int, float]:
+    """For each NUMA node with CPUs its kin share. peers: as `weight_by_home` has them; one on several NUMA nodes is a
+    part of it on each, by their CPUs. strange: as `strangers` has it; those count as far from every peer that is not
+    there.
     """
-    together: dict[int, float] = {}
-    for reservation, weight in peers:
-        mask = reservation.numa_nodes.mask
-        together[mask] = together.get(mask, 0.0) + weight
+    total = kin.elsewhere + sum(peers.values())
     at_home: dict[int, float] = {}
-    for mask, weight in together.items():
+    for mask, weight in peers.items():
         for numa_node, share in homes(machine, NumaSet(mask)).items():
             at_home[numa_node] = at_home.get(numa_node, 0.0) + weight * share
-    total = sum(weight for _, weight in peers) + kin.elsewhere
     planned = homes(machine, kin.planned)
     if planned:
         weight = PLANNED_WEIGHT * total or 1.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from placement.decide import memory
 from placement.decide.cpus import exclusive
 from placement.decide.headroom import GroupOutlook, Headroom, StillNeeded
-from placement.decide.kin_share import peers_of, pulls, strangers
+from placement.decide.kin_share import pulls, strangers, weight_by_home
 from placement.decide.request import Kin, Request
 from placement.decide.room import Room
 from placement.model.demand import Demand
@@ -45,7 +45,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         ),
         needed=StillNeeded(_need(request), yet_to_take.memory, yet_to_take.hugepages),
         group=GroupOutlook(
-            kin=pulls(machine, peers_of(occupancy, request, kin), kin, strangers(occupancy, request, kin)),
+            kin=pulls(machine, weight_by_home(occupancy, request, kin), kin, strangers(occupancy, request, kin)),
             rest=kin.room_milli or _rest_of_group(occupancy, request),
             reserved=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
         ),
@@ -135,9 +135,8 @@ def _yet_to_take(occupancy: Occupancy, request: Request) -> Demand:
 
 def _rest_of_group(occupancy: Occupancy, request: Request) -> int:
     """Where `size.numakin.io` gives how many members will come: those that are missing, taken to be like this one."""
-    missing = (
-        request.opt_in.size
-        - 1
-        - len({reservation.pod for reservation in occupancy.members(request.opt_in.group, request.pod)})
-    )
-    return max(0, missing) * request.pod_demand.cpu_milli if request.opt_in.group else 0
+    size, group = request.opt_in.size, request.opt_in.group
+    if not size or not group:
+        return 0
+    present = {reservation.pod for reservation in occupancy.members(group, request.pod)}
+    return max(0, size - 1 - len(present)) * request.pod_demand.cpu_milli

@@ -37,6 +37,9 @@ _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]{1,19}(?:\.[0-9]{0,19})?|\.[0-9]{1,19}))(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)"
 )
 
+ESTIMATED = frozenset({"cpu", "memory"})
+"""What is estimated where only a cgroup's settings are known."""
+
 LARGEST_QUANTITY = 2**63 - 1
 """Kubernetes' own bound of a quantity; also of its milli-value here."""
 
@@ -111,7 +114,7 @@ def from_cgroup(
     if not cpu_milli and quota and period and quota > 0 and period > 0 and not shares:
         cpu_milli = -(-quota * 1000 // period)
     limit = memory_limit if memory_limit and memory_limit > 0 else None
-    return Demand(cpu_milli, limit or 0, limit, dict(hugepages), estimated=frozenset({"cpu", "memory"}))
+    return Demand(cpu_milli, limit or 0, limit, dict(hugepages), estimated=ESTIMATED)
 
 
 def shares_of(cpu_milli: int) -> int:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from placement.decide.cpus.cache_domain import kin_mask
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
-from placement.plan.chains import Chain, Move, better, chains
+from placement.plan.chains import Chain, Move, Ways, better, chains, first_that_holds
 from placement.plan.partition import PartitionProblem, PartitionState
-from placement.plan.problem import Weights
-from placement.plan.rebalance import Relocation, Ways, best
+from placement.plan.problem import Weights, pulls_of
+from placement.plan.rebalance import Relocation, best
 from placement.state.occupancy import Occupancy
 from placement.state.pools import is_hot, shared
 
@@ -42,25 +42,31 @@ def between_caches(
     all traffic that a step must gain for each member that it moves. declined: steps that are not to be taken.
     """
     traffic = sum(weight for pair, weight in weights.items() if occupancy.reservations.keys() >= {*pair})
+    least = pays * traffic
+    between = {(first, other): weight for (first, other), weight in weights.items() if first != other}
     nodes = {
-        numa_node: _CachesOfNode(machine, occupancy, numa_node, members, weights)
+        numa_node: _CachesOfNode(machine, occupancy, numa_node, members, between)
         for numa_node, members in _members(machine, occupancy, weights, movable).items()
         if any(member.movable for member in members)
     }
     steps: list[tuple[Relocation, ...]] = []
+    found: dict[int, Chain | None] = {}
+    changed = set(nodes)
     while budget > 0:
-        found = {numa_node: node.best(budget, declined) for numa_node, node in nodes.items()}
+        found |= {numa_node: nodes[numa_node].best(budget, declined, least) for numa_node in changed}
         gains = {at: step.gain / len(step.moves) for at, step in found.items() if step is not None}
         at = max(gains, key=lambda numa_node: (gains[numa_node], -numa_node), default=None)
-        if at is None or gains[at] < pays * traffic:
+        if at is None or gains[at] < least:
             break
         step = found[at]
         assert step is not None
         steps.append(nodes[at].made(step, traffic))
         budget -= len(step.moves)
+        # With one member left two may no longer change places; else only that NUMA node has another best step.
+        changed = set(nodes) if budget == 1 else {at}
     if search and chain_budget > 2 and not steps:
         for node in nodes.values():
-            chain = node.chain(chain_budget, search // len(nodes), pays * traffic, declined)
+            chain = node.chain(chain_budget, search // len(nodes), declined, least)
             if chain is not None:
                 return (node.made(chain, traffic),)
     return tuple(steps)
@@ -115,7 +121,7 @@ class _CachesOfNode:
         problem = PartitionProblem(
             sizes=[(member.milli, 0) for member in members],
             counts=[1] * len(members),
-            pulls=_pulls(self._keys, weights),
+            pulls=pulls_of(dict.fromkeys(self._keys, 1), weights),
             capacity=[(free[at] + taken[at], 0) for at in bins],
             nearness=[[float(at == other) for other in bins] for at in bins],
             pinned=[
@@ -124,21 +130,13 @@ class _CachesOfNode:
         )
         self._state = PartitionState.as_is(problem, counts)
 
-    def best(self, budget: int, declined: Collection[Ways]) -> Chain | None:
-        def not_again(kind: int, source: int, other: int, target: int) -> bool:
-            back = [(other, target, source)] if other >= 0 else []
-            return self._ways([(kind, source, target), *back]) in declined
+    def best(self, budget: int, declined: Collection[Ways], least: float) -> Chain | None:
+        """least: what the second of two that change places brings."""
+        return best(self._state, budget, self._ways, declined, least)
 
-        return best(self._state, budget, not_again if declined else None)
-
-    def chain(self, budget: int, search: int, least: float, declined: Collection[Ways]) -> Chain | None:
+    def chain(self, budget: int, search: int, declined: Collection[Ways], least: float) -> Chain | None:
         """The best of several members that gain together what none gains alone. least: for each of them."""
-        for chain in chains(self._state, better(self._state, search), budget):
-            if chain.gain < least * len(chain.moves):
-                return None
-            if self._ways(chain.moves) not in declined:
-                return chain
-        return None
+        return first_that_holds(chains(self._state, better(self._state, search), budget), self._ways, declined, least)
 
     def made(self, step: Chain, traffic: float) -> tuple[Relocation, ...]:
         """Takes it. traffic: all that is exchanged."""
@@ -161,13 +159,3 @@ def _free(occupancy: Occupancy, pool: CpuSet, domain: CpuSet) -> int:
     if is_hot(occupancy, domain.mask):
         return NO_ROOM
     return 1000 * len(pool & domain) - occupancy.directory.within.get(domain.mask, 0)
-
-
-def _pulls(keys: Sequence[str], weights: Weights) -> list[dict[int, float]]:
-    index = {key: kind for kind, key in enumerate(keys)}
-    pulls: list[dict[int, float]] = [{} for _ in keys]
-    for (first, other), weight in weights.items():
-        if weight > 0 and first != other and first in index and other in index:
-            for mine, theirs in ((index[first], index[other]), (index[other], index[first])):
-                pulls[mine][theirs] = pulls[mine].get(theirs, 0.0) + weight
-    return pulls

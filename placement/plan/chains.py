@@ -6,9 +6,10 @@ together gain most for each. So a cluster of members joins its peers as one, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.plan.partition import EPSILON, PartitionState
 from placement.plan.search import anneal, climbed
 
@@ -20,6 +21,9 @@ SEEDS = 24
 
 Move = tuple[int, int, int]
 """One replica of a kind, from a bin, to a bin."""
+
+Ways = frozenset[tuple[str, NumaSet, CpuSet]]
+"""A step as a set: reservations' keys, each with its target, and its cache domain there where that alone changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,27 @@ def chains(state: PartitionState, target: PartitionState, budget: int) -> Iterat
     grown = (chain for move in first for chain in _grown(state, move, moves, budget))
     best: dict[tuple[Move, ...], Chain] = {tuple(sorted(chain.moves)): chain for chain in grown}
     yield from sorted(best.values(), key=lambda chain: (-chain.gain / len(chain.moves), chain.moves))
+
+
+def first_that_holds(
+    candidates: Iterable[Chain],
+    ways_of: Callable[[Sequence[Move]], Ways],
+    declined: Collection[Ways],
+    least: float,
+) -> Chain | None:
+    """The first that was not declined. candidates: in the order of `chains`. least: what each member gains; those that
+    a chain has beyond a declined one gain so much beyond it.
+    """
+    passed: list[tuple[Ways, float]] = []
+    for chain in candidates:
+        if chain.gain < least * len(chain.moves):
+            return None
+        ways = ways_of(chain.moves)
+        if ways in declined:
+            passed.append((ways, chain.gain))
+        elif all(chain.gain >= gain + least * len(ways - less) for less, gain in passed if less < ways):
+            return chain
+    return None
 
 
 def _differences(state: PartitionState, target: PartitionState) -> list[Move]:

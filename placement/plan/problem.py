@@ -96,7 +96,7 @@ def problem_of(
             max(workload.replicas - there.wide.get(workload.name, 0), sum(row))
             for workload, row in zip(workloads, counts, strict=True)
         ],
-        pulls=_pulls(workloads, weights),
+        pulls=pulls_of({workload.name: workload.replicas for workload in workloads}, weights),
         capacity=[room[node] for node in nodes],
         nearness=[[nearness(machine, a, b) for b in nodes] for a in nodes],
         pinned=PlacedMembers(stay, {}).counts(machine, workloads),
@@ -136,15 +136,17 @@ def _without(machine: Machine, occupancy: Occupancy, keys: Collection[str]) -> O
     ).on(machine)
 
 
-def _pulls(workloads: Sequence[Workload], weights: Weights) -> list[dict[int, float]]:
-    """Weight of each pair of replicas: the workloads' weight over the number of pairs."""
-    index = {workload.name: kind for kind, workload in enumerate(workloads)}
-    pulls: list[dict[int, float]] = [{} for _ in workloads]
+def pulls_of(replicas: Mapping[str, int], weights: Weights) -> list[dict[int, float]]:
+    """Weight of each pair of replicas: the weight of the two names over the number of pairs. replicas: by name, in the
+    order of the kinds.
+    """
+    index = {name: kind for kind, name in enumerate(replicas)}
+    pulls: list[dict[int, float]] = [{} for _ in replicas]
     for (a, b), weight in weights.items():
         if a not in index or b not in index or weight <= 0:
             continue
         first, other = index[a], index[b]
-        mine, theirs = max(1, workloads[first].replicas), max(1, workloads[other].replicas)
+        mine, theirs = max(1, replicas[a]), max(1, replicas[b])
         pairs = mine * theirs if first != other else max(1, mine * (mine - 1) // 2)
         for here, there in {(first, other), (other, first)}:
             pulls[here][there] = pulls[here].get(there, 0.0) + weight / pairs

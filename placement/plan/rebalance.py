@@ -7,21 +7,17 @@ One that gains less than `pays` of all traffic for each ends it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
-from placement.plan.chains import Chain, Move, better, chains
+from placement.plan.chains import Chain, Move, Ways, better, chains, first_that_holds
 from placement.plan.partition import PartitionState
 from placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
-from placement.plan.search import Declined, best_step
+from placement.plan.search import best_step
 from placement.plan.worth import PAYS
 from placement.state.occupancy import Occupancy
-
-Ways = frozenset[tuple[str, NumaSet, CpuSet]]
-"""A step as a set: reservations' keys, each with its target, and its cache domain there where that alone changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +64,18 @@ def relocations(
     ]
     state = PartitionState.as_is(problem_of(machine, occupancy, members, present, weights, movable=movable), counts)
     reservations = _Reservations(machine, present, there, movable)
+    least = pays * state.scale
     steps: list[tuple[Relocation, ...]] = []
     while budget > 0:
-        step = best(state, budget, partial(reservations.declined, declined) if declined else None)
-        if step is None or step.gain < pays * len(step.moves) * state.scale:
+        step = best(state, budget, reservations.ways, declined, least)
+        if step is None or step.gain < least * len(step.moves):
             break
         steps.append(_made(state, reservations, step))
         budget -= len(step.moves)
     if search and chain_budget > 2 and not steps and len(movable) > 2:
         target = better(state, search)
-        for chain in chains(state, target, chain_budget):
-            if chain.gain < pays * len(chain.moves) * state.scale:
-                break
-            if reservations.ways(chain.moves) not in declined:
-                return (_made(state, reservations, chain),)
+        chain = first_that_holds(chains(state, target, chain_budget), reservations.ways, declined, least)
+        return (_made(state, reservations, chain),) if chain is not None else ()
     return tuple(steps)
 
 
@@ -98,11 +92,6 @@ class _Reservations:
             for bin_, node in enumerate(machine.cpu_nodes)
         }
 
-    def declined(self, steps: Collection[Ways], kind: int, source: int, other: int, target: int) -> bool:
-        """Whether the step that would be taken next of these kinds is one of those."""
-        back = [(other, target, source)] if other >= 0 else []
-        return self.ways([(kind, source, target), *back]) in steps
-
     def ways(self, moves: Sequence[Move]) -> Ways:
         """The reservations that would be taken next for these moves, each with its target."""
         taken: Counter[tuple[int, int]] = Counter()
@@ -118,20 +107,39 @@ class _Reservations:
         return key
 
 
-def best(state: PartitionState, budget: int, declined: Declined | None) -> Chain | None:
-    """The move, or the exchange of two, that gains most for each replica that it moves."""
+def best(
+    state: PartitionState,
+    budget: int,
+    ways_of: Callable[[Sequence[Move]], Ways],
+    declined: Collection[Ways],
+    least: float,
+) -> Chain | None:
+    """The move, or the exchange of two, that gains most for each replica that it moves, but for declined ones. ways_of:
+    what its moves come to. least: what it gains at the least by the second of two.
+    """
+
+    def not_again(kind: int, source: int, other: int, target: int) -> bool:
+        return ways_of(_moves(kind, source, other, target)) in declined
+
     bins = range(state.problem.bins)
     steps = []
     for kind in range(len(state.counts)):
         for source in bins:
             if state.movable(kind, source) > 0:
-                gain, other, target = best_step(state, kind, source, bins, swaps=budget > 1, declined=declined)
+                gain, other, target = best_step(
+                    state, kind, source, bins, swaps=budget > 1, declined=not_again if declined else None, pays=least
+                )
                 if gain > 0:
-                    back = ((other, target, source),) if other >= 0 else ()
-                    steps.append(Chain(((kind, source, target), *back), gain))
+                    steps.append(Chain(_moves(kind, source, other, target), gain))
     return max(
         steps, key=lambda step: (step.gain / len(step.moves), *(-id_ for id_ in step.moves[0][:2])), default=None
     )
+
+
+def _moves(kind: int, source: int, other: int, target: int) -> tuple[Move, ...]:
+    """There, and back where another one (not negative) takes its place."""
+    back = ((other, target, source),) if other >= 0 else ()
+    return ((kind, source, target), *back)
 
 
 def _made(state: PartitionState, reservations: _Reservations, step: Chain) -> tuple[Relocation, ...]:

@@ -98,27 +98,32 @@ def best_step(
     *,
     swaps: bool = True,
     declined: Declined | None = None,
+    pays: float = 0.0,
 ) -> tuple[float, int, int]:
-    """(gain, kind to swap with or -1, target) of the best step for one replica; nothing gains: (0, -1, source)."""
+    """(gain, kind to swap with or -1, target) of the best step for one replica; nothing gains: (0, -1, source).
+
+    pays: what a swap gains at the least beyond the move of one of the two alone, where that has room, declined or not:
+    else the other would be moved for next to nothing.
+    """
     best = (0.0, -1, source)
     for target in targets:
         if target == source:
             continue
-        forward = state.gain(kind, source, target)
-        if (
-            forward > best[0]
-            and state.fits(kind, target)
-            and not (declined is not None and declined(kind, source, -1, target))
-        ):
+        forward, has_room = state.gain(kind, source, target), state.fits(kind, target)
+        if forward > best[0] and has_room and not (declined is not None and declined(kind, source, -1, target)):
             best = (forward, -1, target)
         for other in state.present[target] if swaps else ():
             if other == kind or state.movable(other, target) <= 0:
                 continue
             # A swap gains at most both moves; most pairs end here.
-            if forward + state.gain(other, target, source) <= best[0]:
+            backward = state.gain(other, target, source)
+            if forward + backward <= best[0]:
                 continue
             gain = state.swap_gain(kind, source, other, target)
             if gain <= best[0] or not state.swap_fits(kind, source, other, target):
+                continue
+            alone = max(forward if has_room else 0.0, backward if state.fits(other, source) else 0.0)
+            if gain < alone + pays:
                 continue
             if declined is None or not declined(kind, source, other, target):
                 best = (gain, other, target)

@@ -130,8 +130,8 @@ class Directory:
 
     special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group gave
     its size. placed: how many reservations of each workload are on each NUMA node, those on several under WIDE;
-    grouped: how many of each group, by NUMA node, without those on several. within: millicores requested by those that
-    are kept within each cache domain, by its mask.
+    grouped: how many of each group, by the mask of their NUMA nodes. within: millicores requested by those that are
+    kept within each cache domain, by its mask.
     """
 
     by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -183,13 +183,16 @@ class Directory:
 
 
 def _place(
-    placed: dict[str, Mapping[int, int]], grouped: dict[int, Mapping[str, int]], reservation: Reservation, more: int
+    placed: dict[str, Mapping[int, int]],
+    grouped: dict[int, Mapping[str, int]],
+    reservation: Reservation,
+    more: int,
 ) -> None:
     place = reservation.numa_nodes.lowest if len(reservation.numa_nodes) == 1 else WIDE
     if reservation.workload:
         _count(placed, reservation.workload, place, more)
-    if reservation.group and place != WIDE:
-        _count(grouped, place, reservation.group, more)
+    if reservation.group:
+        _count(grouped, reservation.numa_nodes.mask, reservation.group, more)
 
 
 def _kept(within: Mapping[int, int], reservation: Reservation, sign: int) -> Mapping[int, int]:

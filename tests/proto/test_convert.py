@@ -76,6 +76,13 @@ def test_a_reservation_comes_back(reservation):
     assert convert.reservation_from(_sent(convert.reservation_to(reservation))) == reservation
 
 
+@given(demands)
+def test_equal_demands_are_one_value(demand):
+    """A node's pods are replicas for the most part, and a cluster has thousands of nodes."""
+    first, second = (convert.demand_from(convert.demand_to(demand)) for _ in range(2))
+    assert first is second
+
+
 @given(allocations)
 def test_a_allocation_comes_back(allocation):
     assert convert.allocation_from(_sent(convert.allocation_to(allocation))) == allocation
@@ -150,3 +157,10 @@ def test_the_most_namespaces_with_the_most_names_fit_into_one_message():
     names = frozenset([*longest][:MOST_NAMES])
     full = Settings(names, Quota(1_000_000, 10_000, frozenset(KEYS)))
     assert convert.namespaces_to(Namespaces(dict.fromkeys(longest, full))).ByteSize() < bounds.MESSAGE_BYTES
+
+
+def test_what_this_version_does_not_know_of_a_demand_is_not_kept() -> None:
+    known = pb.Demand(cpu_milli=1234, memory=5678)
+    newer = pb.Demand.FromString(known.SerializeToString() + bytes.fromhex("a20603") + b"new")
+    assert convert.demand_from(newer) is convert.demand_from(known)
+    assert newer == known

@@ -4,6 +4,8 @@ Rome and Milan as such machines show themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,6 +141,37 @@ def test_both_numa_nodes_share_one_budget_and_the_best_comes_first():
     made = steps(MILAN, occupancy, {"ab": 1.0, "cd": 5.0}, movable="ac", budget=1)
     assert made == [[("c", 9)]]
     assert steps(MILAN, occupancy, {"ab": 1.0, "cd": 5.0}, movable="ac", budget=2) == [[("c", 9)], [("a", 1)]]
+
+
+talk_of_two = st.dictionaries(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")).filter(lambda pair: pair[0] < pair[1]),
+    st.integers(1, 9).map(float),
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1, 8.5])), min_size=8, max_size=8),
+    st.tuples(talk_of_two, talk_of_two),
+    st.integers(1, 6),
+)
+def test_the_steps_are_those_that_would_be_chosen_one_by_one_from_all_numa_nodes(where, weights, budget):
+    occupancy, talk = Occupancy().on(MILAN), {}
+    for number, (at, cpu) in enumerate(where):
+        numa_node, pod = divmod(number, 4)
+        key = f"{numa_node}{'abcd'[pod]}"
+        occupancy = occupancy.with_reservation(there(MILAN, {key: at}, cpu, numa_node).reservations[key])
+    for numa_node, pairs_there in enumerate(weights):
+        talk |= {(f"{numa_node}{a}", f"{numa_node}{b}"): weight for (a, b), weight in pairs_there.items()}
+    movable = [*occupancy.reservations]
+    made = between_caches(MILAN, occupancy, talk, movable=movable, budget=budget, pays=0.002)
+    one_by_one = []
+    while budget > 0 and (first := between_caches(MILAN, occupancy, talk, movable=movable, budget=budget, pays=0.002)):
+        one_by_one.append(first[0])
+        budget -= len(first[0])
+        for way in first[0]:
+            moved = replace(occupancy.reservations[way.reservation], cache_domain=way.target_domain)
+            occupancy = occupancy.with_reservation(moved)
+    assert made == tuple(one_by_one)
 
 
 pairs = st.tuples(st.sampled_from(PODS), st.sampled_from(PODS)).filter(lambda pair: pair[0] < pair[1])

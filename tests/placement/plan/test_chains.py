@@ -12,7 +12,7 @@ from placement.plan.problem import Workload
 from placement.plan.rebalance import relocations
 from tests import machines
 from tests.placement.asking import demand, nodes
-from tests.placement.plan.test_rebalance import seated
+from tests.placement.plan.seated import seated
 
 STEPS = 5_000
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from placement.plan.expected import PEAK_S, Peak
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.plan.expected import PEAK_S, Announced, Peak
 
 
 def test_as_many_as_there_were_at_most_lately():
@@ -21,3 +24,10 @@ def test_as_many_again_begin_the_time_anew():
 
 def test_what_is_scaled_to_nothing_is_expected_back_as_it_was():
     assert Peak(3, 10.0).after(0, 10_000.0) == Peak(3, 10.0)
+
+
+@given(replicas=st.integers(0, 500), bound=st.integers(0, 500), unbound=st.integers(0, 500))
+def test_no_fewer_than_are_bound_and_no_more_than_there_can_be(replicas, bound, unbound):
+    expected = Announced(bound, unbound).limits(replicas)
+    assert bound <= expected <= bound + unbound
+    assert expected == replicas or not bound <= replicas <= bound + unbound

@@ -258,6 +258,7 @@ class Lives(RuleBasedStateMachine):
         assert self.occupancy.exclusive == anew.exclusive
         assert set(self.occupancy.directory.by_pod) == set(anew.directory.by_pod)
         assert self.occupancy.directory.placed == anew.directory.placed
+        assert self.occupancy.directory.grouped == anew.directory.grouped
         assert self.occupancy.fingerprint == anew.fingerprint
         assert self.occupancy.fingerprint == fingerprint(
             self.occupancy.reservations.values(), self.occupancy.allocations.values()

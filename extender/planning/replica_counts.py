@@ -1,0 +1,48 @@
+"""How many pods of each workload there are now, on which node: what a node's plan can't see, as it shows only who has
+come. Under the cluster's lock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from extender.state.pods import PodRow
+from placement.optin.parsing import opted_in
+
+
+class ReplicaCount(NamedTuple):
+    """Of one workload. bound: to one node. unbound: to none yet."""
+
+    workload: str
+    bound: int
+    unbound: int
+
+
+class ReplicaCounts:
+    """Of opted-in pods that the API server has, without those that have ended or are being deleted."""
+
+    def __init__(self) -> None:
+        self._pods: Counter[tuple[str, str]] = Counter()
+
+    def changed(self, before: PodRow | None, after: PodRow | None) -> None:
+        """None: the API server does not have it."""
+        old, new = _counted(before), _counted(after)
+        if old == new:
+            return
+        if new is not None:
+            self._pods[new] += 1
+        if old is not None:
+            self._pods[old] -= 1
+            if self._pods[old] <= 0:
+                del self._pods[old]
+
+    def on(self, node: str, workload: str) -> ReplicaCount:
+        return ReplicaCount(workload, self._pods[workload, node], self._pods[workload, ""])
+
+
+def _counted(row: PodRow | None) -> tuple[str, str] | None:
+    """Its workload and its node; None for a pod that does not count."""
+    if row is None or row.ended or row.leaving or not opted_in(row.annotations):
+        return None
+    return row.workload, row.node
