@@ -7,16 +7,17 @@ What the two differ in is counted: it shows whether scores lead kube-scheduler a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import structlog
 
+from extender.planning.replica_counts import ReplicaCount, ReplicaCounts
 from extender.scoring.history import History
 from extender.scoring.node_table import NodeTable
 from extender.scoring.predict import Prediction, Wanted, predict
 from extender.scoring.refused_pods import RefusedPods
+from extender.splits import NO_KIN, Splits
 from extender.state.departed import Departed
 from extender.state.faults import Faults
 from extender.state.member_facts import tellable, unknown
@@ -27,13 +28,9 @@ from placement.model.cpuset import NumaSet
 from placement.model.errors import PlacementError
 from placement.optin.parsing import OptIn, opted_in
 from process.brief_wait import BriefWait
+from proto import bounds
 
 AS_ASSUMED, ELSEWHERE, NOT_ASSUMED = "as assumed", "elsewhere", "not assumed"
-
-MOST_PEERS_ASKED = 8
-"""Nodes with members that are asked whether they had room for a pod that went elsewhere."""
-
-NO_KIN = Kin()
 
 _log = structlog.get_logger("cluster")
 
@@ -43,6 +40,7 @@ class Nomination:
     """What a node's enforcer is sent of a pod that was bound to it. numa_nodes empty: only the facts.
 
     opt_ins: what containers, by name, ask for with what their group's object says, where that is not what they say.
+    replicas: of the pod's workload and of the others of its namespace that have members on the node.
     """
 
     node: str
@@ -51,6 +49,7 @@ class Nomination:
     kin: Kin = NO_KIN
     numa_nodes: NumaSet = NumaSet()
     generation: int = 0
+    replicas: tuple[ReplicaCount, ...] = ()
 
 
 class BindingLedger:
@@ -74,6 +73,7 @@ class BindingLedger:
         self._nodes, self._history, self._refused, self._faults = nodes, history, refused, faults
         self._clock, self._hold_s = clock, hold_s
         self._departed, self._lag = Departed(), BriefWait()
+        self._counts, self._splits = ReplicaCounts(), Splits(nodes, history, self.predicted)
         self.rows: dict[str, PodRow] = {}
         self.listed = False
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
@@ -161,6 +161,7 @@ class BindingLedger:
             self._gone((row.uid,))
             return None
         self.rows[row.uid] = row
+        self._counts.changed(before, row)
         if opted_in(row.annotations):
             self._nodes.locations.named(row.uid, row.workload)
         if not row.node:
@@ -199,7 +200,8 @@ class BindingLedger:
         self._nodes.release(row.uid)
         kin = self._nodes.kins((row.node,), want).of(row.node)
         view = self._nodes.view(row.node)
-        facts = Nomination(row.node, row, opt_ins, kin, generation=view.generation if view else 0)
+        generation, replicas = view.generation if view else 0, tuple(self._replicas(row, view))
+        facts = Nomination(row.node, row, opt_ins, kin, generation=generation, replicas=replicas)
         if view is None:
             return facts
         if held is not None and held.node == row.node:
@@ -210,6 +212,13 @@ class BindingLedger:
             return facts
         self.hold(prediction, row.uid, row.node, bound=True)
         return replace(facts, numa_nodes=prediction.numa_nodes)
+
+    def _replicas(self, row: PodRow, view: NodeView | None) -> Iterator[ReplicaCount]:
+        """As `Nomination` has them, the pod's own workload first."""
+        own, namespace = row.workload, f"{row.namespace}/"
+        here = {reservation.workload for reservation in view.index.members} if view is not None else set()
+        others = sorted(name for name in here - {own} if name.startswith(namespace))
+        return (self._counts.on(row.node, name) for name in (own, *others[: bounds.REPLICA_COUNTS - 1]))
 
     def _judge(self, row: PodRow, assumed: Assumption | None, nomination: Nomination | None) -> None:
         """Counts how the binding of a pod that was scored here compares with what was assumed."""
@@ -224,36 +233,12 @@ class BindingLedger:
         else:
             self.bindings[ELSEWHERE] += 1
             _log.info("bound elsewhere than assumed", pod=pod, node=row.node, assumed=assumed.node)
-        if node := self._had_room(row, offer.want, offer.names, nomination.kin):
+        as_assumed = assumed is not None and assumed.node == row.node
+        if node := self._splits.had_room(row, offer, nomination.kin, as_assumed=as_assumed):
             self.splits += 1
             _log.warning(
                 "group split though a node had room", pod=pod, group=offer.want.group, node=row.node, room=node
             )
-
-    def _had_room(self, row: PodRow, want: Wanted, offered: Iterable[str], kin: Kin) -> str:
-        """An offered node with members of the pod's group and room for the pod; empty where it went to members, or to
-        the slot that is planned for it, or there is none.
-        """
-        members = self._nodes.groups.nodes(want.group) if want.group else {}
-        if kin.weights or kin.planned or (row.node in members and self._settled(row.node, want)):
-            return ""
-        peers = (node for node in offered if node in members and node != row.node)
-        for node in islice(peers, MOST_PEERS_ASKED):
-            view = self._nodes.view(node)
-            if view is not None and view.registered and self._settled(node, want):
-                prediction = self.predicted(view, want, NO_KIN)
-                if prediction is not None and prediction.fits and prediction.admitted:
-                    return node
-        return ""
-
-    def _settled(self, node: str, want: Wanted) -> bool:
-        """Whether a member of the pod's group is there for certain: reported, or bound."""
-        view = self._nodes.view(node)
-        if view is None:
-            return False
-        keys = view.occupancy.directory.by_group.get(want.group, ())
-        pods = {view.occupancy.reservations[key].pod for key in keys} - {want.pod.uid}
-        return any(pod not in view.assumed or view.assumed[pod].bound for pod in pods)
 
     def _gone(self, uids: Iterable[str]) -> None:
         uids = list(uids)
@@ -261,6 +246,7 @@ class BindingLedger:
         self._refused.forget(uids)
         for uid in uids:
             row = self.rows.pop(uid, None)
+            self._counts.changed(row, None)
             self._nodes.release(uid)
             self._nodes.locations.forget(uid)
             if row is not None and row.node:

@@ -12,8 +12,9 @@ def scheduler_calls(*, quick: bool) -> list[Row]:
     """Both verbs over HTTP, for 500 names beside a constant answer, and for 5,000."""
     few = over_http.measured(500, 60 if quick else 300)
     rows = [
-        Row(f"filter + prioritize, 500 names, {kind}", "x a constant answer", most, over_http.ratios(few, kind))
+        Row(f"filter + prioritize, 500 names, {kind}", f"x {floor}", most, over_http.ratios(few, kind, floor))
         for kind, most in (("not opted in", 1.1), ("opted in", 2.0))
+        for floor in over_http.FLOORS
     ]
     many = over_http.measured(5000, 20 if quick else 200)
     for kind in ("opted in", "exclusive CPUs", "refuse mode"):

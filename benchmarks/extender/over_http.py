@@ -1,10 +1,11 @@
-"""filter and prioritize as kube-scheduler waits for them, over HTTP, beside a constant answer of the same server.
+"""filter and prioritize as kube-scheduler waits for them, over HTTP, beside constant answers.
 
     python -m benchmarks.extender.over_http                            500 and 5,000 nodes
     python -m benchmarks.extender.over_http --nodes 500 --rounds 100 --json
 
-Each round asks both verbs for one new pod of each kind, and the constant server as well, in turn: ratios are of the
-same round. Nodes report all the while only in `make simulate`; here they are silent.
+Each round asks both verbs for one new pod of each kind, and the constant servers as well, in turn: ratios are of the
+same round. One is our own server, the other, where gunicorn is installed (`pip install '.[bench]'`), a Flask handler
+under gunicorn. Nodes report all the while only in `make simulate`; here they are silent.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 
 from benchmarks.extender.populated import body
 
@@ -39,9 +41,15 @@ WARM = 3
 Spans = dict[str, list[float]]
 
 
+OWN, FLASK = "our own server", "Flask under gunicorn"
+"""Whose constant answers they are."""
+
+FLOORS = (OWN, FLASK) if find_spec("gunicorn") else (OWN,)
+
+
 @contextmanager
-def served(nodes: int, *options: str) -> Iterator[http.client.HTTPConnection]:
-    command = [sys.executable, "-m", "benchmarks.extender.server", str(nodes), *options]
+def served(nodes: int, *options: str, by: str = "server") -> Iterator[http.client.HTTPConnection]:
+    command = [sys.executable, "-m", f"benchmarks.extender.{by}", str(nodes), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -75,18 +83,21 @@ def measured(nodes: int, rounds: int, pause_s: float = PAUSE_S) -> Spans:
     """Milliseconds by kind, round by round."""
     spans: Spans = defaultdict(list)
     with ExitStack() as stack:
-        constant = stack.enter_context(served(nodes, "--constant"))
+        floors = {OWN: stack.enter_context(served(nodes, "--constant"))}
+        if FLASK in FLOORS:
+            floors[FLASK] = stack.enter_context(served(nodes, by="constant_flask"))
         numakin, refusing = stack.enter_context(served(nodes)), stack.enter_context(served(nodes, "--refuse"))
         for number in range(WARM + rounds):
             for kind, keys in KINDS.items():
                 request = body(f"{kind.replace(' ', '-').lower()}-{number}", nodes, **keys)
-                spans[f"constant beside {kind}"].append(1000 * asked(constant, request, pause_s))
+                for floor, constant in floors.items():
+                    spans[f"{floor} beside {kind}"].append(1000 * asked(constant, request, pause_s))
                 spans[kind].append(1000 * asked(refusing if "policy" in keys else numakin, request, pause_s))
     return {kind: values[WARM:] for kind, values in spans.items()}
 
 
-def ratios(spans: Spans, kind: str) -> list[float]:
-    return [own / floor for own, floor in zip(spans[kind], spans[f"constant beside {kind}"], strict=True)]
+def ratios(spans: Spans, kind: str, floor: str = OWN) -> list[float]:
+    return [own / least for own, least in zip(spans[kind], spans[f"{floor} beside {kind}"], strict=True)]
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -109,13 +120,13 @@ def main() -> None:
     if options.json:
         print(json.dumps(results))
         return
-    print(f"{'nodes':>6}  {'pod':<15}{'p50 ms':>8}{'p99 ms':>8}   beside a constant answer")
+    print(f"{'nodes':>6}  {'pod':<15}{'p50 ms':>8}{'p99 ms':>8}   beside a constant answer of {', '.join(FLOORS)}")
     for nodes, spans in results.items():
         for kind in KINDS:
             own = spans[kind]
             print(
                 f"{nodes:>6}  {kind:<15}{quantile(own, 0.5):>8.1f}{quantile(own, 0.99):>8.1f}"
-                f"   {statistics.median(ratios(spans, kind)):.2f}"
+                f"   {', '.join(f'{statistics.median(ratios(spans, kind, floor)):.2f}' for floor in FLOORS)}"
             )
 
 

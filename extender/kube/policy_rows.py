@@ -101,22 +101,15 @@ class _Reading:
 
 def policy_row(policy: PolicyObject) -> PolicyRow:
     """Without peers where it is about all pods of its namespace."""
-    spec, reading = policy.spec, _Reading()
+    metadata, spec, reading = policy.metadata, policy.spec, _Reading()
     selector = reading.selector(spec.pod_selector)
-    clients, servers = [
-        tuple(
-            reading.peers(
-                peer for rule in spec.rules(kind) for peer in (rule.source if kind == INGRESS else rule.to) or ()
-            )
-        )
-        if selector is not None
-        else ()
-        for kind in (INGRESS, EGRESS)
-    ]
-    metadata = policy.metadata
-    return PolicyRow(
-        metadata.namespace, metadata.name, selector or Selector(), clients, servers, tuple(sorted(reading.over))
-    )
+    clients: tuple[PolicyPeer, ...] = ()
+    servers: tuple[PolicyPeer, ...] = ()
+    if selector is not None:
+        clients = tuple(reading.peers(peer for rule in spec.rules(INGRESS) for peer in rule.source or ()))
+        servers = tuple(reading.peers(peer for rule in spec.rules(EGRESS) for peer in rule.to or ()))
+    over = tuple(sorted(reading.over))
+    return PolicyRow(metadata.namespace, metadata.name, selector or Selector(), clients, servers, over)
 
 
 def policies() -> Resource[PolicyRow]:

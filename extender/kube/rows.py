@@ -41,6 +41,7 @@ class Metadata(msgspec.Struct, rename="camel"):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None
+    deletion_timestamp: str | None = None
 
 
 class _Variable(msgspec.Struct):
@@ -145,6 +146,7 @@ class PodRows:
             limits=amounts(own.limits) if own.limits else _NOTHING,
             labels=_shared(metadata.labels or _NOTHING) if member else _NOTHING,
             mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NOBODY,
+            leaving=metadata.deletion_timestamp is not None,
         )
 
     def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:

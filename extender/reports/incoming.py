@@ -53,6 +53,7 @@ def machine(message: pb.Machine) -> tuple[Machine, Occupancy]:
 
     Equal messages give the same values: of a cluster's thousands of machines most are alike.
     """
+    message.DiscardUnknownFields()
     return _machine(message.SerializeToString(deterministic=True))
 
 
@@ -116,6 +117,7 @@ def health(message: pb.Health) -> EnforcerHealth:
         for thread in message.threads
     )
     _count("Health.devices", message.devices, bounds.DEVICES)
+    message.DiscardUnknownFields()
     devices = tuple(_device(device.SerializeToString(deterministic=True)) for device in message.devices)
     return EnforcerHealth(message.collector, message.runtime, tuple(threads), devices, message.devices_left_out)
 
@@ -200,6 +202,9 @@ def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
     for name in ("numa_nodes", "cache_domain"):
         _text(f"Reservation.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
     _count("Reservation.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
+    _count("Reservation.demand.estimated", message.demand.estimated, bounds.ESTIMATES)
+    for estimate in message.demand.estimated:
+        _text("Reservation.demand.estimated", estimate, bounds.NAME_LENGTH)
     _count("Reservation.parts", message.parts, bounds.NUMA_NODES)
     reservation = convert.reservation_from(message)
     _on_machine(f"reservation {reservation.key}", reservation.numa_nodes, of)

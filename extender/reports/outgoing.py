@@ -26,6 +26,7 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             room_milli=kin.room_milli,
             pod_demand=convert.demand_to(pod.demand),
             planned=str(kin.planned),
+            replicas=[pb.ReplicaCount(**count._asdict()) for count in nomination.replicas],
         )
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import grpc
 import structlog
@@ -31,6 +31,9 @@ class Unproven(Exception):
 
 Identify = Callable[[str], str]
 """From a bearer token to the node's name; Denied or Unproven. It may take its time: it runs on a thread of its own."""
+
+
+Refusal: TypeAlias = tuple[grpc.StatusCode, str]
 
 
 class Streams(rpc.ReportsServicer):
@@ -76,7 +79,7 @@ class Streams(rpc.ReportsServicer):
             if self._closing:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the extender is shutting down")
             elif reader.done():
-                await self._ended(reader, context)
+                await self._ended(reader.result(), context)
             else:
                 await context.abort(grpc.StatusCode.ABORTED, f"another stream of node {session.node} took over")
         finally:
@@ -105,23 +108,24 @@ class Streams(rpc.ReportsServicer):
         messages: AsyncIterator[pb.FromEnforcer],
         session: ReportSession,
         queue: asyncio.Queue[pb.ToEnforcer | None],
-    ) -> None:
+    ) -> Refusal | None:
+        """Why a message was refused, in words alone: the exception would keep the message as long as itself."""
         try:
             async for message in messages:
                 before = session.in_step
                 answers = session.receive(message)
-                if queue.qsize() + len(answers) > bounds.UNREAD_MESSAGES:
-                    raise OutOfBounds(f"{bounds.UNREAD_MESSAGES} answers are waiting to be read")
-                for answer in answers:
-                    queue.put_nowait(answer)
+                _put(queue, answers)
                 if message.HasField("hello"):
                     self._arrived(session.node, queue)
                 for nomination in await self._due(session, message, began=session.in_step and not before):
                     queue.put_nowait(expect(nomination))
                 if session.in_step and (gone := self._cluster.departed(session.node)):
                     queue.put_nowait(pb.ToEnforcer(gone=pb.Gone(pods=gone)))
+        except (NotYours, OutOfBounds, BadMessage) as bad:
+            return next(code for kind, code in _CODES if isinstance(bad, kind)), str(bad)
         finally:
             queue.put_nowait(None)
+        return None
 
     async def _due(self, session: ReportSession, message: pb.FromEnforcer, *, began: bool) -> Iterable[Nomination]:
         """What is to be sent to the enforcer now. began: its stream or its hook has just begun anew; then each of its
@@ -145,15 +149,21 @@ class Streams(rpc.ReportsServicer):
             queue.put_nowait(settings(namespaces))
         _log.info("enforcer here", node=node, instead_of_another=older is not None)
 
-    async def _ended(self, reader: asyncio.Task[None], context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        failure = reader.exception()
-        for kind, code in _CODES:
-            if isinstance(failure, kind):
-                self._taps.counted("refused")
-                _log.warning("report refused", why=str(failure), peer=context.peer())
-                await context.abort(code, str(failure))
-        if failure is not None:
-            raise failure
+    async def _ended(self, refusal: Refusal | None, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        if refusal is None:
+            return
+        code, why = refusal
+        self._taps.counted("refused")
+        _log.warning("report refused", why=why, peer=context.peer())
+        await context.abort(code, why)
+
+
+def _put(queue: asyncio.Queue[pb.ToEnforcer | None], answers: Sequence[pb.ToEnforcer]) -> None:
+    """OutOfBounds where too many wait to be read."""
+    if queue.qsize() + len(answers) > bounds.UNREAD_MESSAGES:
+        raise OutOfBounds(f"{bounds.UNREAD_MESSAGES} answers are waiting to be read")
+    for answer in answers:
+        queue.put_nowait(answer)
 
 
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (

@@ -46,10 +46,11 @@ class Verbs:
         self._refuse = refuse
         self._last: tuple[bytes, wire.Arguments, Wanted | None] | None = None
         self._ahead: Ahead[_Ready | None] | None = None
+        self._passed: bytes | None = None
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
         self.quick = {"prioritize": self._ready_scores} | ({} if refuse else {"filter": self._every_node})
         self.after = {"filter": self._work_ahead}
-        self.plain = {"filter": wire.every_node, "prioritize": wire.no_scores}
+        self.plain = {"filter": self._plain_filter, "prioritize": self._plain_prioritize}
 
     def filter(self, body: bytes) -> bytes:
         self._ahead = None
@@ -72,6 +73,15 @@ class Verbs:
                 hopeless={name: refusal.why for name, refusal in refused.items() if refusal.hopeless},
             ),
         )
+
+    def _plain_filter(self, body: bytes) -> bytes:
+        answer = wire.every_node(body)
+        self._passed = body
+        return answer
+
+    def _plain_prioritize(self, body: bytes) -> bytes:
+        """The bytes that filter has just read are not read again."""
+        return wire.NO_SCORES if body == self._passed else wire.no_scores(body)
 
     def _every_node(self, body: bytes) -> bytes | None:
         answer = wire.several_nodes(body)

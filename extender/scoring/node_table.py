@@ -223,9 +223,11 @@ class NodeTable:
         """Meanwhile the pod is assumed nowhere."""
         held = self._held.get(pod)
         self.release(pod)
-        yield
-        if held is not None:
-            self.take_again(held)
+        try:
+            yield
+        finally:
+            if held is not None:
+                self.take_again(held)
 
     def ended(self, pod: str, node: str) -> None:
         """The API server does not have the pod any more: its room on the node is free."""

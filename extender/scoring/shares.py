@@ -18,7 +18,7 @@ from extender.state.column_store import Bools, Candidates, Positions
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
-from placement.decide.kin_share import peers_of, pulls, strangers
+from placement.decide.kin_share import pulls, strangers, weight_by_home
 
 GROUPS = 16
 """Groups whose shares are kept: newcomers of one group mostly come together."""
@@ -118,9 +118,9 @@ def _shares(view: NodeView, want: Wanted, kin: Kin) -> tuple[Floats, float]:
     """What is on the node itself, of each NUMA node of its table, and what that weighs."""
     if view.table is None or not (kin.weights or want.group in view.occupancy.directory.by_group):
         return np.zeros(0), 0.0
-    peers = peers_of(view.occupancy, want.requests[0], kin)
+    peers = weight_by_home(view.occupancy, want.requests[0], kin)
     pull = pulls(view.machine, peers, NO_KIN, strangers(view.occupancy, want.requests[0], kin))
-    return np.array([pull[int(numa_node)] for numa_node in view.table[0]]), sum(weight for _, weight in peers)
+    return np.array([pull[int(numa_node)] for numa_node in view.table[0]]), sum(peers.values())
 
 
 def _keeps(view: NodeView, group: str) -> bool:

@@ -14,7 +14,7 @@ from extender.state.column_store import Bools, Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
-from placement.decide.kin_share import peers_of, pulls, strangers
+from placement.decide.kin_share import pulls, strangers, weight_by_home
 from placement.decide.quota import in_use, limit_of, taken_by
 from placement.decide.scoring import KIN_SHARE
 
@@ -109,7 +109,7 @@ def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
         return 0.0, 0.0
     request = want.requests[0]
     strange = strangers(view.occupancy, request, kin)
-    pull = pulls(view.machine, peers_of(view.occupancy, request, kin), kin, strange)
+    pull = pulls(view.machine, weight_by_home(view.occupancy, request, kin), kin, strange)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
     return prediction.score, min(near, prediction.score / KIN_SHARE)

@@ -61,7 +61,7 @@ class Gateway:
         after: Callable[[], None] | None = None
         try:
             with self._admitted(connection.peer):
-                kind = scope["path"].split("/")[1]
+                kind = _first_part(scope["path"])
                 most = self._most(kind, connection)
                 body = await held.read(receive, _announced(scope), most)
                 if body is None:
@@ -96,7 +96,7 @@ class Gateway:
         return limits.BODY_BYTES
 
     async def _answer(self, environ: dict[str, Any]) -> HttpAnswer:
-        workers = self._workers.get(environ["PATH_INFO"].split("/")[1], self._workers["api"])
+        workers = self._workers.get(_first_part(environ["PATH_INFO"]), self._workers["api"])
         return await workers.run(lambda: _answered(self._app, environ))
 
     async def _again(self, environ: dict[str, Any], event: str) -> HttpAnswer:
@@ -122,6 +122,11 @@ class Gateway:
             self._peers[peer] -= 1
             if not self._peers[peer]:
                 del self._peers[peer]
+
+
+def _first_part(path: str) -> str:
+    """PART of /PART/...; empty where there is none."""
+    return path.partition("/")[2].partition("/")[0]
 
 
 async def _called(call: SchedulerCall, body: bytes, workers: Workers) -> CallAnswer:

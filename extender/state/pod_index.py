@@ -145,9 +145,11 @@ class PodIndex:
             return ""
         ip = _canonical(row.ip)
         if not opted_in(row.annotations):
+            self._end_live(row.uid, now)
             self._others[row.uid] = ip
             uid = OUTSIDE
         else:
+            self._others.pop(row.uid, None)
             self._enter(row)
             self._asked.pop(row.uid, None)
             uid = row.uid
@@ -162,6 +164,10 @@ class PodIndex:
         group = opt_in.group if opt_in else ""
         pod = IndexedPod(row.workload, group, row.node, _canonical(row.ip), row.host_network)
         self._live[row.uid] = pod
+        self._ended.pop(row.uid, None)
+        past = self._past.pop(row.uid, None)
+        if past is not None and past.ip != pod.ip and self._ips.get(past.ip) == row.uid:
+            del self._ips[past.ip]
         if before is not None:
             self._leave(before.workload)
         self._replicas[pod.workload] += 1
@@ -174,16 +180,17 @@ class PodIndex:
     def _end(self, uids: Iterable[str], now: float) -> None:
         for uid in uids:
             ip = self._others.pop(uid, None)
-            if ip is not None:
-                if self._ips.get(ip) == OUTSIDE:
-                    del self._ips[ip]
-                continue
-            pod = self._live.pop(uid, None)
-            self._asked.pop(uid, None)
-            if pod is not None:
-                self._leave(pod.workload)
-                self._past[uid] = pod
-                self._ended[uid] = now
+            if ip is not None and self._ips.get(ip) == OUTSIDE:
+                del self._ips[ip]
+            self._end_live(uid, now)
+
+    def _end_live(self, uid: str, now: float) -> None:
+        pod = self._live.pop(uid, None)
+        self._asked.pop(uid, None)
+        if pod is not None:
+            self._leave(pod.workload)
+            self._past[uid] = pod
+            self._ended[uid] = now
 
     def _clear_address(self, uid: str) -> None:
         pod = self._past[uid]

@@ -64,7 +64,7 @@ class PodRow:
     requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
     priority: as its PriorityClass has it. labels, mentions: of a pod that has opted in; the latter where the Services
-    that its containers name are asked for.
+    that its containers name are asked for. leaving: it is being deleted.
     """
 
     uid: str
@@ -84,6 +84,7 @@ class PodRow:
     limits: Mapping[str, str] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     mentions: Mentions = NOBODY
+    leaving: bool = False
 
     @property
     def ended(self) -> bool:

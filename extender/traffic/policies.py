@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
-"""The operators of the API's label selectors; one that is none of them holds for nobody."""
+IN, EXISTS = "In", "Exists"
+"""The operators of the API's label selectors that ask for a label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
+    """operator: of the API's label selectors; one that is none of them holds for nobody."""
+
     key: str
     operator: str = EXISTS
     values: frozenset[str] = frozenset()

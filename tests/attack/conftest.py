@@ -1,3 +1,4 @@
+from tests.attack.secured import site
 from tests.extender.conftest import extender
 
-__all__ = ["extender"]
+__all__ = ["extender", "site"]

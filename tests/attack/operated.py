@@ -8,9 +8,8 @@ from pathlib import Path
 
 from placement.model.cpuset import CpuSet
 from standins.apiserver.server import ADMIN_TOKEN
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.records import Container
-from tests.extender.running import until
 from tests.extender.site import NodeSite
 
 
@@ -33,7 +32,7 @@ class Site(NodeSite):
         """Annotates it, and waits until the node's enforcer goes by that."""
         before = self.quotas()
         self.annotate(namespace, **limits)
-        until("the enforcer goes by the new limits", lambda: self.quotas() != before)
+        until(lambda: self.quotas() != before, "the enforcer goes by the new limits")
 
     def quotas(self) -> dict[str, str]:
         quotas: dict[str, str] = self.enforcer.status()["quotas"]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from standins.apiserver import ApiServer
-from tests.extender.running import Extender, machine, reservation, running, until
+from standins.patience import until
+from tests.extender.running import Extender, machine, reservation, running
 
 NODE = "n1"
 SMALL = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
@@ -28,7 +29,7 @@ def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     kubeconfig = str(server.kubeconfig(tmp_path / "kubeconfig"))
     with running(tmp_path, "--kube", "--kubeconfig", kubeconfig) as made:
         made.enforcer(NODE).report(machine(), reservation("kin", "0"))
-        until("the pods are listed", lambda: "pods" not in made.ask("GET", "/readyz")[1])
+        until(lambda: "pods" not in made.ask("GET", "/readyz")[1], "the pods are listed")
         yield made
 
 
@@ -55,13 +56,13 @@ def test_sixty_invented_pods_take_no_room(extender, server):
         extender.scores(question(invented(number)))
     assert held(extender) == before
     real = server.create_pod("real", annotations={"group.numakin.io": "shop"}, containers=[SMALL])
-    until("room is held for a real pod", lambda: extender.scores(question(real)) and held(extender) > before)
+    until(lambda: extender.scores(question(real)) and held(extender) > before, "room is held for a real pod")
 
 
 def test_a_real_pod_s_uid_with_other_requests_changes_nothing(extender, server):
     before = held(extender)
     real = server.create_pod("real", annotations={"group.numakin.io": "shop"}, containers=[SMALL])
-    until("it is known", lambda: extender.scores(question(real)) and held(extender) > before)
+    until(lambda: extender.scores(question(real)) and held(extender) > before, "it is known")
     before = held(extender)
     forged = {**real, "spec": {"containers": [{**SMALL, "resources": {"requests": {"cpu": "8"}}}]}}
     extender.scores(question(forged))

@@ -9,8 +9,9 @@ import pytest
 
 from extender.scheduler import wire
 from extender.serving import limits
+from standins.patience import until
 from tests.attack.hostile import HALF_A_BODY, HALF_A_REQUEST, HostilePod, allow_descriptors, cut_off
-from tests.extender.running import Extender, recorded, until
+from tests.extender.running import Extender, recorded
 from tests.metrics import value
 
 NAMES = ["n1", "n2", "n3"]
@@ -37,7 +38,7 @@ def pod(extender: Extender):
 def test_half_sent_requests_hold_nobody_up_and_are_cut_off(extender, pod, half, limit):
     pod.hold(limits.CONNECTIONS_PER_PEER // 2, half)
     assert scheduled(extender) == NAMES
-    until("one was cut off", lambda: over(extender, limit) > 0)
+    until(lambda: over(extender, limit) > 0, "one was cut off")
     for connection in pod.sockets:
         cut_off(connection)
     assert over(extender, limit) == len(pod.sockets)
@@ -89,7 +90,7 @@ def test_more_headers_than_the_bound_are_refused(extender, pod):
 
 def memory(extender: Extender) -> int:
     """The most bytes that the process has had."""
-    lines = Path(f"/proc/{extender.program.worker}/status").read_text().splitlines()
+    lines = Path(f"/proc/{extender.program.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 
 

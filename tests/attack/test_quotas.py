@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from standins.patience import until
 from tests.attack.operated import Site
-from tests.extender.running import until
 from tests.metrics import value
 
 GREEDY = {"group.numakin.io": "shop", "cpus.numakin.io": "exclusive"}
@@ -50,12 +50,12 @@ def test_what_was_not_granted_is_counted_and_told_by_an_event_on_the_pod(site):
     site.limit(tenant, max_exclusive_cpus="0")
     before = counted(site)
     site.run("a", tenant, GREEDY, 2)
-    until("it is counted", lambda: counted(site) > before)
-    until("it is an Event", lambda: [text for text in site.messages(tenant) if "quota 0 exclusive CPUs" in text])
+    until(lambda: counted(site) > before, "it is counted")
+    until(lambda: [text for text in site.messages(tenant) if "quota 0 exclusive CPUs" in text], "it is an Event")
 
 
 def counted(site: Site) -> float:
-    page = until("the metrics are served", lambda: site.enforcer.get("/metrics")[1])
+    page = until(lambda: site.enforcer.get("/metrics")[1], "the metrics are served")
     return value(page, "numakin_enforcer_over_quota_total")
 
 
@@ -87,7 +87,7 @@ def test_a_limit_that_can_t_be_read_counts_as_none_at_all_and_is_told(site):
     site.limit(tenant, max_exclusive_cpus="four")
     assert len(site.run("a", tenant, GREEDY, 2)) > 2
     received = "annotation numakin.io/max-exclusive-cpus: 'four' is not allowed"
-    until("it is an Event", lambda: [text for text in site.messages(tenant) if text.startswith(received)])
+    until(lambda: [text for text in site.messages(tenant) if text.startswith(received)], "it is an Event")
 
 
 def test_keys_are_limited_too(site):
@@ -105,9 +105,9 @@ def test_limits_hold_again_after_the_hook_was_killed(site):
     tenant = site.namespace("again")
     site.limit(tenant, max_exclusive_cpus="0")
     site.enforcer.kill_hook()
-    until("the limits are known again", lambda: site.enforcer.joined() and tenant in site.quotas())
+    until(lambda: site.enforcer.joined() and tenant in site.quotas(), "the limits are known again")
     site.run("a", tenant, GREEDY, 2)
-    (why,) = until("it is placed", lambda: site.reasons("again/a"))
+    (why,) = until(lambda: site.reasons("again/a"), "it is placed")
     assert why.startswith("quota 0 exclusive CPUs")
 
 

@@ -14,8 +14,9 @@ from enforcer.observer.windows import Window
 from placement.traffic.graph import Flow
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
+from standins.patience import until
 from tests.attack.operated import Site as Node
-from tests.extender.running import Extender, machine, reservation, running, until
+from tests.extender.running import Extender, machine, reservation, running
 from tests.manifests.rendered import files, one
 
 VICTIM, ATTACKER = "victim", "attacker"
@@ -70,7 +71,7 @@ def site(folder: Path, affinity_with: Mapping[str, str] = {}) -> Iterator[Site]:
                 source=uids[ATTACKER], target=f"{ADDRESSES[VICTIM]}:80", kind="tcp", bytes=10**9, messages=10**6
             )
             enforcer.send(traffic=pb.Traffic(seconds=10, scale=1, flows=[flow], collector="cgroup_skb"))
-            until("the traffic is known", lambda: extender.get("/api/v1/graph")["edges"])
+            until(lambda: extender.get("/api/v1/graph")["edges"], "the traffic is known")
             yield made
 
 
@@ -125,7 +126,7 @@ def test_kin_of_namespaces_that_allow_each_other_count(joined):
         joined.scores_of_next(ATTACKER)
         return "its kin are near" not in reasons(joined)
 
-    until("the victim's namespace is by itself", apart_again)
+    until(apart_again, "the victim's namespace is by itself")
 
 
 def edges(extender: Extender) -> set[tuple[str, str]]:
@@ -147,7 +148,7 @@ def test_what_one_namespace_s_object_says_of_another_s_workloads_is_not_learned(
         server.patch(*GROUPS, "shop", {"status": {"learned": text}}, namespace=ATTACKER, subresource="status")
         kubeconfig = str(server.kubeconfig(tmp_path / "kubeconfig"))
         with running(tmp_path, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default") as extender:
-            until("its own edge is learned", lambda: ours in edges(extender))
+            until(lambda: ours in edges(extender), "its own edge is learned")
             assert edges(extender) == {ours}
 
 
@@ -170,6 +171,6 @@ def test_on_a_node_members_of_two_namespaces_come_together_once_both_allow_it(tm
             assert len({node.cpus(member) for member in members}) == 2
             node.annotate("a", affinity_with="b")
             node.annotate("b", affinity_with="a")
-            until("they are together", lambda: len({node.cpus(member) for member in members}) == 1)
+            until(lambda: len({node.cpus(member) for member in members}) == 1, "they are together")
         finally:
             node.close()

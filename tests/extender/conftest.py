@@ -7,6 +7,9 @@ import pytest
 
 from standins.apiserver import ApiServer
 from tests.extender.running import Extender, running
+from tests.extender.told import clock, cluster
+
+__all__ = ["clock", "cluster"]
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import http.client
 import json
 import queue
 import signal
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,15 +74,6 @@ def welcome(*, resume: bool) -> pb.ToEnforcer:
     return pb.ToEnforcer(welcome=pb.Welcome(resume=resume, format=REPORT_FORMAT, version=VERSION))
 
 
-def until(what: str, done: Callable[[], Any], within_s: float = PATIENCE_S) -> Any:
-    """Asks until the answer is true; the deadline is for tests that fail."""
-    end = time.monotonic() + within_s
-    while not (result := done()):
-        assert time.monotonic() < end, f"not within {within_s} s: {what}"
-        time.sleep(0.01)
-    return result
-
-
 class Enforcer:
     """One node's end of the report stream."""
 
@@ -148,10 +138,10 @@ class Enforcer:
 class Extender:
     """A running numakin-extender; one HTTP connection, kept alive, as kube-scheduler's."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
-        self.program = ExtenderProcess(
-            directory, ("--no-kube", "--log-level", "debug", "--log-format", "json", *options)
-        )
+    def __init__(self, directory: Path, *options: str, **program: Any) -> None:
+        """program: as ExtenderProcess takes it."""
+        own = ("--no-kube", "--log-level", "debug", "--log-format", "json")
+        self.program = ExtenderProcess(directory, (*own, *options), **program)
         self._enforcers: list[Enforcer] = []
         self.start()
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from standins.apiserver import ApiServer
+from standins.patience import until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import Enforcer
-from tests.extender.running import Extender, until
+from tests.enforcer.running import Enforcer
+from tests.extender.running import Extender
 
 
 class NodeSite:
@@ -26,7 +27,7 @@ class NodeSite:
         self.runtime.start()
         self.enforcer.start("--extender", self.extender.grpc_address, "--podresources-socket", "off", *options)
         self.runtime.wait_for_plugin(60)
-        until("the node is connected", lambda: [node for node in self.nodes() if node["connected"]])
+        until(lambda: [node for node in self.nodes() if node["connected"]], "the node is connected")
 
     def close(self) -> None:
         self.enforcer.close()

@@ -17,9 +17,9 @@ import pytest
 
 from standins.apiserver import ApiServer
 from standins.machines import MACHINES
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.extender.running import Extender, machine, reservation, running, until, whole_report
+from tests.extender.running import Extender, machine, reservation, running, whole_report
 from tests.manifests.rendered import files, one
 from tests.trees import sysfs
 
@@ -48,7 +48,7 @@ def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
 def written(server: ApiServer, **spec: Any) -> dict[str, Any]:
     """The operator's object, once the extender has said what it makes of it: its condition."""
     server.create(GROUPS, "affinitygroups", {"metadata": {"name": "shop"}, "spec": spec}, "default")
-    return until("the spec is judged", lambda: next(iter(status(server).get("conditions", ())), None))
+    return until(lambda: next(iter(status(server).get("conditions", ())), None), "the spec is judged")
 
 
 def stored(server: ApiServer) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def test_a_workload_with_priority_draws_newcomers_from_a_greater_number(extender
     scores = extender.scores(asked)
     assert scores["n1"] > scores["n2"]
     server.delete(GROUPS, "affinitygroups", "shop", namespace="default")
-    until("it is as before", lambda: (result := extender.scores(asked)) and result["n2"] > result["n1"])
-    until("the group has an object again", lambda: status(server).get("memberCount"))
+    until(lambda: (result := extender.scores(asked)) and result["n2"] > result["n1"], "it is as before")
+    until(lambda: status(server).get("memberCount"), "the group has an object again")
     assert "spec" not in stored(server)
 
 
@@ -127,7 +127,7 @@ def test_what_can_not_be_taken_is_told_and_costs_only_itself(extender: Extender,
     condition = written(server, policy="strict", size=5)
     problem = "spec.policy: 'strict' is not allowed; allowed: best-effort, restricted, single-numa-node, none"
     assert (condition["type"], condition["status"], condition["message"]) == ("Accepted", "False", problem)
-    (event,) = until("the Event is told", lambda: events(server))
+    (event,) = until(lambda: events(server), "the Event is told")
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "NumaSpecIgnored", problem)
     assert event["involvedObject"]["uid"] == stored(server)["metadata"]["uid"]
     server.bind(pod(server, "web-0")["metadata"]["name"], "n1")
@@ -135,7 +135,7 @@ def test_what_can_not_be_taken_is_told_and_costs_only_itself(extender: Extender,
         ("best-effort", 5)
     ]
     server.patch(GROUPS, "affinitygroups", "shop", {"spec": {"policy": "restricted"}}, namespace="default")
-    until("it is fixed", lambda: status(server)["conditions"][0]["status"] == "True")
+    until(lambda: status(server)["conditions"][0]["status"] == "True", "it is fixed")
 
 
 def test_the_status_comes_and_goes_and_the_spec_stays(extender: Extender, server: ApiServer):
@@ -145,10 +145,10 @@ def test_the_status_comes_and_goes_and_the_spec_stays(extender: Extender, server
     server.bind("web-0", "n1")
     enforcer = extender.enforcer("n1")
     enforcer.report(machine(), reservation(uid, "1"))
-    until("its member is told", lambda: status(server).get("homes") == "n1/1")
+    until(lambda: status(server).get("homes") == "n1/1", "its member is told")
     server.delete("v1", "pods", "web-0", namespace="default", grace_s=0)
     enforcer.send(report=whole_report(2))
-    until("it has none", lambda: status(server)["memberCount"] == 0)
+    until(lambda: status(server)["memberCount"] == 0, "it has none")
     result = stored(server)
     assert result["spec"] == spec
     owners = {
@@ -178,7 +178,7 @@ class Node:
     def start(self, pod: dict[str, Any]) -> str:
         """The cpuset that its container gets, once the enforcer has heard what to expect."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        until("the enforcer expects it", lambda: f"pod=default/{name}" in self._log.read_text())
+        until(lambda: f"pod=default/{name}" in self._log.read_text(), "the enforcer expects it")
         sandbox = self.runtime.run_pod(name, "default", uid, pod["metadata"]["annotations"])
         return self.runtime.run_container(sandbox, "main", cpu_request=0.5).cpus
 
@@ -198,7 +198,7 @@ def node(extender: Extender) -> Iterator[Node]:
 
 
 def test_the_enforcer_decides_by_the_object_too(extender: Extender, server: ApiServer, node: Node):
-    until("the enforcer has reported", lambda: extender.get("/api/v1/nodes")["nodes"])
+    until(lambda: extender.get("/api/v1/nodes")["nodes"], "the enforcer has reported")
     written(server, policy="none")
     left_open = pod(server, "web-0")
     server.bind("web-0", "n1")

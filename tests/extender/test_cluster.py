@@ -9,7 +9,6 @@ import pytest
 from extender.cluster import Cluster
 from extender.scoring.predict import wanted
 from extender.scoring.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
-from extender.settings import Settings
 from extender.state.node_view import DecisionRow, NodeView, Report
 from extender.state.pods import Changes, ContainerRow, NodeRow
 from extender.views.explain import explain
@@ -19,35 +18,9 @@ from placement.state.occupancy import Allocation, fingerprint
 from tests.clock import Clock
 from tests.extender.machines import GIB, pod, want
 from tests.extender.running import machine, reservation
+from tests.extender.told import reservations_of, scores, tell
 
 SECOND = ContainerRow("second", {"cpu": "2"})
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def cluster(clock: Clock) -> Cluster:
-    return Cluster(Settings(report_timeout=60, hold=30), clock)
-
-
-def tell(cluster: Cluster, node: str, *reservations, of=None, generation: int = 1) -> None:
-    """A whole report of a node."""
-    cluster.connected(node)
-    view = NodeView(node, "session", "1", of or machine())
-    cluster.reported(view, Report(generation, 0, fingerprint(reservations, []), tuple(reservations)))
-
-
-def reservations_of(cluster: Cluster, node: str) -> dict[str, str]:
-    view = cluster.view(node)
-    assert view is not None
-    return {key: str(entry.numa_nodes) for key, entry in view.occupancy.reservations.items()}
-
-
-def scores(cluster: Cluster, asked, *names: str) -> dict[str, int]:
-    return {row.node: row.score for row in cluster.score(asked, names).rows}
 
 
 def test_a_scored_pod_holds_its_room_on_the_best_node(cluster: Cluster):

@@ -10,7 +10,8 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import Enforcer, Extender, machine, reservation, until
+from standins.patience import until
+from tests.extender.running import Enforcer, Extender, machine, reservation
 from tests.manifests.rendered import files, one
 
 WORKLOADS = ("web", "cart", "db")
@@ -38,7 +39,7 @@ class Site:
         """Much, and up to where the extender knows of it."""
         flow = pb.Flow(source=self.uids[source], target=self.uids[target], kind="tcp", bytes=10**7, messages=10**4)
         enforcer.send(traffic=pb.Traffic(seconds=10, scale=1, flows=[flow], collector="cgroup_skb"))
-        until("it is learned", lambda: _edge(source, target) in self.known)
+        until(lambda: _edge(source, target) in self.known, "it is learned")
 
     @property
     def known(self) -> set[tuple[str, str]]:
@@ -80,7 +81,7 @@ def enforcer(site: Site) -> Enforcer:
     """What it told first is written, and what it told next, within the same minute, is not yet."""
     result = site.enforcer()
     site.talk(result, "web", "cart")
-    until("the first is written", lambda: site.written == {FIRST})
+    until(lambda: site.written == {FIRST}, "the first is written")
     site.talk(result, "cart", "db")
     assert site.written == {FIRST}
     return result
@@ -90,14 +91,14 @@ def test_an_extender_that_is_asked_to_end_writes_what_it_has_learned_at_once(sit
     site.extender.end()
     assert site.written == {FIRST, SECOND}
     site.extender.start()
-    until("the next one knows it", lambda: site.known == {FIRST, SECOND})
+    until(lambda: site.known == {FIRST, SECOND}, "the next one knows it")
 
 
 def test_one_that_is_killed_loses_nothing_older_and_learns_the_rest_again(site, enforcer):
     site.extender.kill()
     assert site.written == {FIRST}
     site.extender.start()
-    until("the next one knows what was written", lambda: site.known == {FIRST})
+    until(lambda: site.known == {FIRST}, "the next one knows what was written")
     site.talk(site.enforcer(), "cart", "db")
     assert site.known == {FIRST, SECOND}
 

@@ -10,9 +10,11 @@ from extender.cluster import Cluster
 from extender.settings import Settings
 from extender.state.pods import Changes
 from placement.model.cpuset import NumaSet
+from proto import bounds
+from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation
-from tests.extender.test_cluster import Clock, reservations_of, tell
+from tests.extender.told import reservations_of, tell
 
 NODES = ["a", "b", "c"]
 
@@ -110,6 +112,35 @@ class TestSplits:
         bound(cluster, "p", scored(cluster, "p", "b", "c"))
         assert counted(cluster)[1] == 0
 
+    def test_nor_does_a_member_that_was_scored_later_and_is_seen_bound_first(self, cluster: Cluster, clock: Clock):
+        """As where kube-scheduler samples nodes, and the later one's sample has not the first one's node."""
+        first = scored(cluster, "p", "a", "b")
+        other = "b" if first == "a" else "a"
+        clock.now += 0.01
+        assert scored(cluster, "q", other, "c") == other
+        bound(cluster, "q", other)
+        bound(cluster, "p", first)
+        assert counted(cluster) == ({"as assumed": 2}, 0)
+
+    def test_nor_does_one_that_follows_a_member_whose_binding_is_not_seen_yet(self, cluster: Cluster, clock: Clock):
+        """By sampling the group is on two nodes; of the one with more members the last one's binding is seen first."""
+        first = scored(cluster, "p", "a", "b")
+        assert scored(cluster, "p2", "a", "b") == first
+        bound(cluster, "q", scored(cluster, "q", *(node for node in NODES if node != first)))
+        clock.now += 0.01
+        assert scored(cluster, "r") == first
+        bound(cluster, "r", first)
+        assert counted(cluster) == ({"as assumed": 2}, 0)
+
+    def test_one_that_went_elsewhere_counts_by_those_who_followed_its_assumption_too(
+        self, cluster: Cluster, clock: Clock
+    ):
+        assumed = scored(cluster, "p")
+        clock.now += 0.01
+        bound(cluster, "q", scored(cluster, "q"))
+        bound(cluster, "p", next(node for node in NODES if node != assumed))
+        assert counted(cluster) == ({"as assumed": 1, "elsewhere": 1}, 1)
+
     def test_the_group_is_one_of_a_whole_namespace_and_name(self, cluster: Cluster):
         tell(cluster, "a", reservation("kin", "0", group="other/shop"), generation=2)
         bound(cluster, "p", scored(cluster, "p", "b", "c"))
@@ -146,3 +177,16 @@ class TestEnded:
         view = cluster.view("a")
         assert view.ended == frozenset()
         assert view.occupancy is view.reported
+
+
+def test_a_nomination_counts_the_replicas_of_so_many_workloads_and_its_own_first(cluster: Cluster):
+    members = [
+        replace(reservation(f"m{number}", "0", milli=1), workload=f"default/Deployment/w{number:03}")
+        for number in range(bounds.REPLICA_COUNTS + 5)
+    ]
+    stranger = replace(reservation("s", "0", milli=1), workload="other/Deployment/w")
+    tell(cluster, "a", *members, stranger, generation=2)
+    (nomination,) = cluster.apply_pods(Changes(rows=(pod("p", node="a"),)))
+    counted = [count.workload for count in nomination.replicas]
+    assert counted[0] == "default/Pod/p"
+    assert counted[1:] == [f"default/Deployment/w{number:03}" for number in range(bounds.REPLICA_COUNTS - 1)]

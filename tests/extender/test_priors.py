@@ -14,7 +14,8 @@ import pytest
 from extender.traffic.limits import PEERS_OF_POLICY
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import Enforcer, Extender, machine, reservation, running, until, whole_report
+from standins.patience import until
+from tests.extender.running import Enforcer, Extender, machine, reservation, running, whole_report
 from tests.manifests.rendered import files, one
 
 AUTO = {"group.numakin.io": "auto"}
@@ -91,7 +92,7 @@ def placed(server: ApiServer, enforcer: Enforcer, pods: list[dict[str, Any]]) ->
     for generation, pod in enumerate(pods, 2):
         server.bind(pod["metadata"]["name"], "n1")
         uid = pod["metadata"]["uid"]
-        home = until("a nomination", lambda uid=uid: nominated(enforcer.next(), uid))
+        home = until(lambda uid=uid: nominated(enforcer.next(), uid), "a nomination")
         homes[pod["metadata"]["labels"]["app"]] = home
         reservations.append(reservation(uid, home, group="", milli=2000))
         enforcer.send(report=whole_report(generation, reservations))
@@ -112,7 +113,7 @@ def test_pods_land_beside_the_services_that_they_name_before_any_packet(extender
     enforcer = extender.enforcer("n1")
     enforcer.report(machine())
     pods = [created(server, name) for name in ORDER]
-    until("two groups are found", lambda: groups(extender) == {("cart", "redis", "web"), ("broker", "mail")})
+    until(lambda: groups(extender) == {("cart", "redis", "web"), ("broker", "mail")}, "two groups are found")
     assert together(placed(server, enforcer, pods))
     reasons = {row["workload"]: row["reason"] for row in extender.get("/api/v1/graph")["workloads"]}
     assert reasons["default/Deployment/redis"].startswith("expected to talk with cart")
@@ -130,7 +131,7 @@ def test_the_switches_leave_environment_services_and_policies_unread(extender: E
     enforcer.report(machine())
     permit(server)
     pods = [created(server, name) for name in ORDER]
-    until("the pods are known", lambda: len(extender.get("/api/v1/graph")["workloads"]) == len(ORDER))
+    until(lambda: len(extender.get("/api/v1/graph")["workloads"]) == len(ORDER), "the pods are known")
     assert groups(extender) == set()
     assert server.watches("services") == server.watches("networkpolicies") == 0
     assert not together(placed(server, enforcer, pods))
@@ -142,10 +143,10 @@ def test_pods_land_beside_those_that_network_policies_let_talk_to_them(extender:
     enforcer.report(machine())
     permit(server)
     pods = [created(server, name) for name in ORDER]
-    until("two groups are found", lambda: groups(extender) == {("cart", "redis", "web"), ("broker", "mail")})
+    until(lambda: groups(extender) == {("cart", "redis", "web"), ("broker", "mail")}, "two groups are found")
     assert together(placed(server, enforcer, pods))
     server.delete("networking.k8s.io/v1", "networkpolicies", "redis", "default")
-    until("the policy is gone", lambda: groups(extender) == {("cart", "web"), ("broker", "mail")})
+    until(lambda: groups(extender) == {("cart", "web"), ("broker", "mail")}, "the policy is gone")
 
 
 @pytest.mark.parametrize("extender", [("--no-service-names",)], indirect=True)
@@ -155,7 +156,7 @@ def test_policies_beyond_a_limit_are_named_in_the_log_and_counted(extender: Exte
     server.create("networking.k8s.io/v1", "networkpolicies", policy("web", clients), "default")
     created(server, "web")
     gauge = 'numakin_extender_expected_left_out{limit="peers_of_policy"} 1.0'
-    until("it is counted", lambda: gauge in extender.get("/metrics"))
+    until(lambda: gauge in extender.get("/metrics"), "it is counted")
     assert "NetworkPolicy default/web" in extender.log.read_text()
 
 
@@ -169,5 +170,5 @@ def test_an_operators_edges_place_the_members_of_a_group(extender: Extender, ser
     body = {"metadata": {"name": "shop"}, "spec": {"edges": edges}}
     server.create("numakin.io/v1alpha1", "affinitygroups", body, "default")
     pods = [created(server, name, **{"group.numakin.io": "shop"}) for name in ORDER]
-    until("the edges are expected", lambda: len(extender.get("/api/v1/graph")["expected"]) == len(edges))
+    until(lambda: len(extender.get("/api/v1/graph")["expected"]) == len(edges), "the edges are expected")
     assert together(placed(server, enforcer, pods))

@@ -11,7 +11,8 @@ from extender.readiness import WITHIN_S, ReadinessGate
 from extender.state.pods import Changes, NodeRow, PodRow
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer
-from tests.extender.running import Enforcer, Extender, machine, running, until
+from standins.patience import until
+from tests.extender.running import Enforcer, Extender, machine, running
 from tests.manifests.rendered import files, one
 
 ACCOUNT = "numakin:enforcer"
@@ -148,7 +149,7 @@ def site(server: ApiServer, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_an_extender_is_ready_as_soon_as_the_last_enforcer_has_reported(site):
-    until("all is seen", lambda: site.ready() == (503, "2 of 3 enforcers have not reported yet: n1\n"))
+    until(lambda: site.ready() == (503, "2 of 3 enforcers have not reported yet: n1\n"), "all is seen")
     site.reports("n1")
     assert site.ready() == (503, "1 of 3 enforcers have not reported yet: n2\n")
     last = site.reports("n2")
@@ -170,4 +171,4 @@ def test_it_is_not_ready_before_it_knows_the_pods(server, tmp_path):
         site = Site(extender, server)
         for node in ("n1", "n2"):
             site.reports(node)
-        until("only pods are missing", lambda: site.ready()[1] == "the API server has not listed pods yet\n")
+        until(lambda: site.ready()[1] == "the API server has not listed pods yet\n", "only pods are missing")

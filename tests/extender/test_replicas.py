@@ -16,11 +16,11 @@ import pytest
 
 from enforcer.observer.windows import Window
 from placement.traffic.graph import Flow
+from process.ports import free_port
 from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S
-from standins.ports import free_port
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.extender.running import Extender, until
+from tests.extender.running import Extender
 from tests.manifests.rendered import files, one
 from tests.trees import sysfs
 
@@ -103,7 +103,7 @@ class Site:
     def kill_observer(self) -> None:
         """The enforcer starts another."""
         children = Path(f"/proc/{self.enforcer.pid}/task/{self.enforcer.pid}/children").read_text().split()
-        (observer,) = [pid for pid in children if b"enforcer.observer" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        (observer,) = [pid for pid in children if b"numakin-observer" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(int(observer), signal.SIGKILL)
 
     def close(self) -> None:
@@ -151,8 +151,8 @@ def site() -> Iterator[Site]:
 
 def test_every_replica_is_fed_and_answers_alike(site):
     for replica in site.replicas:
-        until("it has heard of both pods", lambda entry=replica: entry.members == {"default/web-0", "default/db-0"})
-        until("it has learned who talks to whom", lambda entry=replica: entry.edges == TALK)
+        until(lambda entry=replica: entry.members == {"default/web-0", "default/db-0"}, "it has heard of both pods")
+        until(lambda entry=replica: entry.edges == TALK, "it has learned who talks to whom")
     question = site.question("web-1")
     answers = [replica.extender.scores(question) for replica in site.replicas]
     assert answers[0] == answers[1]
@@ -160,8 +160,8 @@ def test_every_replica_is_fed_and_answers_alike(site):
 
 
 def test_when_the_one_that_writes_is_killed_the_other_answers_at_once_and_writes_on(site):
-    until("something learned is published", lambda: site.status.get("edgeCount") == 2)
-    until("both have heard", lambda: all(len(replica.members) == 2 for replica in site.replicas))
+    until(lambda: site.status.get("edgeCount") == 2, "something learned is published")
+    until(lambda: all(len(replica.members) == 2 for replica in site.replicas), "both have heard")
     (leader,) = [replica for replica in site.replicas if replica.leading]
     (other,) = [replica for replica in site.replicas if replica is not leader]
     question = site.question("web-1")
@@ -169,22 +169,22 @@ def test_when_the_one_that_writes_is_killed_the_other_answers_at_once_and_writes
     leader.extender.kill()
     assert other.extender.scores(question) == before
     site.run_pod("web-2")
-    until("the group's new member is published", lambda: site.status["memberCount"] == 3, TAKEN_OVER_S)
+    until(lambda: site.status["memberCount"] == 3, "the group's new member is published", TAKEN_OVER_S)
     assert other.leading
     assert {(edge["source"], edge["target"]) for edge in site.status["edges"]} == TALK
 
 
 def test_what_was_learned_outlives_all_replicas_and_the_node(site):
-    until("something learned is published", lambda: site.status.get("edgeCount") == 2)
+    until(lambda: site.status.get("edgeCount") == 2, "something learned is published")
     learned = site.status["learned"]
     for replica in site.replicas:
         replica.extender.kill()
     site.enforcer.kill()
     site.enforcer.wait(PATIENCE_S)
     fresh = site.start_replica(0)
-    until("it knows who talks to whom", lambda: fresh.edges == TALK)
+    until(lambda: fresh.edges == TALK, "it knows who talks to whom")
     written = site.server.done("patch", "affinitygroups")
-    until("it writes", lambda: site.server.done("patch", "affinitygroups") > written, TAKEN_OVER_S)
+    until(lambda: site.server.done("patch", "affinitygroups") > written, "it writes", TAKEN_OVER_S)
     assert site.status["learned"] == learned
 
 
@@ -192,18 +192,18 @@ def test_what_was_learned_outlives_all_replicas_and_the_node(site):
     "observer_too", [False, True], ids=["the extender", "the extender and the enforcer's observer"]
 )
 def test_why_a_pod_is_where_it_is_outlives_all_replicas_and_is_no_news_to_the_next(site, observer_too):
-    until("one of them writes", lambda: any(replica.leading for replica in site.replicas))
+    until(lambda: any(replica.leading for replica in site.replicas), "one of them writes")
     site.run_pod("web-1")
-    (happened,) = until("it says why", lambda: site.replicas[0].happened("web-1"))
+    (happened,) = until(lambda: site.replicas[0].happened("web-1"), "it says why")
     assert happened["reasons"]
-    until("the Event is written", lambda: site.server.count("create", "events"))
+    until(lambda: site.server.count("create", "events"), "the Event is written")
     for replica in site.replicas:
         replica.extender.kill()
     if observer_too:
         site.kill_observer()
     received = site.server.count("create", "events")
     fresh = site.start_replica(0)
-    until("it says why", lambda: fresh.happened("web-1") == [happened])
-    until("it writes", lambda: fresh.leading, TAKEN_OVER_S)
+    until(lambda: fresh.happened("web-1") == [happened], "it says why")
+    until(lambda: fresh.leading, "it writes", TAKEN_OVER_S)
     assert site.server.count("create", "events") == received
     assert "numakin_extender_predictions_total{outcome=" not in fresh.extender.get("/metrics")

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from process.ports import free_port
 from proto.certificates import expiry
 from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S
-from standins.ports import free_port
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
 from tests.certificates import Authority, Mount, needed
-from tests.extender.running import Extender, until
+from tests.extender.running import Extender
 from tests.metrics import value
 from tests.trees import sysfs
 
@@ -118,14 +118,14 @@ def site() -> Iterator[Site]:
 def test_a_replica_is_dialled_by_its_address_and_believed_by_its_name(site, certificate, token):
     site.start_extender(certificate=certificate, token=token)
     site.start_enforcer(certificate=certificate, token=token)
-    until("the node is heard", lambda: site.heard)
+    until(lambda: site.heard, "the node is heard")
 
 
 def test_an_extender_with_a_certificate_for_another_name_is_refused_and_the_log_says_which_was_wanted(site):
     site.extenders.put(site.authority.issue("DNS:somebody-else", "IP:127.0.0.1"))
     site.start_extender(certificate=False, token=False)
     site.start_enforcer(certificate=False, token=False)
-    until("it is said", lambda: site.said("certificate_for=localhost", "Hostname Verification Check failed"))
+    until(lambda: site.said("certificate_for=localhost", "Hostname Verification Check failed"), "it is said")
     assert not site.heard
 
 
@@ -134,25 +134,25 @@ def test_an_extender_of_another_authority_is_refused(site):
     site.extenders.put(other.issue(NAME))
     site.start_extender(certificate=False, token=False)
     site.start_enforcer(certificate=False, token=False)
-    until("it is said", lambda: site.said("no stream to the extender", "CERTIFICATE_VERIFY_FAILED"))
+    until(lambda: site.said("no stream to the extender", "CERTIFICATE_VERIFY_FAILED"), "it is said")
     assert not site.heard
 
 
 def test_a_certificate_is_no_token_and_a_token_is_no_certificate(site):
     site.start_extender(certificate=True, token=True)
     site.start_enforcer(certificate=True, token=False)
-    until("it is said", lambda: site.said("no stream to the extender", "UNAUTHENTICATED: not a token"))
+    until(lambda: site.said("no stream to the extender", "UNAUTHENTICATED: not a token"), "it is said")
     site.enforcer.terminate()
     site.enforcer.wait(PATIENCE_S)
     site.start_enforcer(certificate=False, token=True)
-    until("it is said", lambda: site.said("no stream to the extender", "UNAVAILABLE"))
+    until(lambda: site.said("no stream to the extender", "UNAVAILABLE"), "it is said")
     assert not site.heard
 
 
 def test_both_ends_go_over_to_another_authority_without_a_restart_of_the_enforcer(site):
     site.start_extender(certificate=True, token=True)
     site.start_enforcer(certificate=True, token=True)
-    until("the node is heard", lambda: site.heard)
+    until(lambda: site.heard, "the node is heard")
     other = Authority(site.folder / "other")
     renewed = other.issue("DNS:enforcer", days=7)
     site.extenders.put(other.issue(NAME), other.ca)
@@ -161,13 +161,13 @@ def test_both_ends_go_over_to_another_authority_without_a_restart_of_the_enforce
     assert site.heard
     site.extender.stop()
     site.start_extender(certificate=True, token=True)
-    until("the node is heard", lambda: site.heard)
+    until(lambda: site.heard, "the node is heard")
 
 
 def test_with_a_broken_renewal_the_enforcer_goes_on_with_what_it_had(site):
     site.start_extender(certificate=True, token=False)
     site.start_enforcer(certificate=True, token=False)
-    until("the node is heard", lambda: site.heard)
+    until(lambda: site.heard, "the node is heard")
     before = site.expires()
     garbage = site.folder / "garbage"
     garbage.write_bytes(b"garbage")
@@ -175,6 +175,6 @@ def test_with_a_broken_renewal_the_enforcer_goes_on_with_what_it_had(site):
     assert site.expires() == before
     site.extender.stop()
     site.start_extender(certificate=True, token=False)
-    until("the node is heard", lambda: site.heard)
+    until(lambda: site.heard, "the node is heard")
     assert site.said("renewed certificates not taken")
     assert site.metric("numakin_enforcer_certificates_not_taken_total") == 1

@@ -19,9 +19,9 @@ from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.certificates import expiry
 from standins.extender import ExtenderGone
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.certificates import Authority, Mount, Pair, needed
-from tests.extender.running import Extender, machine, recorded, until, welcome, whole_report
+from tests.extender.running import Extender, machine, recorded, welcome, whole_report
 from tests.metrics import value
 
 pytestmark = needed
@@ -186,7 +186,7 @@ def test_no_call_fails_while_certificates_come_good_and_broken(secured):
                 secured.mount.put(Pair(good.cert, other.key))
                 secured.mount.put(good)
                 until(
-                    "both were answered", lambda before=before: all(answered[entry] > before[entry] for entry in before)
+                    lambda before=before: all(answered[entry] > before[entry] for entry in before), "both were answered"
                 )
         finally:
             over.set()
@@ -215,7 +215,7 @@ def test_a_broken_renewal_leaves_the_old_certificate_in_use_and_is_logged(secure
     for port in PORTS:
         assert secured.shown(port) == first
         assert secured.metric(port) == before[port]
-    until("both ports have said so", lambda: sorted(secured.complaints()) == ["grpc", "http"])
+    until(lambda: sorted(secured.complaints()) == ["grpc", "http"], "both ports have said so")
     assert [secured.metric(port, "numakin_extender_certificates_not_taken_total") for port in PORTS] == [1, 1]
     secured.mount.put(good)
     for port in PORTS:

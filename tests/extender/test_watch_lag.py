@@ -12,7 +12,7 @@ from extender.cluster import Cluster
 from extender.settings import Settings
 from extender.state.pods import Changes, PodRow
 from tests.extender.machines import pod, want
-from tests.extender.test_cluster import reservations_of, tell
+from tests.extender.told import reservations_of, tell
 
 
 class Clock:

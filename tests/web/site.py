@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Playwright
 
 from benchmarks.cluster import load
 from benchmarks.cluster.driver import Cluster, Plan
-from tests.extender.running import until
+from standins.patience import until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -45,7 +45,7 @@ class Site:
     def talk(self) -> None:
         """What all pods say to each other in a minute, up to where the extender has learned it."""
         self.cluster.talk(list(self.cluster.pods), requests=6000, seconds=60, windows=3)
-        until("traffic is learned", lambda: self.get("overview")["share"])
+        until(lambda: self.get("overview")["share"], "traffic is learned")
 
 
 @contextmanager

@@ -51,3 +51,8 @@ export function ids(list: string): number[] {
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
+
+export function place(node: string, numaNodes: number[] | string): string {
+  const list = typeof numaNodes === "string" ? numaNodes : numaNodes.join(", ");
+  return `${node}, NUMA ${list || "any"}`;
+}

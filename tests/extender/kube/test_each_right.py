@@ -28,7 +28,7 @@ from extender.kube.watch import ListWatch
 from placement.state.occupancy import Occupancy
 from standins.apiserver import ApiServer
 from tests.cluster.rights import Right, granted
-from tests.extender.kube.objects.test_nrt import MACHINE
+from tests.extender.kube.objects.published import MACHINE
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges
 from tests.supervised import threads

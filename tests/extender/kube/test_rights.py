@@ -19,7 +19,7 @@ from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import ListWatch
 from placement.state.occupancy import Occupancy
 from standins.patience import PATIENCE_S
-from tests.extender.kube.objects.test_nrt import MACHINE
+from tests.extender.kube.objects.published import MACHINE
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges
 from tests.supervised import threads

@@ -52,6 +52,12 @@ def test_a_pod_has_all_that_placement_asks_for():
     )
 
 
+def test_a_pod_that_is_being_deleted_is_leaving():
+    metadata = {**POD["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    assert row({**POD, "metadata": metadata}).leaving
+    assert not row(POD).leaving
+
+
 @pytest.mark.parametrize(
     "pod",
     [

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,7 +13,7 @@ from extender.state.pods import Changes, NodeRow, PodRow
 from process.threads import Backoff, Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut, Fault, Send, Stall
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.supervised import threads
 
 QUICK = Pace(Backoff(first_s=0.01, longest_s=0.05))
@@ -73,13 +72,6 @@ def watched(api: Api, view: View) -> Iterator[Callable[..., ListWatch]]:
 
 def watching(server: ApiServer, times: int = 1) -> None:
     assert server.wait_for(lambda: server.count("watch", "pods") >= times and server.watches("pods") == 1)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_what_is_there_at_the_start_comes_whole(server, view, watched):
@@ -158,7 +150,7 @@ def test_bookmarks_move_the_revision_on(server, view, watched):
     for number in range(5):
         server.create_node(f"n{number}")
     server.bookmark()
-    until(lambda: watcher.standing.revision == str(server.store.revision))
+    until(lambda: watcher.standing.revision == str(server.store.revision), "the latest revision")
     server.break_watches(Cut())
     watching(server, 2)
     resumed = [entry.query["resourceVersion"] for entry in server.asked if entry.verb == "watch"][-1]
@@ -339,7 +331,7 @@ def test_age_tells_how_old_the_view_is(server, watched):
     watching(server)
     seen = watcher.standing.seen
     server.bookmark()
-    until(lambda: watcher.standing.seen != seen)
+    until(lambda: watcher.standing.seen != seen, "a sign of life")
     assert 0 <= watcher.age_s < PATIENCE_S
 
 

@@ -21,12 +21,14 @@ from placement.model.demand import Demand
 from placement.plan.expected import PEAK_S
 from placement.plan.problem import Workload
 from placement.state.occupancy import Occupancy, Reservation
+from tests.clock import Clock
 from tests.extender.machines import pod
 from tests.extender.running import GIB, machine, reservation
-from tests.extender.scoring.test_kin import replica
-from tests.extender.test_cluster import Clock, tell
+from tests.extender.scoring.replicas import replica
+from tests.extender.told import tell
 
 A, B, C, D = (f"default/Deployment/{name}" for name in "abcd")
+E = "default/Deployment/e"
 PAIRS = {(A, B): 10.0, (C, D): 10.0, (B, C): 1.0}
 """a talks with b and c with d; the two halves hardly talk."""
 
@@ -123,14 +125,16 @@ class World:
         self.planner, self.now = GroupPlanner(), 0.0
         self.slots: dict[str, str] = {}
         self.declared = dict.fromkeys((A, B, C, D), "default/shop")
+        self.peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
+        self.demands: dict[str, Demand] = {}
 
     def plans(self, specs=None, **replicas: int) -> dict[str, int]:
         """Planned replicas by workload's letter. replicas: that the API server tells of."""
         slots = [reservation(uid, home, milli=4000) for uid, home in self.slots.items()]
         workloads = {uid: f"default/Deployment/{uid[0]}" for uid in self.slots}
-        peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
         known = ClusterTraffic(
-            peers=peers,
+            peers=self.peers,
+            demands=self.demands,
             declared=self.declared,
             replicas={f"default/Deployment/{name}": n for name, n in replicas.items()},
         )
@@ -154,6 +158,33 @@ def test_what_was_scaled_to_nothing_is_expected_as_it_was(world):
     world.slots, world.declared, world.now = {}, {}, 10 * PEAK_S
     assert world.plans() == {"a": 1, "b": 1, "c": 1, "d": 1}
     assert world.known[A][0].place == world.known[B][0].place != world.known[C][0].place
+
+
+def test_a_workload_that_was_not_seen_to_talk_has_a_slot_beside_those_of_its_group_that_talk_most():
+    world = World()
+    world.slots, world.declared = {"a-0": "1"}, dict.fromkeys((A, C, E), "default/shop")
+    world.demands, world.peers = {E: Demand(cpu_milli=100)}, {A: {C: 10.0}, C: {A: 10.0}}
+    world.plans(a=1, e=1)
+    assert [place for place, _ in world.known[E]] == [Place("n1", 1)]
+    world.declared[E] = "default/other"
+    world.plans(a=1, e=1)
+    assert E not in world.known, "of its own group nobody talks"
+
+
+@pytest.mark.parametrize("stranger", ["default/Deployment/0", "default/Deployment/z"])
+def test_who_talks_outside_its_group_alone_is_not_taken_for_silent(stranger):
+    """Whichever of the two names comes first."""
+    world = World()
+    world.slots, world.declared = {"a-0": "1"}, dict.fromkeys((A, E), "default/shop")
+    world.demands, world.peers = {E: Demand(cpu_milli=100)}, {A: {stranger: 10.0}, stranger: {A: 10.0}}
+    world.plans(a=1, e=1)
+    assert [place for place, _ in world.known[E]] == [Place("n1", 1)]
+
+
+def test_one_that_names_no_group_is_not_planned_for_before_it_talks(world):
+    world.slots, world.declared = {"a-0": "0", "b-0": "0"}, {A: "default/shop", B: "default/shop", E: ""}
+    world.demands, world.peers = {E: Demand(cpu_milli=100)}, {A: {B: 10.0}, B: {A: 10.0}}
+    assert world.plans(a=1, b=1, e=1) == {}
 
 
 def test_replicas_that_are_not_there_yet_are_expected(world):

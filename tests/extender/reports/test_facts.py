@@ -12,6 +12,7 @@ from placement.state.occupancy import Reservation, fingerprint
 from proto import convert
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
+from standins.patience import until
 from tests.extender.running import GIB, Enforcer, Extender, machine, whole_report
 
 HASH = "6d0bcf7fa2b0a8d1c7a6d86c7b5b5f01"
@@ -148,5 +149,5 @@ class TestStaticPods:
         assert enforcer.next().expect.pod == HASH
         assert ASSUMED.format(1) in watching.get("/metrics")
         enforcer.send(report=whole_report(2, [reservation(HASH, "dns-n1")]))
-        assert enforcer.next().HasField("ack")
+        until(lambda: enforcer.next().HasField("ack"), "the report is taken")
         assert ASSUMED.format(0) in watching.get("/metrics")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -11,7 +12,8 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import GIB, Enforcer, Extender, machine, reservation, running, until, whole_report
+from standins.patience import until
+from tests.extender.running import GIB, Enforcer, Extender, machine, reservation, running, whole_report
 from tests.manifests.rendered import files, one
 from tests.standins.apiserver.recorded import exchanges
 
@@ -24,13 +26,19 @@ def server() -> Iterator[ApiServer]:
         yield first
 
 
-def bound(server: ApiServer, name: str, node: str, **annotations: str) -> str:
-    """Creates and binds a pod; its uid."""
+def created(server: ApiServer, name: str, **annotations: str) -> str:
+    """Creates a pod; its uid."""
     keys = {f"{key}.numakin.io": value for key, value in annotations.items()}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d7", "uid": "r"}
     pod = server.create_pod(name, annotations=keys, containers=[MAIN], owner=owner, labels={"pod-template-hash": "5d7"})
-    server.bind(name, node)
     return str(pod["metadata"]["uid"])
+
+
+def bound(server: ApiServer, name: str, node: str, **annotations: str) -> str:
+    """Creates and binds a pod; its uid."""
+    uid = created(server, name, **annotations)
+    server.bind(name, node)
+    return uid
 
 
 def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tell(watching, server):
@@ -49,7 +57,26 @@ def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tel
         workload="default/Deployment/web",
         room_milli=3 * 500,
         pod_demand=demand,
+        replicas=[pb.ReplicaCount(workload="default/Deployment/web", bound=1)],
     )
+
+
+def test_it_counts_the_replicas_that_there_are_now_of_its_own_workload_and_of_its_namespaces_members_there(
+    watching, server
+):
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine(), replace(reservation("db-1", "1"), workload="default/Deployment/db"))
+    for name in ("web-1", "web-2"):
+        bound(server, name, "n1", group="shop")
+    assert [count.bound for _ in range(2) for count in enforcer.next().expect.replicas][-2:] == [2, 0]
+    server.delete("v1", "pods", "web-1", "default", grace_s=30)
+    created(server, "web-3", group="shop")
+    bound(server, "web-4", "n1", group="shop")
+    assert [*enforcer.next().expect.replicas] == [
+        pb.ReplicaCount(workload="default/Deployment/web", bound=2, unbound=1),
+        pb.ReplicaCount(workload="default/Deployment/db"),
+    ], "web-1 is being deleted, and of db the API server has none any more"
 
 
 def test_a_pod_that_has_not_opted_in_is_not_nominated(watching, server):
@@ -64,7 +91,7 @@ def test_a_pod_that_has_not_opted_in_is_not_nominated(watching, server):
 def test_a_nomination_waits_for_an_enforcer_that_comes_later(watching, server):
     server.create_node("n1")
     uid = bound(server, "web-1", "n1", group="shop")
-    until("the binding is seen", lambda: watching.get("/metrics"))
+    until(lambda: watching.get("/metrics"), "the binding is seen")
     enforcer = watching.enforcer("n1")
     enforcer.report(machine())
     expect = enforcer.next().expect
@@ -86,7 +113,7 @@ def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
     server.create_node("n1")
     enforcer = watching.enforcer("n1")
     enforcer.report(machine())
-    until("the Lease is held", lambda: "numakin_extender_leading 1.0" in watching.get("/metrics"))
+    until(lambda: "numakin_extender_leading 1.0" in watching.get("/metrics"), "the Lease is held")
     uid = bound(server, "web-1", "n1", group="shop", memory="lots")
     assert enforcer.next().expect.pod == uid
     record = pb.DecisionRecord(
@@ -155,7 +182,7 @@ def test_nodes_and_groups_are_published_for_others(watching, server):
     def published() -> bool:
         return server.done("patch", "noderesourcetopologies") > 0 and server.done("patch", "affinitygroups") > 0
 
-    until("both are published", published)
+    until(published, "both are published")
     group = server.get("numakin.io/v1alpha1", "affinitygroups", "shop", "default")
     assert group["metadata"]["annotations"] == {"numakin.io/group": "shop"}
     zones = server.get("topology.node.k8s.io/v1alpha2", "noderesourcetopologies", "n1")["zones"]
@@ -165,7 +192,7 @@ def test_nodes_and_groups_are_published_for_others(watching, server):
 def test_a_refused_pod_is_woken_when_a_node_would_take_it(server: ApiServer, tmp_path: Path):
     options = ("--kube", "--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
     with running(tmp_path, *options, "--refuse") as extender:
-        until("the Lease is held", lambda: "numakin_extender_leading 1.0" in extender.get("/metrics"))
+        until(lambda: "numakin_extender_leading 1.0" in extender.get("/metrics"), "the Lease is held")
         server.create_node("n1")
         keys = {"group.numakin.io": "shop", "policy.numakin.io": "single-numa-node"}
         large = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "6"}}}
@@ -185,7 +212,7 @@ def test_a_container_that_restarts_again_and_again_makes_one_event(watching, ser
     server.create_node("n1")
     enforcer = watching.enforcer("n1")
     enforcer.report(machine())
-    until("the Lease is held", lambda: "numakin_extender_leading 1.0" in watching.get("/metrics"))
+    until(lambda: "numakin_extender_leading 1.0" in watching.get("/metrics"), "the Lease is held")
     uid = bound(server, "web-1", "n1", group="shop")
     assert enforcer.next().expect.pod == uid
     for start in range(3):

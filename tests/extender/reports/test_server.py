@@ -11,9 +11,9 @@ from extender.cluster import Cluster
 from extender.reports.server import STALE_AFTER_S, Server
 from extender.reports.session import SessionCallbacks
 from process.threads import Failure, Threads, worded
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.clock import Clock
-from tests.extender.running import Enforcer, until, welcome
+from tests.extender.running import Enforcer, welcome
 
 
 class Running:
@@ -48,9 +48,9 @@ def test_a_loop_that_fails_is_told_and_its_port_opened_anew(running: Running) ->
     serving = running.server._serving
     serving.loop.call_soon_threadsafe(serving.loop.stop)
     assert running.failures.get(timeout=PATIENCE_S).thread == "reports"
-    until("another loop", lambda: running.server._serving is not serving)
+    until(lambda: running.server._serving is not serving, "another loop")
     assert running.server.port == port
-    until("its port", lambda: listening(port))
+    until(lambda: listening(port), "its port")
     welcomed(running.address)
 
 
@@ -68,11 +68,11 @@ def test_a_loop_that_hangs_is_stale_and_essential(running: Running) -> None:
     assert stale.essential
     assert worded([stale]) == "thread 'reports' has had no good round for 21 s"
     let_go.set()
-    until("its next beat", lambda: not running.threads.stale())
+    until(lambda: not running.threads.stale(), "its next beat")
 
 
 def test_an_address_that_is_taken_is_told_at_the_start(running: Running) -> None:
     threads = Threads(running.failures.put)
     with pytest.raises(OSError, match=running.address):
         Server(Cluster(), SessionCallbacks(), running.address, threads=threads).start()
-    until("its end", lambda: not threads.standings())
+    until(lambda: not threads.standings(), "its end")

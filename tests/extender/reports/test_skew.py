@@ -9,6 +9,9 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
@@ -17,8 +20,8 @@ from proto import convert
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.report_format import REPORT_FORMAT
-from standins.patience import PATIENCE_S
-from tests.extender.running import Extender, machine, recorded, reservation, until, welcome, whole_report
+from standins.patience import PATIENCE_S, until
+from tests.extender.running import Extender, machine, recorded, reservation, welcome, whole_report
 
 FORMAT_0 = Path(__file__).parents[2] / "recordings" / "report-stream" / "format-0.enforcer"
 PAGE = "/api/v1/node?node=node-1"
@@ -62,7 +65,7 @@ def test_a_recorded_enforcer_of_the_format_before_is_served_and_named(extender: 
     assert [answer.ack.generation for answer in received if answer.HasField("ack")] == generations
     (node,) = extender.get("/api/v1/nodes")["nodes"]
     assert (node["pods"], node["skewed"], node["report_format"], node["version"]) == (3, True, 0, "0.1.0")
-    _, story = until("the page has it", lambda: shown if (shown := extender.ask("GET", PAGE))[0] == 200 else None)
+    _, story = until(lambda: shown if (shown := extender.ask("GET", PAGE))[0] == 200 else None, "the page has it")
     (warning,) = [row for row in story["warnings"] if "format" in row["what"]]
     assert "(0.1.0) has report format 0" in warning["what"]
     assert "an enforcer speaks another report format" in extender.log.read_text()
@@ -110,7 +113,7 @@ def test_an_enforcer_from_before_devices_were_reported_shows_none(extender: Exte
     enforcer = extender.enforcer("n1")
     enforcer.report(machine())
     enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=pb.Health(collector="fexit", runtime="registered")))
-    story = until("its health is shown", lambda: _healthy(extender))
+    story = until(lambda: _healthy(extender), "its health is shown")
     assert (story["devices"], story["devices_left_out"]) == ([], 0)
 
 
@@ -119,8 +122,26 @@ def test_what_a_newer_enforcer_says_of_its_devices_beside_what_is_known_is_passe
     enforcer.report(machine())
     device = pb.Device.FromString(pb.Device(address="0000:81:00.0", kind="tachyonic").SerializeToString() + OTHER_FIELD)
     enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=pb.Health(devices=[device])))
-    (shown,) = until("its devices are shown", lambda: _healthy(extender))["devices"]
+    (shown,) = until(lambda: _healthy(extender), "its devices are shown")["devices"]
     assert (shown["address"], shown["kind"]) == ("0000:81:00.0", "tachyonic")
+
+
+def test_an_enforcer_from_before_replicas_were_counted_reads_the_rest_of_a_nomination():
+    sent = pb.Expect(pod="uid-1", planned="0-1", replicas=[pb.ReplicaCount(workload="ns/Deployment/web", bound=2)])
+    received = before_replicas().FromString(sent.SerializeToString())
+    assert (received.pod, received.planned) == ("uid-1", "0-1")
+    assert pb.Expect.FromString(received.SerializeToString()) == sent, "and passes it over, as it is"
+
+
+def before_replicas() -> Any:
+    """The message Expect as it was."""
+    file = FileDescriptorProto.FromString(pb.DESCRIPTOR.serialized_pb)
+    (expect,) = (message for message in file.message_type if message.name == "Expect")
+    (replicas,) = (field for field in expect.field if field.name == "replicas")
+    expect.field.remove(replicas)
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("numakin.v1.Expect"))
 
 
 def _healthy(extender: Extender) -> Any:
@@ -143,4 +164,4 @@ def test_enforcers_of_its_own_format_are_still_checked(extender: Extender):
     enforcer.send(machine=convert.machine_to(machine()))
     enforcer.send(report=pb.Report(generation=1, fingerprint=17))
     assert "its fingerprint differs" in (enforcer.failure().details() or "")
-    until("it is counted", lambda: 'result="refused"} 1.0' in extender.get("/metrics"))
+    until(lambda: 'result="refused"} 1.0' in extender.get("/metrics"), "it is counted")

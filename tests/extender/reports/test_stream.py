@@ -9,7 +9,8 @@ from placement.model.cpuset import CpuSet
 from placement.state.occupancy import Allocation, fingerprint
 from proto import bounds, convert
 from proto import report_pb2 as pb
-from tests.extender.running import Extender, machine, reservation, until, welcome, whole_report
+from standins.patience import until
+from tests.extender.running import Extender, machine, reservation, welcome, whole_report
 
 RESUME = welcome(resume=True)
 ANEW = welcome(resume=False)
@@ -120,7 +121,7 @@ def test_a_node_that_left_is_known_still_but_not_connected(extender: Extender):
     enforcer = extender.enforcer("n1")
     enforcer.report(machine())
     enforcer.close()
-    until("the stream's end is seen", lambda: not extender.get("/api/v1/nodes")["nodes"][0]["connected"])
+    until(lambda: not extender.get("/api/v1/nodes")["nodes"][0]["connected"], "the stream's end is seen")
     assert extender.get("/api/v1/nodes")["nodes"][0]["live"]
 
 
@@ -154,6 +155,12 @@ def far_away() -> pb.Report:
 def within_strange_cpus() -> pb.Report:
     report = whole_report(1, [reservation("a", "0")])
     report.reservations[0].cache_domain = "400-403"
+    return report
+
+
+def estimates(*names: str) -> pb.Report:
+    report = whole_report(1, [reservation("a", "0")])
+    report.reservations[0].demand.estimated[:] = names
     return report
 
 
@@ -229,6 +236,22 @@ def test_a_report_that_contradicts_the_machine_ends_the_stream(extender: Extende
     enforcer.send(report=report)
     error = enforcer.failure()
     assert (error.code(), error.details()) == (INVALID, text)
+
+
+OVERSIZED_REPORTS = {
+    "many estimates": (estimates(*["cpu"] * 17), "Reservation.demand.estimated has 17 entries; the bound is 16"),
+    "a long estimate": (estimates("x" * 254), "Reservation.demand.estimated has 254 characters; the bound is 253"),
+}
+
+
+@pytest.mark.parametrize(("report", "text"), OVERSIZED_REPORTS.values(), ids=OVERSIZED_REPORTS.keys())
+def test_a_report_over_a_bound_ends_the_stream_with_its_name(extender: Extender, report, text):
+    enforcer = extender.enforcer("n1")
+    assert enforcer.next() == ANEW
+    enforcer.send(machine=convert.machine_to(machine()))
+    enforcer.send(report=report)
+    error = enforcer.failure()
+    assert (error.code(), error.details()) == (EXHAUSTED, text)
 
 
 def test_the_first_message_must_be_hello_and_name_the_node(extender: Extender):

@@ -15,7 +15,7 @@ from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from tests.extender.machines import want
 from tests.extender.running import Extender, machine, recorded, reservation
-from tests.extender.test_cluster import reservations_of, tell
+from tests.extender.told import reservations_of, tell
 
 NAMES = ("a", "b")
 
@@ -166,3 +166,13 @@ def test_over_the_port_scores_after_filter_are_those_without_it(extender: Extend
     first = extender.scores(request)
     assert first["n2"] > first["n3"] > 0
     assert extender.scores(request) == first
+
+
+def test_what_filter_has_read_is_not_taken_for_another_call():
+    site = Site()
+    plain = body("p").replace(b"group.numakin.io", b"other.example.org")
+    assert site.filter(plain) == list(NAMES)
+    assert site.ready(plain) == {}, "a pod that has not opted in"
+    broken = site.prioritize.at_once(plain[:-1])
+    assert broken is not None
+    assert broken.status == 400

@@ -8,7 +8,8 @@ from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
 from standins.apiserver import ApiServer
-from tests.extender.running import recorded, running, until
+from standins.patience import until
+from tests.extender.running import recorded, running
 from tests.metrics import value
 
 
@@ -33,6 +34,14 @@ def test_a_request_that_could_not_be_answered_is_counted_with_its_code(opted_in,
     assert value(page, "numakin_extender_request_seconds_count", verb="prioritize") == 1
 
 
+@pytest.mark.parametrize("verb", ["filter", "prioritize"])
+def test_an_empty_body_is_a_bad_request_of_the_first_call_too(verb):
+    metrics = Metrics()
+    answer = scheduler_calls(Verbs(Cluster(), metrics, refuse=False), metrics)[verb].at_once(b"")
+    assert answer is not None
+    assert answer.status == 400
+
+
 def test_an_api_server_that_is_gone_is_seen_by_the_views_age(tmp_path):
     with ApiServer() as server:
         options = ("--kube", "--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
@@ -41,7 +50,7 @@ def test_an_api_server_that_is_gone_is_seen_by_the_views_age(tmp_path):
             def age() -> float:
                 return value(extender.get("/metrics"), "numakin_extender_watch_age_seconds", resource="pods")
 
-            until("the pods are listed", lambda: "pods" not in extender.ask("GET", "/readyz")[1])
+            until(lambda: "pods" not in extender.ask("GET", "/readyz")[1], "the pods are listed")
             server.close()
-            until("the view is old", lambda: age() > 1)
+            until(lambda: age() > 1, "the view is old")
             assert extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))

@@ -11,8 +11,8 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.extender import ExtenderGone
-from standins.patience import PATIENCE_S
-from tests.extender.running import Extender, machine, recorded, reservation, running, until, whole_report
+from standins.patience import PATIENCE_S, until
+from tests.extender.running import Extender, machine, recorded, reservation, running, whole_report
 
 
 def test_a_pod_that_has_not_opted_in_gets_equal_scores_and_every_node(extender: Extender):
@@ -222,5 +222,5 @@ def test_a_silent_node_counts_less_and_then_not_at_all(tmp_path):
         extender.enforcer("n2").report(machine(), reservation("kin", "1"))
         body = recorded("basic-nodecache-true.prioritize", opted_in=True)
         assert extender.scores(body)["n2"] > 0
-        until("the silent node scores 0", lambda: extender.scores(body)["n2"] == 0)
+        until(lambda: extender.scores(body)["n2"] == 0, "the silent node scores 0")
         assert extender.get("/api/v1/nodes")["nodes"][0]["live"] is False

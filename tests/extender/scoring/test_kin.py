@@ -9,19 +9,14 @@ import pytest
 from extender.cluster import Cluster
 from extender.scoring.predict import wanted
 from extender.settings import Settings
-from extender.state.pods import Changes, OwnerRow
+from extender.state.pods import Changes
 from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
-from tests.extender.machines import pod
+from tests.clock import Clock
 from tests.extender.running import reservation
-from tests.extender.test_cluster import Clock, scores, tell
-
-CART, REDIS, WEB = (f"default/Deployment/{name}" for name in ("cart", "redis", "web"))
-
-
-def replica(uid: str, workload: str, *, group: str = "auto", node: str = ""):
-    return replace(pod(uid, group=group, node=node), owner=OwnerRow("Deployment", workload), phase="Running")
+from tests.extender.scoring.replicas import CART, REDIS, WEB, replica
+from tests.extender.told import scores, tell
 
 
 @pytest.fixture

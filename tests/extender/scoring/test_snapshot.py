@@ -10,7 +10,7 @@ from extender.settings import Settings
 from tests.clock import Clock
 from tests.extender.machines import want
 from tests.extender.running import reservation
-from tests.extender.test_cluster import tell
+from tests.extender.told import tell
 
 NAMES = ("a", "b")
 

@@ -10,9 +10,10 @@ from extender.cluster import Cluster
 from extender.scoring import victims
 from extender.settings import Settings
 from extender.state.pods import Changes, OwnerRow
+from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation
-from tests.extender.test_cluster import Clock, tell
+from tests.extender.told import tell
 
 ASKED = {"policy": "single-numa-node", "cpu": "6"}
 """More than half of a NUMA node's 8 CPUs."""

@@ -14,10 +14,11 @@ from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
 from placement.optin.options import Defaults, Policy
+from tests.clock import Clock
 from tests.extender.machines import pod
 from tests.extender.running import reservation
-from tests.extender.scoring.test_kin import CART, REDIS, WEB, replica
-from tests.extender.test_cluster import Clock, scores, tell
+from tests.extender.scoring.replicas import CART, REDIS, WEB, replica
+from tests.extender.told import scores, tell
 
 SHOP = "default/shop"
 STRICT = GroupSpec(Defaults(Policy.RESTRICTED, 9))
@@ -155,7 +156,7 @@ class TestNominations:
         assert nomination.opt_ins == {}
 
     def test_that_its_cpus_are_left_open(self, cluster: Cluster):
-        """There is no place to nomination then; the enforcer is told all the same."""
+        """There is no place to nominate then; the enforcer is told all the same."""
         cluster.asked_for({SHOP: GroupSpec(Defaults(Policy.NONE))})
         (nomination,) = self.nominated(cluster)
         assert not nomination.numa_nodes

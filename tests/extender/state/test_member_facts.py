@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from standins.patience import until
 from standins.runtime.records import Pod
-from tests.extender.running import until
 from tests.extender.site import NodeSite
 
 MIB = 1 << 20
@@ -36,7 +36,7 @@ class Site(NodeSite):
     def kill_hook(self) -> None:
         lost = self.enforcer.children()["hook"]
         os.kill(lost, signal.SIGKILL)
-        until("another hook", lambda: self.enforcer.children().get("hook", lost) != lost)
+        until(lambda: self.enforcer.children().get("hook", lost) != lost, "another hook")
 
     def counted(self) -> tuple[int, int]:
         """Pods of the node, those that are assumed too, and MiB that they ask for there, as the extender has it."""
@@ -57,13 +57,13 @@ def site() -> Iterator[Site]:
 def test_true_requests_come_back_after_the_hook_was_killed(site: Site) -> None:
     uid = site.server.create_pod("web", annotations=GROUP, containers=CONTAINERS)["metadata"]["uid"]
     site.server.bind("web", "n1")
-    until("the pod is expected", lambda: site.counted() == (1, 264))
+    until(lambda: site.counted() == (1, 264), "the pod is expected")
     site.run(site.runtime.run_pod("web", uid=uid, annotations=GROUP, **SUMS))
     site.server.set_phase("web", "Running")
-    until("what it asks for is counted", lambda: site.counted() == (1, 264))
+    until(lambda: site.counted() == (1, 264), "what it asks for is counted")
     site.kill_hook()
     site.runtime.run_container(site.runtime.run_pod("plain"), "main")
-    until("a later report's requests are true", lambda: site.counted() == (2, 264))
+    until(lambda: site.counted() == (2, 264), "a later report's requests are true")
 
 
 def test_a_static_pod_is_counted_once_and_by_what_its_mirror_says(site: Site) -> None:
@@ -72,7 +72,7 @@ def test_a_static_pod_is_counted_once_and_by_what_its_mirror_says(site: Site) ->
     mirrored = {**pod.annotations, "kubernetes.io/config.mirror": pod.uid}
     mirror = site.server.create_pod(pod.name, annotations=mirrored, containers=CONTAINERS, owner=NODE, nodeName="n1")
     assert mirror["metadata"]["uid"] != pod.uid
-    until("its requests are known", lambda: site.counted() == (1, 264))
+    until(lambda: site.counted() == (1, 264), "its requests are known")
 
 
 def test_a_pod_that_was_deleted_while_its_runtime_was_away_leaves_no_room_behind(site: Site) -> None:
@@ -82,11 +82,11 @@ def test_a_pod_that_was_deleted_while_its_runtime_was_away_leaves_no_room_behind
     pod = site.runtime.run_pod("web", uid=uid, annotations=GROUP, **SUMS)
     site.run(pod)
     site.server.set_phase("web", "Running")
-    until("what it asks for is counted", lambda: site.counted() == (1, 264))
+    until(lambda: site.counted() == (1, 264), "what it asks for is counted")
     site.runtime.stop()
-    until("the runtime is missed", lambda: not site.enforcer.joined())
+    until(lambda: not site.enforcer.joined(), "the runtime is missed")
     site.runtime.start()
     site.runtime.wait_for_plugin()
     site.server.delete("v1", "pods", "web", namespace="default", grace_s=0)
     site.runtime.remove_pod(pod)
-    until("its room is free", lambda: site.counted() == (0, 0))
+    until(lambda: site.counted() == (0, 0), "its room is free")

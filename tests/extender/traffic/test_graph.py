@@ -10,27 +10,14 @@ from hypothesis import strategies as st
 
 from extender.state import pod_index
 from extender.state.pod_index import LINGER_S, Address, address
-from extender.state.pods import Changes, OwnerRow, PodRow
+from extender.state.pods import Changes, PodRow
 from extender.traffic import graph as cluster_graph
 from extender.traffic.graph import WAIT_S, ClusterGraph
 from placement.model.errors import BadTraffic
-from placement.traffic.graph import HALF_LIFE_S, Flow, Key, Rate
+from placement.traffic.graph import HALF_LIFE_S, Key, Rate
+from tests.extender.traffic.talking import flow, pod
 
 NOW = 1000.0
-
-
-def pod(uid: str, workload: str = "", *, node: str = "", ip: str = "", group: str = "auto", **more) -> PodRow:
-    return PodRow(
-        uid=uid,
-        namespace="shop",
-        name=uid,
-        node=node,
-        annotations={"group.numakin.io": group} if group else {},
-        owner=OwnerRow("Deployment", workload or uid),
-        phase="Running",
-        ip=ip,
-        **more,
-    )
 
 
 CART = pod("cart-1", "cart", node="a", ip="10.0.0.1")
@@ -45,10 +32,6 @@ def made(*rows: PodRow, **settings) -> ClusterGraph:
     graph = ClusterGraph(**settings)
     graph.apply(Changes(rows=rows or EVERYBODY, whole=True), NOW)
     return graph
-
-
-def flow(source: str, target: str, size: int = 1000, messages: int = 10, kind: str = "tcp", *, server=False) -> Flow:
-    return Flow(source, target, kind, size, messages, server)
 
 
 def bytes_between(graph: ClusterGraph, now: float = NOW) -> dict[tuple[str, str], int]:

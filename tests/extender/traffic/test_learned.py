@@ -13,7 +13,7 @@ from extender.state.pods import Changes
 from extender.traffic.known import TrafficLearning
 from extender.traffic.learned import MOST_READ, NOTHING, LearnedGroup, by_group, read, written
 from placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
-from tests.extender.traffic.test_graph import flow, pod
+from tests.extender.traffic.talking import flow, pod
 
 COSTS = Costs()
 CART, REDIS, WEB = (f"shop/Deployment/{name}" for name in ("cart", "redis", "web"))

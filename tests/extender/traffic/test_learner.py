@@ -10,7 +10,8 @@ import pytest
 
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
-from tests.extender.running import Enforcer, Extender, machine, reservation, until
+from standins.patience import until
+from tests.extender.running import Enforcer, Extender, machine, reservation
 
 MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
 NODES = {"cart-1": "n1", "redis-1": "n2", "web-1": "n3"}
@@ -83,7 +84,7 @@ def asked(pod: dict[str, Any]) -> bytes:
 def test_a_new_replica_goes_where_its_workloads_kin_are(extender: Extender, server: ApiServer):
     uids = {name: started(server, name) for name in NODES}
     talk(enforcers(extender, uids), uids)
-    learned = until("the graph is known", lambda: (result := edges(extender)) and len(result) == 2 and result)
+    learned = until(lambda: (result := edges(extender)) and len(result) == 2 and result, "the graph is known")
     assert learned["cart", "redis"] == pytest.approx(90 * learned["web", "cart"], rel=0.1)
     scores = extender.scores(asked(created(server, "redis-2")))
     assert scores["n1"] == 10
@@ -93,7 +94,7 @@ def test_a_new_replica_goes_where_its_workloads_kin_are(extender: Extender, serv
 def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender: Extender, server: ApiServer):
     uids = {name: started(server, name) for name in NODES}
     talk(enforcers(extender, uids), uids)
-    until("the graph is known", lambda: len(edges(extender)) == 2)
+    until(lambda: len(edges(extender)) == 2, "the graph is known")
     graph = extender.get("/api/v1/graph")
     workloads = {workload["workload"].rpartition("/")[2]: workload for workload in graph["workloads"]}
     assert workloads["redis"]["replicas"] == 1
@@ -112,9 +113,9 @@ def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender:
 def test_the_first_replacement_of_what_was_scaled_to_nothing_lands_with_its_kin(extender: Extender, server: ApiServer):
     uids = {name: started(server, name) for name in NODES}
     talk(enforcers(extender, uids), uids)
-    until("the graph is known", lambda: len(edges(extender)) == 2)
+    until(lambda: len(edges(extender)) == 2, "the graph is known")
     server.delete("v1", "pods", "redis-1", namespace="default", grace_s=0)
-    until("it is gone", lambda: replicas(extender)["redis"] == 0)
+    until(lambda: replicas(extender)["redis"] == 0, "it is gone")
     kept = {workload["workload"]: workload["reservations"] for workload in extender.get("/api/v1/plans")["workloads"]}
     assert kept["default/Deployment/redis"] == [{"node": "n1", "numa_node": 1, "replicas": 1}]
     assert extender.scores(asked(created(server, "redis-2")))["n1"] == 10

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from extender.serving import limits
-from standins.patience import PATIENCE_S
-from tests.extender.running import Extender, machine, recorded, reservation, until
+from standins.patience import PATIENCE_S, until
+from tests.extender.running import Extender, machine, recorded, reservation
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_who_knows_a_version_is_sent_only_what_came_after(extender: Extender) ->
     version = _seen(extender, "n1")
     assert extender.get(f"/api/v1/overview?since={version}")["nodes"] == []
     extender.enforcer("n2").report(machine())
-    changed = until("the new node is seen", lambda: extender.get(f"/api/v1/overview?since={version}")["nodes"])
+    changed = until(lambda: extender.get(f"/api/v1/overview?since={version}")["nodes"], "the new node is seen")
     assert [row["name"] for row in changed] == ["n2"]
 
 
@@ -73,7 +73,7 @@ def test_readers_take_no_thread_from_anybody(extender: Extender, reader: Readers
     assert extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
     extender.enforcer("n1").report(machine())
     for entry in readers:
-        until("it is told of the node", lambda entry=entry: entry.event()["nodes"])
+        until(lambda entry=entry: entry.event()["nodes"], "it is told of the node")
 
 
 def test_a_reader_over_the_bound_is_answered_once(extender: Extender, reader: Readers) -> None:
@@ -89,7 +89,7 @@ def test_a_reader_that_goes_away_gives_its_place_back(extender: Extender, reader
     assert reader().response.headers["Content-Length"]
     first.response.close()
     first.connection.close()
-    until("a place is free again", lambda: "Content-Length" not in reader().response.headers)
+    until(lambda: "Content-Length" not in reader().response.headers, "a place is free again")
 
 
 def test_streams_end_in_order_when_the_extender_does(extender: Extender, reader: Readers) -> None:
@@ -124,4 +124,4 @@ def _seen(extender: Extender, node: str) -> int:
         overview = extender.get("/api/v1/overview")
         return overview["version"] if node in {row["name"] for row in overview["nodes"]} else 0
 
-    return int(until("the node is seen", version))
+    return int(until(version, "the node is seen"))

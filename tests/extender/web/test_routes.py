@@ -13,8 +13,8 @@ from extender.views.page.rooms import MOST_ROOMS
 from placement.state.occupancy import fingerprint
 from proto import bounds
 from proto import report_pb2 as pb
-from standins.patience import PATIENCE_S
-from tests.extender.running import Extender, machine, reservation, until
+from standins.patience import PATIENCE_S, until
+from tests.extender.running import Extender, machine, reservation
 
 
 def test_traffic_is_told_by_what_it_crosses(extender: Extender) -> None:
@@ -25,7 +25,7 @@ def test_traffic_is_told_by_what_it_crosses(extender: Extender) -> None:
         pb.Flow(source="c", target="a", kind="tcp", bytes=1_000_000, messages=1000),
     ]
     enforcer.send(traffic=pb.Traffic(seconds=10, scale=1, flows=flows, collector="cgroup_skb"))
-    share = until("it is learned", lambda: extender.get("/api/v1/overview")["share"])
+    share = until(lambda: extender.get("/api/v1/overview")["share"], "it is learned")
     assert share == [0.75, 0.25, 0.0]
     lines = {tuple(line["pods"]): line["reach"] for line in extender.get("/api/v1/rooms?node=n1")["lines"]}
     assert lines == {("a", "b"): "local", ("a", "c"): "numa"}
@@ -46,7 +46,7 @@ def test_what_is_not_known_is_said_by_name(extender: Extender) -> None:
 def test_pods_are_found_by_words_of_their_name_group_and_node(extender: Extender) -> None:
     extender.enforcer("n1").report(machine(), reservation("a", "0"), reservation("b", "1", group="default/other"))
     extender.enforcer("n2").report(machine(), reservation("c", "0"))
-    until("all are seen", lambda: extender.get("/api/v1/pods")["pods_known"] == 3)
+    until(lambda: extender.get("/api/v1/pods")["pods_known"] == 3, "all are seen")
     for text, wanted in (("", "abc"), ("default/SHOP", "ac"), ("shop n2", "c"), ("other n2", ""), ("n1", "ab")):
         answer = extender.get(f"/api/v1/pods?text={text.replace(' ', '+')}")
         assert ([row["uid"] for row in answer["pods"]], answer["pods_known"]) == (list(wanted), len(wanted)), text
@@ -57,18 +57,18 @@ def test_nodes_that_see_no_traffic_are_counted(extender: Extender) -> None:
         enforcer = extender.enforcer(name)
         enforcer.report(machine())
         enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=pb.Health(collector=collector)))
-    until("both are counted", lambda: extender.get("/api/v1/overview")["unobserved"] == 2)
+    until(lambda: extender.get("/api/v1/overview")["unobserved"] == 2, "both are counted")
 
 
 def test_a_node_that_is_not_registered_is_warned_of_with_what_to_do(extender: Extender) -> None:
     extender.enforcer("n1").report(machine())
-    assert until("it is seen", lambda: extender.ask("GET", "/api/v1/node?node=n1")[0] == 200)
+    assert until(lambda: extender.ask("GET", "/api/v1/node?node=n1")[0] == 200, "it is seen")
     assert extender.get("/api/v1/node?node=n1")["warnings"] == []
     lost = extender.enforcer("n2")
     lost.report(machine())
     unchanged = fingerprint([], [])
     lost.send(report=pb.Report(generation=2, base_generation=1, fingerprint=unchanged, registered=False))
-    (warning,) = until("n2 is warned of", lambda: extender.ask("GET", "/api/v1/node?node=n2")[1].get("warnings"))
+    (warning,) = until(lambda: extender.ask("GET", "/api/v1/node?node=n2")[1].get("warnings"), "n2 is warned of")
     assert "not registered with the container runtime" in warning["what"]
     assert "doctor" in warning["action"]
 
@@ -82,7 +82,7 @@ def _health(extender: Extender) -> Any:
 def test_large_answers_are_packed_for_who_takes_that(extender: Extender) -> None:
     for number in range(120):
         extender.enforcer(f"node-{number}").report(machine())
-    until("all are seen", lambda: len(extender.get("/api/v1/overview")["nodes"]) == 120)
+    until(lambda: len(extender.get("/api/v1/overview")["nodes"]) == 120, "all are seen")
     connection = http.client.HTTPConnection(extender.http_address, timeout=PATIENCE_S)
     connection.request("GET", "/api/v1/overview", headers={"Accept-Encoding": "gzip"})
     response = connection.getresponse()
@@ -98,7 +98,7 @@ def test_a_thread_of_an_enforcer_that_gets_nowhere_is_warned_of(extender: Extend
     thread = pb.ThreadHealth(name="census", since_success_s=70, stale=True, failures=3, error="OSError: no such file")
     sent = pb.Health(collector="cgroup_skb", runtime="registered", threads=[thread])
     enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=sent))
-    (warning,) = until("it is warned of", lambda: extender.ask("GET", "/api/v1/node?node=n1")[1].get("warnings"))
+    (warning,) = until(lambda: extender.ask("GET", "/api/v1/node?node=n1")[1].get("warnings"), "it is warned of")
     assert warning["what"] == "the enforcer's thread census has had no good round for 70 s: OSError: no such file"
     health = extender.get("/api/v1/node?node=n1")["enforcer"]["health"]
     assert health["collector"] == "cgroup_skb"
@@ -112,7 +112,7 @@ def test_the_devices_that_an_enforcer_reported_are_shown_with_their_numa_nodes(e
     disk = pb.Device(address="0000:01:00.0", kind="storage")
     health = pb.Health(collector="fexit", devices=[card, disk], devices_left_out=3)
     enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=health))
-    shown = until("its health is shown", lambda: _health(extender))
+    shown = until(lambda: _health(extender), "its health is shown")
     assert shown["devices"] == [
         {
             "address": "0000:81:00.0",

@@ -1,14 +1,13 @@
 // One group: how local it is, over time and beside what else could be; its workloads and who of them talks to whom.
 import { useAnswer } from "../api";
-import { percent, plural, short } from "../format";
+import { percent, place, plural, short } from "../format";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
 import { Series } from "../parts/series";
 import { Swatch } from "../parts/swatch";
+import { Waiting } from "../parts/waiting";
 import { go } from "../route";
 import type { GroupStory } from "../types";
-import { Waiting } from "./panel";
-import { place } from "./pod";
 import { WorkloadGraph } from "./workloads";
 
 export function GroupPanel({ name, version }: { name: string; version: number }) {

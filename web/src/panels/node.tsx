@@ -6,10 +6,10 @@ import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
 import { State } from "../parts/state";
 import { Swatch } from "../parts/swatch";
+import { Waiting } from "../parts/waiting";
 import type { MachineNuma, NodeStory, ThreadState } from "../types";
 import { Devices, Near } from "./devices";
 import { CpuPicture, CpuLegend } from "./machine";
-import { Waiting } from "./panel";
 
 export function NodePanel({ name, version }: { name: string; version: number }) {
   const { value: story, error } = useAnswer<NodeStory>(`node?node=${encodeURIComponent(name)}`, version);

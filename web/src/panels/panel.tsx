@@ -31,7 +31,3 @@ export function Panel({ kind, name, version }: { kind: Kind; name: string; versi
     </aside>
   );
 }
-
-export function Waiting({ error }: { error: string }) {
-  return error ? <p class="error" role="alert">{error}</p> : <p class="empty">Asking…</p>;
-}

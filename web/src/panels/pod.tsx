@@ -1,11 +1,11 @@
 // One pod: where it is, why, what else was weighed, whom it talks to, and how it was moved.
 import { useAnswer } from "../api";
-import { ago, plural, rate, short } from "../format";
+import { ago, place, plural, rate, short } from "../format";
 import { Open } from "../parts/links";
 import { ReachBar, ReachTag } from "../parts/reach";
 import { Swatch } from "../parts/swatch";
+import { Waiting } from "../parts/waiting";
 import type { Happened, Peer, PodStory, ScoredNode } from "../types";
-import { Waiting } from "./panel";
 
 export function PodPanel({ name, version }: { name: string; version: number }) {
   const [namespace, pod] = [name.slice(0, name.indexOf("/")), short(name)];
@@ -20,11 +20,6 @@ export function PodPanel({ name, version }: { name: string; version: number }) {
       <Moves moves={story.moves} />
     </>
   );
-}
-
-export function place(node: string, numaNodes: number[] | string): string {
-  const list = typeof numaNodes === "string" ? numaNodes : numaNodes.join(", ");
-  return `${node}, NUMA ${list || "any"}`;
 }
 
 function Where({ story }: { story: PodStory }) {

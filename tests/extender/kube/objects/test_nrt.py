@@ -8,18 +8,11 @@ from extender.kube.objects.nrt import topology
 from extender.kube.publish import Publisher
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
-from placement.model.topology import Machine, NumaNode
 from placement.state.occupancy import Occupancy, Reservation
+from tests.extender.kube.objects.published import GI, MACHINE
 from tests.standins.apiserver.recorded import exchanges
 from tests.supervised import threads
 
-GI = 1 << 30
-MACHINE = Machine(
-    (
-        NumaNode(0, CpuSet.parse("0-31"), 130 * GI, {0: 10, 1: 21}, {2 << 20: 2 * GI}),
-        NumaNode(1, CpuSet.parse("32-63"), 128 * GI, {0: 21, 1: 10}),
-    )
-)
 RESERVATION = Reservation(
     key="u1",
     pod="u1",

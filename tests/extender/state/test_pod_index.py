@@ -1,0 +1,36 @@
+"""Which pods are here, by address and by workload, as they come, change and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from extender.state.pod_index import LINGER_S, OUTSIDE, PodIndex
+from extender.state.pods import Changes, PodRow
+
+MEMBER = PodRow("u1", "ns", "web", "n1", {"group.numakin.io": "shop"}, ip="10.0.0.1")
+STRANGER = replace(MEMBER, annotations={})
+
+
+@pytest.mark.parametrize("rows", [(MEMBER, STRANGER), (STRANGER, MEMBER), (MEMBER, STRANGER, MEMBER)])
+def test_a_pod_whose_annotations_change_is_gone_when_it_is_deleted(rows: tuple[PodRow, ...]) -> None:
+    index = PodIndex()
+    for row in rows:
+        index.apply(Changes((row,)), 0.0)
+    assert index.by_ip("10.0.0.1") == ("u1" if rows[-1] is MEMBER else OUTSIDE)
+    index.apply(Changes(gone=("u1",)), 1.0)
+    assert index.replicas() == {}
+    index.tidy(1.0 + LINGER_S, 0.0)
+    assert index.by_ip("10.0.0.1") is None
+
+
+def test_a_pod_that_comes_again_with_its_uid_keeps_its_address() -> None:
+    """As a static pod's mirror does."""
+    index = PodIndex()
+    index.apply(Changes((MEMBER,)), 0.0)
+    index.apply(Changes(gone=("u1",)), 1.0)
+    index.apply(Changes((replace(MEMBER, ip="10.0.0.2"),)), 2.0)
+    index.tidy(2.0 + LINGER_S, 0.0)
+    assert index.by_ip("10.0.0.2") == "u1"
+    assert index.by_ip("10.0.0.1") is None
