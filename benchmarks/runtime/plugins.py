@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 import urllib.error
@@ -93,8 +94,10 @@ def processes(started: subprocess.Popen[bytes]) -> dict[str, int]:
     """Its process ids and those of its children, by name: supervisor, hook, observer."""
     pids = {"supervisor": started.pid}
     for child in Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split():
-        words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-        pids[words[2].decode().rpartition(".")[2]] = int(child)
+        named = re.search(
+            rb"(?:numakin-|enforcer\.)(hook|observer|bypass)", Path(f"/proc/{child}/cmdline").read_bytes()
+        )
+        pids[named[1].decode()] = int(child)
     return pids
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from benchmarks.runtime import plugins
 from benchmarks.runtime.plugins import Numakin, Plugin
+from process.ports import free_address
 from standins.machines import MACHINES, write_sysfs
-from standins.ports import free_address
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

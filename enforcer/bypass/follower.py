@@ -62,6 +62,7 @@ class Follower:
                 log.warning("the runtime is away; dialing again", socket=self._socket, why=error)
             self._reason = str(error)
             self._wake.wait(next(self._delays))
+            self._wake.clear()
         except Exception:
             self._send(None)
             raise

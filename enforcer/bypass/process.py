@@ -152,7 +152,7 @@ class Bypass:
                 self._write(container)
             except (MachineError, OSError) as error:
                 refused.append(key)
-                due.extend(self._leave_alone(container, str(error)))
+                due.extend(other for other in self._leave_alone(container, str(error)) if other not in due)
         return refused
 
     def _leave_alone(self, container: nri.Container, why: str) -> list[str]:

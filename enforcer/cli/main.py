@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 from comparison import options as comparing
@@ -14,13 +15,15 @@ from enforcer.settings import options
 from enforcer.settings.config import Config, ConfigError
 from process import lock, log, supervisor
 from process.files import worded
+from process.forked import Program
+from process.supervisor import Child
 from process.version import VERSION
 
 LAUNCHED = "NRI_PLUGIN_SOCKET"
 """The environment variable by which a runtime passes its socket to a plugin that it launched."""
 
 FIRST = {"nri": "hook", "bypass": "bypass"}
-"""By mode, the process that follows the runtime."""
+"""The process that follows the runtime, by mode."""
 
 EPILOG = """examples:
   numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
@@ -174,8 +177,26 @@ def _run(arguments: Sequence[str], given: argparse.Namespace) -> int:
     except OSError as error:
         why = f"run-dir {run_dir} can't be used: {worded(error)}; name a folder that this user may write by --run-dir"
         return _left(ConfigError(why), 1)
-    status = supervisor.supervise(FIRST[config.mode], arguments, run_dir, held, os.environ)
+    import enforcer.hook.process  # noqa: F401, PLC0415 - most of it all processes share: in memory once
+
+    launched = os.environ.get(LAUNCHED)
+    status = supervisor.supervise(
+        _child(FIRST[config.mode], arguments, (held, int(launched)) if launched else (held,)),
+        _child("observer", [str(run_dir)]),
+        run_dir,
+        launched=launched is not None,
+    )
     return 1 if status == supervisor.LEAVE else status
+
+
+def _child(name: str, arguments: Sequence[str], descriptors: tuple[int, ...] = ()) -> Child:
+    """One whose modules the supervisor does not import."""
+
+    def main(arguments: Sequence[str]) -> int:
+        status: int = import_module(f"enforcer.{name}.process").main(arguments)
+        return status
+
+    return Child(name, Program(f"numakin-{name}", arguments, main), descriptors)
 
 
 def _check_recording(replay: str) -> None:

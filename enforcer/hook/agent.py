@@ -81,7 +81,7 @@ class Agent:
         if not ledger.prepared.covers(pod.uid):
             ledger.refresh_memory()
         decision = ledger.commit(pod, container, request, "create")
-        updates = self.moves.along(ledger.updates(decision.updates), but=container.id)
+        updates = self.moves.with_create(ledger.updates(decision.updates), container.id, request.reservation_key)
         if not decision.cpus and not decision.mems:
             return None, updates
         cpus = ledger.cpus_after(decision, container.id)
@@ -151,6 +151,21 @@ class Agent:
 
     def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Its CPUs are free at once; its pod's reservation stays for an in-place restart."""
+        before = self.ledger.occupancy
+        updates = self._ended(pod, container)
+        return self.moves.with_stop(updates) if self.ledger.occupancy is not before else []
+
+    def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """For a runtime that never sent StopContainer; maybe the last event of its pod. Its answer has no updates: they
+        wait for the next that may.
+        """
+        before = self.ledger.occupancy
+        if self._ended(pod, container):
+            self.moves.take_along(before)
+        self.ledger.tidy()
+
+    def _ended(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
+        """What its end changes for others."""
         ledger = self.ledger
         ledger.residents.gone(container.id)
         ledger.requests.pop(container.id, None)
@@ -163,17 +178,23 @@ class Agent:
         if ledger.occupancy is before:
             return []
         log.debug("container stopped", **names(pod, container))
-        return self.moves.along(ledger.settle() if pools.depend_on(before, container.id) else [])
-
-    def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        """For a runtime that never sent StopContainer; maybe the last event of its pod."""
-        self.stop_container(pod, container)
-        self.ledger.tidy()
+        return ledger.settle() if pools.depend_on(before, container.id) else []
 
     def stop_pod_sandbox(self, pod: nri.PodSandbox) -> None:
         """Or removed, which may be long after: another pod may have the name by then, or this one another sandbox."""
-        if self.ledger.sandboxes.ended(pod):
-            self.ledger.end_pod(pod)
+        ledger, before = self.ledger, self.ledger.occupancy
+        if not ledger.sandboxes.ended(pod):
+            return
+        ledger.end_pod(pod)
+        live = [
+            before.allocations[container]
+            for key in before.directory.by_pod.get(pod.uid, ())
+            for container in before.directory.by_reservation.get(key, ())
+        ]
+        for allocation in live:  # of which no StopContainer has come yet
+            ledger.past = ledger.past.ended(allocation.container, allocation.exclusive)
+        if any(pools.depend_on(before, allocation.container) for allocation in live) and ledger.settle():
+            self.moves.take_along(before)
 
     # The observer's messages
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from enforcer.hook.facts.pods import Claim
@@ -33,7 +33,8 @@ class DecisionRecords:
         """Of the decisions themselves."""
         self._pending: list[Callable[[], object]] = []
         self._records: list[pb.DecisionRecord] = []
-        self._latest: dict[str, pb.DecisionRecord] = {}
+        self._latest: dict[str, bytes] = {}
+        """By container id; encoded, which takes a fifth of a message's memory."""
         self._complaints: dict[str, Problems] = {}
 
     @property
@@ -56,7 +57,11 @@ class DecisionRecords:
     def latest(self) -> dict[str, pb.DecisionRecord]:
         """The last decision on each container that was not forgotten, by its id."""
         self.compose()
-        return dict(self._latest)
+        return {container: pb.DecisionRecord.FromString(record) for container, record in self._latest.items()}
+
+    def keep(self, containers: Collection[str]) -> None:
+        """Forgets all others."""
+        self._pending.append(lambda: [self._latest.pop(gone) for gone in self._latest.keys() - containers])
 
     def forget(self, container: str) -> None:
         self._pending.append(lambda: self._latest.pop(container, None))
@@ -181,7 +186,7 @@ class DecisionRecords:
     def _keep(self, record: pb.DecisionRecord) -> None:
         self._records.append(record)
         if record.container:
-            self._latest[record.container] = record
+            self._latest[record.container] = record.SerializeToString()
         del self._records[:-MOST_RECORDS]
 
 

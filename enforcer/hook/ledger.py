@@ -254,7 +254,7 @@ class Ledger:
         machine, updates = self.machine, []
         for key, now in self.occupancy.allocations.items():
             was = before.allocations.get(key)
-            if was is None or now == was:
+            if was is None or now == was or now.externally_managed:
                 continue
             cpus = machine.all_cpus if was.cpus and not now.cpus else now.cpus
             mems = machine.all_mems if was.mems and not now.mems else now.mems

@@ -43,7 +43,7 @@ class LocalRequests:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._health: tuple[float, str] | None = None
+        self._health: tuple[float, local.Health] | None = None
 
     def received(self, connection: LocalConnection, message: local.ToHook) -> None:
         host, kind = self._host, message.WhichOneof("message")
@@ -67,18 +67,18 @@ class LocalRequests:
         elif kind == "namespaces":
             ledger.demands.quotas = convert.namespaces_from(message.namespaces).quotas
         elif kind == "health":
-            self._health = time.monotonic(), message.health.degraded
+            self._health = time.monotonic(), message.health
         elif kind == "untold":
             containers = message.untold.containers
             host.register_again(f"{len(containers)} containers run that the runtime never reported")
 
     @property
     def observer(self) -> dict[str, object]:
-        """seconds_ago: since the observer's last sign of life, None: there was none. degraded: in its own words."""
+        """seconds_ago: since the observer's last sign of life, None: there was none. The others are its own words."""
         if self._health is None:
-            return {"seconds_ago": None, "degraded": ""}
-        at, degraded = self._health
-        return {"seconds_ago": time.monotonic() - at, "degraded": degraded}
+            return {"seconds_ago": None, "degraded": "", "doing": ""}
+        at, health = self._health
+        return {"seconds_ago": time.monotonic() - at, "degraded": health.degraded, "doing": health.doing}
 
     def _greet(self, connection: LocalConnection, role: str) -> None:
         if role == "release":
@@ -91,7 +91,7 @@ class LocalRequests:
             _answer(connection, self._host.status())
 
     def _move(self, offer: local.Moves) -> None:
-        """At once where that is safe, else with the next answer about a member."""
+        """At once where that is safe, else with an answer that may carry moves."""
         host = self._host
         if not host.at_any_time:
             host.agent.moves.later(offer)

@@ -7,7 +7,8 @@ what it would bring home, and whether it takes a member from a newcomer that was
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
@@ -28,11 +29,16 @@ MOST_DECLINED = 64
 """Declined steps that wait for the observer; later ones are not kept."""
 
 
-class MoveExecutor:
-    """Changes the ledger's occupancy, and makes the runtime's updates for it."""
+STOPS_S = 30.0
+"""Within so long after a StopContainer another one is expected, and no new member carries moves."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+
+class MoveExecutor:
+    """Changes the ledger's occupancy, and makes the runtime's updates for it. clock: seconds, monotonic."""
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ledger, self._clock = ledger, clock
+        self._stopped = float("-inf")
         self._offer = local.Moves()
         self._declined = local.Moves()
         self._unsent: Occupancy | None = None
@@ -43,24 +49,43 @@ class MoveExecutor:
         return taken
 
     def later(self, offer: local.Moves) -> None:
-        """The next answer about a member takes these along; they replace those that still wait."""
+        """The next answer that may carry moves takes these along; they replace those that still wait."""
         self._offer = offer
 
     def take_along(self, before: Occupancy) -> None:
         """The next answer about a member also takes what has changed since this occupancy; an earlier one counts."""
         self._unsent = self._unsent or before
 
-    def along(self, updates: list[nri.ContainerUpdate], but: str = "") -> list[nri.ContainerUpdate]:
-        """An answer's updates with what waits, which must not cost the answer: one for each container, and none for
-        `but`, which is being created.
-        """
-        return pods.merged(update for update in (*updates, *self._waiting()) if update.container_id != but)
+    def with_stop(self, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
+        """An answer's updates with what waits, one for each container. The container stops: no pod waits for that."""
+        self._stopped = self._clock()
+        return pods.merged([*updates, *self._unsent_updates(), *self._moves()])
 
-    def _waiting(self) -> list[nri.ContainerUpdate]:
-        offer, self._offer = self._offer, local.Moves()
+    def with_create(
+        self, updates: list[nri.ContainerUpdate], created: str, reservation: str
+    ) -> list[nri.ContainerUpdate]:
+        """Likewise about a new member, which waits for it: moves take a millisecond or more, and are left to the next
+        StopContainer where one is to be expected. None for the container that is being created; its own reservation
+        moves later, as its answer says where it is.
+        """
+        moves = [] if self._clock() - self._stopped < STOPS_S else self._moves(but=reservation)
+        every = (*updates, *self._unsent_updates(), *moves)
+        return pods.merged(update for update in every if update.container_id != created)
+
+    def _unsent_updates(self) -> list[nri.ContainerUpdate]:
         unsent, self._unsent = self._unsent, None
-        changed = self._ledger.updates_since(unsent) if unsent is not None else []
-        return [*changed, *(update for step in offer.steps for update in self.make(step, offer))]
+        return self._ledger.updates_since(unsent) if unsent is not None else []
+
+    def _moves(self, but: str = "") -> list[nri.ContainerUpdate]:
+        """but: a reservation whose steps go on waiting."""
+        offer, self._offer = self._offer, local.Moves()
+        waiting = [step for step in offer.steps if any(way.reservation == but for way in step.ways)]
+        if waiting:
+            self._offer = local.Moves(
+                generation=offer.generation, traffic=offer.traffic, pays=offer.pays, steps=waiting
+            )
+        due = [step for step in offer.steps if step not in waiting]
+        return [update for step in due for update in self.make(step, offer)]
 
     def make(self, step: local.Moves.Step, offer: local.Moves) -> list[nri.ContainerUpdate]:
         """The members of one step of the offer to where their kin are; nothing when it does not hold any more. Never

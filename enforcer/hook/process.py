@@ -31,6 +31,7 @@ from placement.model.topology import LOCAL_DISTANCE, Machine, NumaNode
 from placement.optin import parsing
 from process import log, supervisor
 from process.loop import Loop
+from process.memory import return_blocks
 from process.signals import beating, stop_on_signals
 from proto import nri_pb2 as nri
 
@@ -142,6 +143,7 @@ def concerns_members(request: bytes) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     supervisor.die_with_parent()
+    return_blocks()
     given = run_options().parse_args(arguments)
     loop = Loop()
     hook = Hook(loop, vars(given))

@@ -41,6 +41,7 @@ class Takeover:
             for container in containers
             if container.state in LIVE and container.pod_sandbox_id in by_id
         ]
+        ledger.records.keep({container.id for _, container in live})
         known = known_of(live, past)
         waiting: list[Waiting] = [
             (pod, container, request)

@@ -18,7 +18,7 @@ from enforcer.hook.hardware.changes import HardwareChanges
 from enforcer.hook.hardware.node import node_name
 from enforcer.hook.local_requests import LocalRequests, log_failure
 from enforcer.hook.outbox import Outbox
-from enforcer.hook.ownership.recorder import Recorder
+from enforcer.hook.ownership.recorder import Recorder, spare_of
 from enforcer.local.control import Control, LocalConnection
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.errors import UsageError
@@ -86,9 +86,10 @@ class Wiring:
         self._agent = Agent(node, Nominations())
         self._agent.refresh()
         self._outbox = Outbox(self._agent, lambda: self.stats)
-        self._recorder = Recorder(Path(config.run_dir), self._agent, partial(self._loop.call_later, 0))
+        run_dir = Path(config.run_dir)
+        self._recorder = Recorder(run_dir, spare_of(run_dir), self._agent, partial(self._loop.call_later, 0))
         self._recorder.restore()
-        self._control = Control(Path(config.run_dir) / "hook.sock", self._loop, self._requests.received)
+        self._control = Control(run_dir / "hook.sock", self._loop, self._requests.received)
         self._loop.call_later(REFRESH_EVERY_S, self._refresh)
         self._loop.call_later(HARDWARE_EVERY_S, self._watch_hardware)
         logger.info(

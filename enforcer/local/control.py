@@ -182,7 +182,7 @@ class Control:
         self._close_listener()
 
     def _accept(self, listener: socket.socket) -> None:
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):  # nobody there any more, or no descriptor left for one more
             sock, _ = listener.accept()
             if len(self._connections) >= MOST_CONNECTIONS:
                 log.warning("a reader was refused: too many are connected", most=MOST_CONNECTIONS)

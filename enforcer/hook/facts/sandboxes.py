@@ -24,9 +24,11 @@ AT_ONCE = 16
 
 @dataclass(slots=True)
 class _Pod:
-    """path: of a container's cgroup. seen: whether the pod's own cgroup was there. deleted: by the API server."""
+    """sandboxes: encoded, by id. path: of a container's cgroup. seen: whether the pod's own cgroup was there.
+    deleted: by the API server.
+    """
 
-    sandboxes: dict[str, nri.PodSandbox] = field(default_factory=dict)
+    sandboxes: dict[str, bytes] = field(default_factory=dict)
     path: str = ""
     seen: bool = False
     deleted: bool = False
@@ -99,11 +101,14 @@ class Sandboxes:
         for uid in idle:
             pod = self._pods.get(uid)
             if pod is not None and (pod.deleted or (pod.seen and not self._cgroup(pod.path, uid))):
-                gone.append(next(iter(pod.sandboxes.values())))
+                gone.append(nri.PodSandbox.FromString(next(iter(pod.sandboxes.values()))))
                 del self._pods[uid]
         return gone
 
 
-def _named(sandbox: nri.PodSandbox) -> nri.PodSandbox:
-    """Its names alone: a part of a request keeps all of the request in memory, with every container's environment."""
-    return nri.PodSandbox(id=sandbox.id, uid=sandbox.uid, name=sandbox.name, namespace=sandbox.namespace)
+def _named(sandbox: nri.PodSandbox) -> bytes:
+    """Its names alone: a part of a request keeps all of the request in memory, with every container's environment.
+    Encoded, since the least message takes a KiB.
+    """
+    names = nri.PodSandbox(id=sandbox.id, uid=sandbox.uid, name=sandbox.name, namespace=sandbox.namespace)
+    return names.SerializeToString()

@@ -21,6 +21,11 @@ from placement.state import pools
 from placement.state.occupancy import Allocation, Occupancy
 from proto import nri_pb2 as nri
 
+MOST_LEFT_OUT = 0.5
+"""Of its pool, a recorded member's cpuset lacks less than this without a known cause, and is ours all the same; another
+owner's choice is narrower (`placement.state.pools` takes as much for a pool).
+"""
+
 Now = tuple[CpuSet, NumaSet]
 """What a container's cgroup has, or else what the runtime's message has."""
 
@@ -112,12 +117,19 @@ def _homes(machine: Machine, occupancy: Occupancy, request: Request, now: Now, k
         return homes
     if not given.homes:
         return around
+    stayed = homes == given.homes and cpus <= machine.cpus_of(homes)
     homes = homes if cpus <= machine.cpus_of(homes) else around
     pool = machine.cpus_of(homes & machine.cpu_nodes) - occupancy.reserved
     exclusive = occupancy.exclusive | known.exclusive
-    # A pool at some time since: without CPUs that are exclusive, or were. The reclaimed one may have any of the rest.
-    left_out = (pool & domain or pool) - cpus
-    is_pool = cpus <= pool and (request.pool is Pool.RECLAIMED or left_out <= exclusive)
+    # A pool at some time since: without CPUs that are exclusive, or were. Of some of its home's it may not be known: a
+    # container that came and went around a kill. The reclaimed one may have any of the rest.
+    whole = pool & domain or pool
+    left_out = whole - cpus
+    is_pool = cpus <= pool and (
+        request.pool is Pool.RECLAIMED
+        or left_out <= exclusive
+        or (stayed and len(left_out) < MOST_LEFT_OUT * len(whole))
+    )
     ours = is_pool and mems in (*allowed, homes)
     return homes if ours and not given.exclusive else None
 

@@ -2,12 +2,14 @@
 
 It is written once for a burst of events, within 0.1 s, so no container waits for it; what was given in between is known
 by the mark that a container carries from its creation. Where nobody's answer is held up (Synchronize, moves, release)
-it is written first.
+it is written first. While the run folder takes nothing, a file in memory that outlives this process does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from enforcer.hook.agent import Agent
@@ -18,15 +20,25 @@ log = Log("hook.recorder")
 
 NAME = "allocations.json"
 
+MEMORY = Path("/dev/shm")
+"""A file system of its own, which is there in every container and kept when the container restarts."""
+
 LARGEST = 4 << 20
 """Bytes that are read: `checkpoint.MOST` containers on a machine with many CPUs, several times over."""
 
 
-class Recorder:
-    """soon: calls back at once, but from the loop. failure: why the last try to write failed; empty: it did not."""
+def spare_of(run_dir: Path) -> Path:
+    """The file that is written while the run folder takes none; there only as long."""
+    return MEMORY / f"numakin-{sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]}.json"
 
-    def __init__(self, run_dir: Path, agent: Agent, soon: Callable[[Callable[[], None]], object]) -> None:
-        self._path, self._agent, self._soon = run_dir / NAME, agent, soon
+
+class Recorder:
+    """spare: where to write while the run folder takes nothing. soon: calls back at once, but from the loop.
+    failure: why the last try to write to the run folder failed; empty: it did not.
+    """
+
+    def __init__(self, run_dir: Path, spare: Path, agent: Agent, soon: Callable[[Callable[[], None]], object]) -> None:
+        self._path, self._spare, self._agent, self._soon = run_dir / NAME, spare, agent, soon
         self._wording = checkpoint.Wording()
         self._pending = False
         self._written, self._worded, self._inode = "", "", 0
@@ -35,17 +47,20 @@ class Recorder:
 
     def restore(self) -> None:
         """Hands the agent what an earlier process wrote; nothing, with a warning, where that can't be taken."""
-        try:
-            text = private_file.read(self._path, LARGEST)
-            past = checkpoint.read(text) if text is not None else checkpoint.Past()
-        except (OSError, ValueError) as error:
-            log.warning(
-                "what containers were given before is not known: the file is made anew", file=self._path, error=error
-            )
+        past = self._read(self._spare) or self._read(self._path)
+        if past is None:
             return
         self._agent.takeover.remember(past)
         if past.released:
             log.warning("released: nothing is pinned until `numakin-enforcer resume`")
+
+    def _read(self, path: Path) -> checkpoint.Past | None:
+        try:
+            text = private_file.read(path, LARGEST)
+            return checkpoint.read(text) if text is not None else None
+        except (OSError, ValueError) as error:
+            log.warning("what containers were given before is not known: the file is made anew", file=path, error=error)
+            return None
 
     def write_soon(self) -> None:
         """After the answers that are under way."""
@@ -61,8 +76,10 @@ class Recorder:
             if text != self._written or not self._there():
                 self._inode = private_file.replace(self._path, text)
                 self._written = text
+                with suppress(OSError):
+                    self._spare.unlink()
         except OSError as error:
-            self._failed(error)
+            self._failed(error, text)
             return
         if self.failure:
             log.info("what containers are given is written down again", file=self._path)
@@ -83,14 +100,24 @@ class Recorder:
         except FileNotFoundError:
             return False
 
-    def _failed(self, error: OSError) -> None:
+    def _failed(self, error: OSError, text: str) -> None:
         """Tried again at the next change, and every few seconds."""
         self._written = ""
+        kept = self._keep(text)
         if str(error) != self.failure:
-            log.warning(
-                "what containers were given can't be written down: a restart may not know its own work",
-                file=self._path,
-                error=error,
-            )
             self._agent.records.counts["not written down"] += 1
+            about = {"file": self._path, "error": error}
+            if kept:
+                log.warning("what containers were given is kept in memory meanwhile", kept_in=self._spare, **about)
+            else:
+                log.warning(
+                    "what containers were given can't be written down: a restart may not know its own work", **about
+                )
         self.failure = str(error)
+
+    def _keep(self, text: str) -> bool:
+        try:
+            private_file.replace(self._spare, text)
+        except OSError:
+            return False
+        return True

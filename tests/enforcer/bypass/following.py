@@ -7,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from enforcer.cli.status import NobodyAnswersError, ask
 from standins.cri import CriRuntime
 from standins.cri.cgroups import Cgroups
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.trees import sysfs
 
 T = TypeVar("T")
@@ -23,15 +21,6 @@ T = TypeVar("T")
 GROUP = {"group.numakin.io": "web"}
 HALVES = ("0-39,80-119", "40-79,120-159")
 """The CPUs of the Xeon's NUMA nodes."""
-
-
-def until(done: Callable[[], T], what: str) -> T:
-    """Polls a state that another process reaches by itself."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (result := done()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return result
 
 
 class Bypassed:
@@ -79,7 +68,7 @@ class Bypassed:
         assert self._process is not None
         supervisor = self._process.pid
         for pid in Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split():
-            if b"enforcer.bypass" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"numakin-bypass" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(int(pid), signal.SIGKILL)
 
     def doctor(self) -> tuple[int, dict[tuple[str, str], str]]:

@@ -10,7 +10,8 @@ import pytest
 
 from placement.model.cpuset import CpuSet
 from standins.machines import MACHINES, switch_cpus, write_sysfs
-from tests.enforcer.bypass.following import GROUP, HALVES, Bypassed, until
+from standins.patience import until
+from tests.enforcer.bypass.following import GROUP, HALVES, Bypassed
 
 
 @pytest.fixture

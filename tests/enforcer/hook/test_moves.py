@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from enforcer.hook.moves import STOPS_S, MoveExecutor
 from enforcer.local.learned import kin_table
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
-from tests.enforcer.hook.test_agent import GIB, World, container, member, pod, world
-
-__all__ = ["world"]
+from tests.clock import Clock
+from tests.enforcer.hook.world import GIB, World, container, member, pod
 
 ON = {"0": "0-3,8-11", "1": "4-7,12-15"}
 
@@ -161,6 +161,12 @@ def test_what_the_kernel_refused_is_left_alone_and_not_taken_back(apart: World) 
     assert apart.agent.occupancy.allocations["a"].externally_managed
 
 
+def create(world: World, name: str) -> list[str]:
+    """Of a stranger to all: who is updated along with it."""
+    _, updates = world.agent.create_container(member(name, group=name), container(name))
+    return [update.container_id for update in updates]
+
+
 class TestOnAnOlderRuntime:
     """Which may lock up over an update out of turn: moves ride in the answers about members."""
 
@@ -174,6 +180,18 @@ class TestOnAnOlderRuntime:
     def test_a_step_goes_with_the_end_of_a_member(self, apart: World) -> None:
         apart.agent.moves.later(offer([("a", "0", "1")]))
         assert [entry.container_id for entry in apart.agent.stop_container(member("b"), container("b"))] == ["a"]
+
+    def test_where_containers_stop_now_and_then_no_newcomer_waits_for_a_step(self, apart: World) -> None:
+        clock = Clock()
+        agent = apart.agent
+        agent.moves = MoveExecutor(agent.ledger, clock)
+        create(apart, "c")
+        agent.stop_container(member("c", group="c"), container("c"))
+        agent.moves.later(offer([("a", "0", "1")]))
+        clock.now += STOPS_S - 1
+        assert create(apart, "d") == []
+        clock.now += 1
+        assert create(apart, "e") == ["a"]
 
     def test_a_newcomer_is_created_without_the_cpus_that_a_mover_takes_along(self, world: World) -> None:
         """And gets no update: it is not there yet."""
@@ -234,3 +252,44 @@ def test_a_moved_member_is_found_where_it_is_after_a_restart(apart: World) -> No
     moved.annotations["pinned.numakin.io"] = "cpus=0-3,8-11 mems=0"
     apart.started().synchronize([member("a", group="a")], [moved])
     assert str(apart.agent.occupancy.reservations["uid-a"].numa_nodes) == "1"
+
+
+class TestRemovedWithoutAStop:
+    """As when a container fails to start: the runtime takes no updates then."""
+
+    def test_moves_wait_for_an_answer_that_takes_them(self, apart: World) -> None:
+        run(apart, "c", "0")
+        apart.agent.moves.later(offer([("a", "0", "1")]))
+        apart.agent.remove_container(member("c", group="c"), container("c"))
+        assert str(apart.agent.occupancy.reservations["uid-a"].numa_nodes) == "0"
+        run(apart, "d", "0")
+        assert apart.cpus("a") == ON["1"]
+
+    def test_what_it_leaves_to_others_comes_with_the_next_answer(self, apart: World) -> None:
+        run(apart, "own", "0", cpus="exclusive")
+        assert apart.cpus("a") != ON["0"]
+        apart.agent.remove_container(member("own", group="own", cpus="exclusive"), container("own"))
+        run(apart, "c", "1")
+        assert apart.cpus("a") == ON["0"]
+
+    def test_not_for_who_has_another_owner_by_then(self, apart: World) -> None:
+        run(apart, "own", "0", cpus="exclusive")
+        apart.agent.remove_container(member("own", group="own", cpus="exclusive"), container("own"))
+        claimed = nri.LinuxResources()
+        claimed.cpu.cpus = "4-5"
+        apart.agent.update_container(member("a", group="a"), container("a"), claimed)
+        run(apart, "c", "1")
+        updates = apart.agent.stop_container(member("c", group="c"), container("c"))
+        assert "a" not in {update.container_id for update in updates}
+        assert apart.agent.occupancy.allocations["a"].externally_managed
+
+
+def test_a_pod_does_not_move_with_the_answer_about_its_own_next_container(apart: World) -> None:
+    """Which says where it was when it was decided."""
+    apart.agent.moves.later(offer([("a", "0", "1")]))
+    second = container("a2")
+    second.pod_sandbox_id = "sandbox-a"
+    apart.create(member("a", group="a"), second)
+    assert apart.cpus("a2") == apart.cpus("a") == ON["0"]
+    run(apart, "c", "1")
+    assert apart.cpus("a2") == apart.cpus("a") == ON["1"]

@@ -10,7 +10,7 @@ from enforcer.local.learned import kin_table
 from placement.decide.decide import decide
 from placement.state.occupancy import Occupancy
 from proto import report_pb2 as pb
-from tests.enforcer.hook.test_agent import World, container, member, pod
+from tests.enforcer.hook.world import World, container, member, pod
 
 
 @pytest.fixture

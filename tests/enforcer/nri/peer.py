@@ -60,3 +60,10 @@ class Talk:
 
 POD = nri.PodSandbox(id="p1", name="cart", namespace="shop", uid="u1")
 CONTAINER = nri.Container(id="c1", pod_sandbox_id="p1", name="server")
+ABOUT = {"pod": POD, "container": CONTAINER}
+OTHER = nri.ContainerUpdate(container_id="other")
+
+
+def raises(*_: object) -> None:
+    """A handler that is at fault."""
+    raise ZeroDivisionError("boom")

@@ -11,9 +11,8 @@ from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
 from process.loop import OVERDUE_S
 from proto import nri_pb2 as nri
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime import VERSIONS, CriError, Runtime
-from tests.e2e.lab.waiting import until
 from tests.enforcer.nri.running import Running
 
 SYNCED = (Stage.REGISTERING, Stage.CONFIGURED, Stage.SYNCHRONIZED)

@@ -1,19 +1,11 @@
-import logging
-import struct
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from enforcer.nri import calls, session, ttrpc
-from enforcer.nri.calls import UpdateAnswer
+from enforcer.nri import session, ttrpc
 from enforcer.nri.dispatch import ROWS
 from enforcer.nri.errors import (
     ConfigurationRefusedError,
     PeerError,
-    ProtocolError,
     RegistrationRefusedError,
-    UsageError,
 )
 from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers
@@ -21,15 +13,12 @@ from enforcer.nri.session import Stage
 from proto import nri_pb2 as nri
 from proto import ttrpc_pb2
 from standins.runtime import framing
-from tests.enforcer.nri.peer import CONTAINER, PLUGIN_SERVICE, POD, Talk, request, response
+from tests.enforcer.nri.peer import ABOUT, CONTAINER, OTHER, POD, Talk, raises, request, response
 from tests.enforcer.nri.recording import answers_in, messages
 
 PIN = nri.ContainerAdjustment(
     linux=nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=nri.LinuxCPU(cpus="1-2", mems="0")))
 )
-OTHER = nri.ContainerUpdate(container_id="other")
-ABOUT = {"pod": POD, "container": CONTAINER}
-
 OBSERVED = {
     "RunPodSandbox": 1,
     "StopPodSandbox": 2,
@@ -40,10 +29,6 @@ OBSERVED = {
     "PostUpdateContainer": 9,
     "RemoveContainer": 11,
 }
-
-
-def raises(*_):
-    raise ZeroDivisionError("boom")
 
 
 def message_of(method, **fields):
@@ -304,268 +289,3 @@ class TestConcurrency:
         answers = talk.session.receive(b"".join(both))
         assert (list(answers_in(next(answers))), handled) == ([3], ["3"])
         assert (list(answers_in(next(answers))), handled) == ([5], ["3", "5"])
-
-
-class TestUnsolicitedUpdates:
-    def test_they_wait_for_the_synchronization(self):
-        talk = Talk(Handlers(), ready=False)
-        talk.update("c1")
-        talk.feed(response(1))
-        talk.ask("Configure", nri.ConfigureRequest())
-        assert talk.session.due() == b""
-        talk.ask("Synchronize", nri.SynchronizeRequest())
-        assert talk.session.due() != b""
-
-    def test_the_first_event_will_do_where_the_runtime_never_synchronizes(self):
-        talk = Talk(Handlers(), ready=False)
-        talk.update("c1")
-        talk.feed(response(1))
-        talk.ask("Configure", nri.ConfigureRequest())
-        talk.ask("StateChange", nri.StateChangeEvent(event=1, pod=POD))
-        assert talk.session.due() != b""
-
-    def test_one_asked_for_inside_a_handler_leaves_after_that_event_is_answered(self):
-        def create(*_):
-            got.append(talk.update("c9"))
-            assert talk.session.due() == b""
-            return None, []
-
-        got = []
-        talk = Talk(Handlers(create_container=create))
-        answers = talk.session.receive(request(9, "CreateContainer", nri.CreateContainerRequest(**ABOUT)))
-        assert list(answers_in(next(answers))) == [9]
-        assert list(answers) == []
-        assert talk.session.due() != b""
-
-    @pytest.mark.parametrize("size", [1, 8, 17, 4200])
-    def test_they_wait_while_a_request_is_half_read(self, size):
-        talk = Talk(Handlers())
-        talk.update("c1")
-        data = request(9, "CreateContainer", nri.CreateContainerRequest(container=nri.Container(id="x" * 9000)))
-        talk.feed(data[:size])
-        assert talk.session.due() == b""
-        talk.feed(data[size:])
-        assert talk.session.due() != b""
-
-    def test_one_is_under_way_at_a_time_with_odd_increasing_streams(self):
-        talk = Talk(Handlers())
-        first, second = talk.update("c1"), talk.update("c2")
-        (sent,) = messages(talk.session.due())
-        assert (sent.connection, sent.stream) == (2, 3)
-        assert talk.session.due() == b""
-        talk.feed(response(3, nri.UpdateContainersResponse(failed=[OTHER])))
-        assert (first, second) == ([UpdateAnswer(failed=(OTHER,))], [])
-        (sent,) = messages(talk.session.due())
-        assert sent.stream == 5
-        talk.feed(response(5, code=2, text="NRI update of some containers failed"))
-        assert second == [UpdateAnswer(error="NRI update of some containers failed")]
-
-    def test_the_end_of_the_session_answers_all_that_wait(self):
-        talk = Talk(Handlers())
-        under_way, waiting = talk.update("c1"), talk.update("c2")
-        talk.session.due()
-        talk.session.end("the runtime closed the connection")
-        lost = [UpdateAnswer(error="the runtime closed the connection")]
-        assert (under_way, waiting) == (lost, lost)
-        with pytest.raises(UsageError, match="a session that has ended"):
-            talk.update("c3")
-
-    def test_an_exception_in_taking_the_answer_does_not_end_the_session(self, caplog):
-        talk = Talk(Handlers())
-        talk.session.update_containers([OTHER], raises)
-        talk.session.due()
-        talk.feed(response(3))
-        assert "taking the answer to UpdateContainers failed" in caplog.text
-
-    def test_more_than_may_wait_are_refused_by_name(self):
-        talk = Talk(Handlers())
-        for _ in range(calls.MAX_QUEUED):
-            talk.update("c1")
-        with pytest.raises(UsageError, match="64 UpdateContainers wait already"):
-            talk.update("c1")
-
-    def test_one_that_is_too_long_is_refused_by_name(self):
-        with pytest.raises(UsageError, match="the runtime takes at most 4194304"):
-            Talk(Handlers()).update("x" * (4 << 20))
-
-
-def raw(connection, stream, kind, payload):
-    return framing.write(framing.Message(connection, stream, kind, payload))
-
-
-BAD_FRAMES = {
-    "not NRI at all": (
-        b"GET / HTTP/1.1\r\n\r\n",
-        "the runtime sent a frame for connection 1195725856; NRI has 1 and 2 only",
-    ),
-    "too long": (
-        struct.pack(">II", 2, 0x7FFFFFFF),
-        "the runtime sent a frame of 2147483647 bytes; at most 16777216 are allowed",
-    ),
-    "unknown type": (raw(1, 1, 9, b""), "the runtime sent a ttrpc message of type 9; 1, 2 and 3 are known"),
-    "streaming": (raw(1, 1, 3, b""), "the runtime sent a DATA where only requests may come"),
-    "answer where requests come": (raw(1, 1, 2, b""), "the runtime sent a RESPONSE where only requests may come"),
-    "request where answers come": (raw(2, 1, 1, b""), "the runtime sent a REQUEST on stream 1, where we asked nothing"),
-    "answer to nothing": (raw(2, 9, 2, b""), "the runtime sent a RESPONSE on stream 9, where we asked nothing"),
-    "no ttrpc request": (raw(1, 1, 1, b"\xff"), "the runtime sent a request that can't be decoded as ttrpc.Request"),
-    "no CreateContainerRequest": (
-        request(1, "CreateContainer", b"\xff"),
-        "the runtime sent a CreateContainer that can't be decoded as nri.pkg.api.v1alpha1.CreateContainerRequest",
-    ),
-    "a name that is no UTF-8": (
-        request(1, "RunPodSandbox", b"\x0a\x03\x12\x01\xff"),
-        "the runtime sent a RunPodSandbox that can't be decoded as nri.pkg.api.v1alpha1.RunPodSandboxRequest",
-    ),
-    "too long an answer": (
-        struct.pack(">II", 2, 10) + struct.pack(">IIBB", (64 << 20) + 1, 1, 2, 0),
-        "the runtime answered with 67108865 bytes; at most 67108864 are taken",
-    ),
-}
-
-
-class TestBadFrames:
-    @pytest.mark.parametrize(("data", "words"), BAD_FRAMES.values(), ids=BAD_FRAMES)
-    def test_each_is_the_runtimes_fault_in_these_words(self, data, words):
-        with pytest.raises(PeerError) as raised:
-            Talk(Handlers()).feed(data)
-        assert str(raised.value) == words
-
-    def test_an_answer_that_is_no_ttrpc_response(self):
-        talk = Talk(Handlers(), ready=False)
-        with pytest.raises(PeerError) as raised:
-            talk.feed(raw(2, 1, 2, b"\xff"))
-        assert str(raised.value) == "the runtime's answer on stream 1 is no ttrpc response"
-
-    def test_a_request_over_the_bound_is_refused_with_code_8_and_the_session_goes_on(self):
-        talk, length = Talk(Handlers()), (64 << 20) + 1
-        refused = talk.feed(struct.pack(">II", 1, 10) + struct.pack(">IIBB", length, 77, 1, 0))
-        status = answers_in(refused)[77].status
-        assert (status.code, status.message) == (8, "a request of 67108865 bytes: at most 67108864 are taken")
-        for size in [1 << 24] * 4 + [1]:
-            assert talk.feed(struct.pack(">II", 1, size) + bytes(size)) == b""
-        assert talk.ask("Shutdown", nri.Empty()) == ttrpc_pb2.Response()
-
-    @given(st.binary(max_size=300))
-    def test_garbage_gives_answers_or_a_protocol_error(self, data):
-        logging.disable()
-        try:
-            Talk(Handlers()).feed(data)
-        except ProtocolError:
-            pass
-        finally:
-            logging.disable(logging.NOTSET)
-
-    @given(st.binary(max_size=100), st.sampled_from([row.method for row in ROWS]), st.booleans())
-    def test_a_garbled_payload_gives_an_answer_or_a_protocol_error(self, payload, method, as_state_change):
-        logging.disable()
-        try:
-            Talk(Handlers()).ask("StateChange" if as_state_change else method, payload)
-        except ProtocolError:
-            pass
-        finally:
-            logging.disable(logging.NOTSET)
-
-
-class TestWhatConcernsNobody:
-    """A CreateContainer that can be about no member is answered before it is decoded, and handled afterwards."""
-
-    @staticmethod
-    def talk(called: list[str], **more) -> Talk:
-        def created(_pod, container):
-            called.append(container.id)
-            return None, []
-
-        return Talk(
-            Handlers(
-                create_container=created,
-                stop_container=lambda _pod, container: called.append(f"stop {container.id}") or [],
-                concerns=lambda request: b"opted in" in request,
-                **more,
-            )
-        )
-
-    @staticmethod
-    def create(talk: Talk, container: str, label: str = "") -> nri.CreateContainerResponse:
-        about = nri.Container(id=container, labels={"app": label})
-        answer = talk.ask("CreateContainer", nri.CreateContainerRequest(pod=POD, container=about))
-        assert not answer.status.code
-        return nri.CreateContainerResponse.FromString(answer.payload)
-
-    def test_it_is_answered_with_nothing_and_handled_when_there_is_time(self):
-        called = []
-        talk = self.talk(called)
-        assert self.create(talk, "a") == nri.CreateContainerResponse()
-        assert (called, talk.session.behind) == ([], True)
-        talk.session.catch_up()
-        assert (called, talk.session.behind) == (["a"], False)
-        assert talk.stats.requests["CreateContainer"] == 1
-
-    def test_it_may_come_in_several_pieces(self):
-        called = []
-        talk = self.talk(called)
-        container = nri.Container(id="a", env=["x" * 10_000])
-        asked = request(99, "CreateContainer", nri.CreateContainerRequest(pod=POD, container=container))
-        answers = [talk.feed(asked[start : start + 3_000]) for start in range(0, len(asked), 3_000)]
-        assert [bool(answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
-        assert answers_in(answers[-1])[99] == ttrpc_pb2.Response()
-        assert talk.session.behind
-
-    def test_fields_in_another_order_are_answered_after_they_are_decoded(self):
-        called = []
-        talk = self.talk(called)
-        payload = nri.CreateContainerRequest(pod=POD, container={"id": "a"}).SerializeToString()
-        service, rest = ttrpc_pb2.Request(service=PLUGIN_SERVICE), ttrpc_pb2.Request(method="CreateContainer")
-        rest.payload = payload
-        body = rest.SerializeToString() + service.SerializeToString()
-        answer = talk.feed(framing.write(framing.Message(1, 99, framing.REQUEST, body)))
-        assert answers_in(answer)[99] == ttrpc_pb2.Response()
-        assert called == ["a"]
-
-    def test_another_services_call_of_that_name_is_not_implemented(self):
-        talk = self.talk([])
-        answer = talk.ask("CreateContainer", nri.CreateContainerRequest(pod=POD), "some.other.Service")
-        assert answer.status.code == ttrpc.Code.UNIMPLEMENTED
-
-    @pytest.mark.parametrize(
-        ("ask", "event"),
-        [
-            (lambda talk: TestWhatConcernsNobody.create(talk, "m", "opted in"), "m"),
-            (lambda talk: talk.ask("StopContainer", nri.StopContainerRequest(container={"id": "a"})), "stop a"),
-        ],
-        ids=["a member's", "another event"],
-    )
-    def test_before_what_is_decoded_all_that_came_earlier_is_handled_in_its_order(self, ask, event):
-        called = []
-        talk = self.talk(called)
-        self.create(talk, "a")
-        self.create(talk, "b")
-        ask(talk)
-        assert called == ["a", "b", event]
-
-    def test_before_a_synchronize_too(self):
-        called = []
-        talk = self.talk(called, synchronize=lambda _pods, _containers: called.append("synchronize") or [])
-        called.clear()
-        self.create(talk, "a")
-        talk.ask("Synchronize", nri.SynchronizeRequest())
-        assert called == ["a", "synchronize"]
-
-    def test_no_more_wait_than_the_bound(self):
-        called = []
-        talk = self.talk(called)
-        for number in range(session.MOST_POSTPONED + 1):
-            self.create(talk, str(number))
-        assert called == [str(number) for number in range(session.MOST_POSTPONED + 1)]
-
-    def test_a_fault_of_ours_is_counted_as_any_other(self, caplog):
-        talk = Talk(Handlers(create_container=raises, concerns=lambda _request: False))
-        self.create(talk, "a")
-        talk.session.catch_up()
-        assert talk.stats.handler_errors["CreateContainer"] == 1
-        assert "CreateContainer" in caplog.text
-
-    def test_what_is_no_message_ends_the_session(self):
-        talk = Talk(Handlers(create_container=raises, concerns=lambda _request: False))
-        talk.ask("CreateContainer", b"\xff")
-        with pytest.raises(PeerError):
-            talk.session.catch_up()

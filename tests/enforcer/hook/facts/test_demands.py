@@ -7,9 +7,7 @@ import pytest
 from placement.model.demand import Demand
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
-from tests.enforcer.hook.test_agent import GIB, World, container, member, pod, world
-
-__all__ = ["world"]
+from tests.enforcer.hook.world import GIB, World, container, member, pod
 
 MIB = 1 << 20
 

@@ -9,7 +9,7 @@ from placement.model.cpuset import CpuSet, NumaSet
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
-from tests.enforcer.hook.test_agent import container, member, two_numa_nodes
+from tests.enforcer.hook.world import container, member, two_numa_nodes
 
 GPU = ("c", 10, 1)
 """A device whose number tells that it is near to NUMA node 1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enforcer.hook.facts.local_containers import LocalContainers
 from proto import nri_pb2 as nri
-from tests.enforcer.hook.test_agent import container, member, pod
+from tests.enforcer.hook.world import container, member, pod
 
 
 def test_a_container_is_told_as_its_latest_event_has_it() -> None:

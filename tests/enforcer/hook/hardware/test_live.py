@@ -25,14 +25,12 @@ from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 from standins.machines import MACHINES, write_procfs, write_sysfs
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
 from tests import machines
 from tests.e2e.lab.idle import idle_procfs
-from tests.enforcer.hook.test_agent import container, member
-from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, numa_cpus, until
-
-__all__ = ["enforcer"]
+from tests.enforcer.hook.world import container, member
+from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 
 GIB, PAGE = 1 << 30, 2 << 20
 XEON = MACHINES["xeon-8380"]

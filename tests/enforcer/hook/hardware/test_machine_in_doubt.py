@@ -12,9 +12,8 @@ from enforcer.cli.status import _why
 from enforcer.hook.hardware.node import read_node
 from enforcer.settings.config import Config, ConfigError
 from standins.machines import MACHINES, write_sysfs
-from tests.enforcer.test_enforcer import Enforcer, cpus, enforcer, runtime, until
-
-__all__ = ["enforcer", "runtime"]
+from standins.patience import until
+from tests.enforcer.running import Enforcer, cpus
 
 GPUS = "power9-six-gpus"
 CACHE = "devices/system/cpu/cpu0/cache/index2/shared_cpu_list"

@@ -15,10 +15,8 @@ from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.topology import Machine
 from placement.plan.plan import Plan, PlannedSlots
-from tests.enforcer.hook.test_agent import World, container, member, pod, two_numa_nodes, world
+from tests.enforcer.hook.world import World, container, member, pod, two_numa_nodes
 from tests.machines import CXL
-
-__all__ = ["world"]
 
 OWN = {"cpus": "exclusive"}
 

@@ -96,6 +96,7 @@ def test_mems_that_leave_all_open_are_no_binding() -> None:
         ("0-3", "0", given("0-3"), "", "0"),
         ("0-3", "0", given("1-3"), "", "0"),
         ("1-3", "0", given("0-3"), "0", "0"),
+        ("1-3", "0", given("0-3"), "", "0"),
         ("4-7", "1", given("0-3"), "", "1"),
         ("4-5", "1", given("4-5", "1", homes="1", exclusive="4-5"), "", "1"),
         ("2-3", "0-1", given("2-3", ""), "", "0"),
@@ -105,6 +106,7 @@ def test_mems_that_leave_all_open_are_no_binding() -> None:
         "as written",
         "a pool that grew",
         "a pool that shrank",
+        "a pool that shrank a little, for whoever came and went",
         "moved",
         "exclusive CPUs",
         "mems open",
@@ -122,13 +124,21 @@ def test_what_was_written_down_is_known_again(had, mems, written, exclusive, hom
 @pytest.mark.parametrize(
     ("had", "mems", "written"),
     [
-        ("1-3", "0", given("0-3")),
+        ("2-3", "0", given("0-3")),
         ("0-3", "1", given("0-3")),
         ("2,6", "0", given("0-3")),
+        ("0-6", "0", given("0-3")),
         ("2-3", "0", given("0-1", exclusive="0-1")),
         ("0-3", "0", Grant(asks("a", 2).pod, externally_managed=True)),
     ],
-    ids=["narrower, for nobody", "other mems", "both NUMA nodes", "other exclusive CPUs", "another owner's before"],
+    ids=[
+        "half of it, for nobody",
+        "other mems",
+        "both NUMA nodes",
+        "most of both",
+        "other exclusive CPUs",
+        "another owner's before",
+    ],
 )
 def test_what_was_written_down_and_is_otherwise_has_another_owner(had, mems, written) -> None:
     assert owner(had, mems, written=written) == Claim(had, mems)

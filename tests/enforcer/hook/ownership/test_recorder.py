@@ -11,9 +11,10 @@ import pytest
 
 from enforcer.hook.ownership import checkpoint, private_file
 from enforcer.hook.ownership.checkpoint import Grant, Past
+from enforcer.hook.ownership.recorder import spare_of
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.state.occupancy import Occupancy
-from tests.enforcer.hook.test_agent import two_numa_nodes
+from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, pod
 
 
@@ -130,6 +131,35 @@ def test_what_is_in_its_way_costs_the_record_alone(node: Restarting, file: Path)
     node.recorder.write()
     assert not node.recorder.failure
     assert "b" in checkpoint.read(file.read_text()).grants
+
+
+def test_what_the_run_folder_does_not_take_is_kept_in_memory_until_it_does(
+    node: Restarting, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.fill()
+    node.create(pod("b", group="web"), container("b"))
+    node.recorder.write()
+    assert "kept in memory" in caplog.text
+    assert "b" not in checkpoint.read(file.read_text()).grants
+    assert "b" in checkpoint.read(private_file.read(node.spare, 1 << 20)).grants
+    node.empty()
+    node.recorder.write()
+    assert "b" in checkpoint.read(file.read_text()).grants
+    assert not node.spare.exists()
+
+
+def test_a_spare_that_somebody_else_may_have_written_is_not_taken(node: Restarting, file: Path) -> None:
+    node.kill()
+    node.spare.write_text(file.read_text().replace("uid-own", "uid-forged"))
+    node.spare.chmod(0o666)
+    node.start()
+    assert node.agent.occupancy.allocations["own"].exclusive == node.cpus("own")
+    assert not node.spare.exists()
+
+
+def test_each_run_folder_has_a_spare_of_its_own(tmp_path: Path) -> None:
+    spares = {spare_of(folder).name for folder in (tmp_path / "a", tmp_path / "b", tmp_path / "a" / ".." / "b")}
+    assert len(spares) == 2
 
 
 def test_before_the_runtime_has_told_anything_nothing_is_forgotten(node: Restarting, file: Path) -> None:

@@ -1,0 +1,3 @@
+from tests.enforcer.hook.world import world
+
+__all__ = ["world"]

@@ -1,0 +1,75 @@
+"""Exclusive CPUs, and those that the kernel isolates, on a node with other owners."""
+
+import pytest
+
+from placement.model.cpuset import CpuSet, NumaSet
+from tests import machines
+from tests.enforcer.hook.world import World, container, member, pod
+
+
+def test_exclusive_cpus_are_shared_with_nobody_and_come_back_at_stop(world: World) -> None:
+    world.create(member("a"), container("a"))
+    own = container("own", cpus=2)
+    world.create(member("own", cpus="exclusive-cores"), own)
+    assert CpuSet.parse(world.cpus("own")).isdisjoint(CpuSet.parse(world.cpus("a")))
+    world.apply(world.agent.stop_container(member("own", cpus="exclusive-cores"), own))
+    assert world.cpus("a") == "0-3,8-11"
+
+
+def test_exclusive_cpus_are_given_beside_containers_that_somebody_else_pins(world: World) -> None:
+    for name, cpus in (("everywhere", "0-15"), ("there", "4-7,12-15")):
+        claimed = container(name, cpus=0)
+        claimed.linux.resources.cpu.cpus = cpus
+        world.agent.create_container(pod(name), claimed)
+    world.create(member("own", cpus="exclusive"), container("own", cpus=2))
+    assert len(CpuSet.parse(world.cpus("own"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("claimed", "wanted", "given"),
+    [("0-1", 6, "2-3,8-11"), ("0,8", 4, "1-2,9-10"), ("0-1,8", 6, "0-2,8-10"), ("0-2,8-10", 2, "0,8")],
+    ids=["just enough is left", "whole cores are left", "too little is left", "a pool is no claim"],
+)
+def test_exclusive_cpus_are_those_that_nobody_else_pins_while_there_are_enough(
+    world: World, claimed: str, wanted: int, given: str
+) -> None:
+    """They may be that container's alone, by the kubelet or by an enforcer before us that could not write it down."""
+    theirs = container("theirs", cpus=0)
+    theirs.linux.resources.cpu.cpus = claimed
+    world.agent.create_container(pod("theirs"), theirs)
+    world.create(member("filler", group="bank", cpus="exclusive"), container("filler", cpus=7))
+    world.create(member("own", cpus="exclusive"), container("own", cpus=wanted))
+    assert CpuSet.parse(world.cpus("filler")) <= world.machine.node(1).cpus
+    assert world.cpus("own") == given
+
+
+class TestIsolatedCpus:
+    """Left to whoever asks for them by name, and given back with all others."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        return World(machines.ISOLATED)
+
+    def test_who_has_them_by_another_owner_is_left_alone_and_takes_no_room_of_the_others(self, world: World) -> None:
+        packet = container("packet", 3)
+        packet.linux.resources.cpu.cpus = "5-7"
+        world.create(pod("packet"), packet)
+        assert world.agent.occupancy.allocations["packet"].externally_managed
+        assert world.agent.occupancy.cpu_load(world.machine) == {0: 0, 1: 0}
+
+    def test_a_member_that_has_some_is_somebody_elses(self, world: World) -> None:
+        world.cgroups["/kubepods/a"] = (CpuSet.parse("5-6"), NumaSet.parse("0"))
+        assert world.started().synchronize([member("a")], [container("a")]) == []
+        assert world.agent.records.counts["yielded"] == 1
+
+    @pytest.mark.parametrize("had", ["0-19", "0-4,8-19"], ids=["all", "all but the isolated ones"])
+    def test_a_member_that_nobody_has_pinned_yet_is_pinned(self, world: World, had: str) -> None:
+        world.cgroups["/kubepods/a"] = (CpuSet.parse(had), NumaSet.parse("0-1"))
+        world.apply(world.started().synchronize([member("a")], [container("a")]))
+        assert world.cpus("a") in {"0-4,8-9", "10-19"}
+
+    def test_release_gives_them_back_with_the_others(self, world: World) -> None:
+        """As a container runs that nobody pins."""
+        world.create(member("a"), container("a"))
+        world.apply(world.agent.release())
+        assert (world.cpus("a"), world.mems("a")) == ("0-19", "0-1")

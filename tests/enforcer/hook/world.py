@@ -1,0 +1,121 @@
+"""One node for tests: an agent, the cgroups that the runtime would have written, and pods to be created."""
+
+import pytest
+
+from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
+from enforcer.hook.facts.nominations import Nominations
+from enforcer.local.learned import kin_table
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine, NumaNode, uniform_distances
+from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
+
+GIB = 1 << 30
+
+
+def two_numa_nodes() -> Machine:
+    far = uniform_distances((0, 1))
+    cores = tuple(CpuSet.of((cpu, cpu + 8)) for cpu in range(8))
+    return Machine(
+        (
+            NumaNode(0, CpuSet.parse("0-3,8-11"), 16 * GIB, far[0]),
+            NumaNode(1, CpuSet.parse("4-7,12-15"), 16 * GIB, far[1]),
+        ),
+        cores=cores,
+    )
+
+
+class World:
+    """One node: its agent, and the cgroups that the runtime would have written."""
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        self.machine = machine or two_numa_nodes()
+        self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
+        self.pod_cgroups: set[str] = set()
+        self.nominations = Nominations()
+        self.limited: bool | None = True
+        """Whether every container of a pod has a memory limit, as its pods' cgroups show it; None: they are not seen."""
+        self.agent = self.started()
+
+    def started(self) -> Agent:
+        """An agent that knows nothing yet, as after a restart."""
+        self.agent = Agent(self.facts(), self.nominations)
+        return self.agent
+
+    def facts(self) -> NodeFacts:
+        return NodeFacts(
+            self.machine,
+            CpuSet(),
+            self.cgroups.get,
+            lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
+            limited=lambda _cgroups_path, _pod: self.limited,
+            pod_cgroup=lambda _cgroups_path, pod: pod in self.pod_cgroups,
+        )
+
+    def create(self, pod: nri.PodSandbox, container: nri.Container):
+        adjust, updates = self.agent.create_container(pod, container)
+        cpus, mems = self.machine.all_cpus, self.machine.all_mems
+        if adjust is not None:
+            cpu = adjust.linux.resources.cpu
+            cpus = CpuSet.parse(cpu.cpus) or cpus
+            mems = NumaSet.parse(cpu.mems) or mems
+            container.annotations.update(adjust.annotations)
+        self.cgroups[container.linux.cgroups_path] = (cpus, mems)
+        self.apply(updates)
+        return adjust
+
+    def apply(self, updates) -> None:
+        for update in updates:
+            path = f"/kubepods/{update.container_id}"
+            cpus, mems = self.cgroups[path]
+            cpu = update.linux.resources.cpu
+            self.cgroups[path] = (CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems)
+
+    @property
+    def last(self) -> pb.DecisionRecord:
+        """The latest decision, as it would be reported."""
+        records = self.agent.records.take()
+        self._last = records[-1] if records else self._last
+        return self._last
+
+    def cpus(self, name: str) -> str:
+        return str(self.cgroups[f"/kubepods/{name}"][0])
+
+    def mems(self, name: str) -> str:
+        return str(self.cgroups[f"/kubepods/{name}"][1])
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def pod(name: str, **annotations: str) -> nri.PodSandbox:
+    return nri.PodSandbox(
+        id=f"sandbox-{name}",
+        name=name,
+        uid=f"uid-{name}",
+        namespace="shop",
+        annotations={
+            key.replace("_", ".", 1) + ".numakin.io" if "." not in key else key: value
+            for key, value in annotations.items()
+        },
+    )
+
+
+def container(name: str, cpus: float = 1, memory: int = GIB) -> nri.Container:
+    made = nri.Container(id=name, pod_sandbox_id=f"sandbox-{name}", name="app", state=nri.CONTAINER_RUNNING)
+    made.linux.cgroups_path = f"/kubepods/{name}"
+    made.linux.resources.cpu.shares.value = int(cpus * 1024)
+    made.linux.resources.memory.limit.value = memory
+    return made
+
+
+def member(name: str, group: str = "web", **more: str) -> nri.PodSandbox:
+    return pod(name, group=group, **more)
+
+
+def learned(world: World, key: str, weights: dict[str, float]) -> None:
+    """What the observer would hand over."""
+    world.agent.ledger.learned.weighed(kin_table({key: weights}))
