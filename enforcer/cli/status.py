@@ -114,7 +114,8 @@ def _observer(health: dict[str, Any]) -> list[str]:
         return ["the observer has given no sign of life yet: nothing is learned or reported"]
     if seconds_ago > SILENT_S:
         return [f"the observer gave its last sign of life {seconds_ago:.0f} s ago: nothing is learned or reported"]
-    return [f"the observer is degraded: {health['degraded']}"] if health["degraded"] else []
+    degraded = f"the observer is degraded: {health['degraded']}" if health["degraded"] else ""
+    return [line for line in (health.get("doing", ""), degraded) if line]
 
 
 def _why(answer: dict[str, Any]) -> list[str]:

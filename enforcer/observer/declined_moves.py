@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
-from placement.plan.rebalance import Ways
+from placement.plan.chains import Ways
 from placement.state.occupancy import Occupancy
 from placement.state.pools import is_hot
 from proto import local_pb2 as local

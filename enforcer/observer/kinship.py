@@ -10,15 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from placement.model.demand import Demand
-from placement.plan.expected import PEAK_S, Peak
+from placement.plan.expected import PEAK_S, Announced, Peak
 from placement.plan.problem import Weights, Workload
 from placement.state.occupancy import Occupancy
 from placement.traffic import silent
 from placement.traffic.affinity import neighbours, with_replicas
 from proto import local_pb2 as local
+from proto import report_pb2 as pb
 
 MOST_PAST = 2048
 """Pods that are gone and still stand for their workload's traffic; the oldest go first."""
+
+MOST_ANNOUNCED = 1024
+"""Workloads of which the extender has sent how many there are; the oldest go first."""
 
 WINDOW_S = 10.0
 """Seconds that a window counts for here: as long as one is unless configured otherwise."""
@@ -34,7 +38,8 @@ class WorkloadIndex:
     """Which pods are here and opted in, and which workload each belongs or belonged to.
 
     peaks: the replicas expected of each workload. demands: what its newest replica asked for. groups: the group that it
-    names, empty: none. windows: seen so far.
+    names, empty: none. announced: how many there can be of it, by the extender, and in which window that came. windows:
+    seen so far.
     """
 
     present: frozenset[str] = frozenset()
@@ -42,6 +47,7 @@ class WorkloadIndex:
     peaks: Mapping[str, Peak] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
+    announced: Mapping[str, tuple[Announced, int]] = field(default_factory=dict)
     windows: int = 0
 
     def after(self, containers: Iterable[local.LocalContainer]) -> WorkloadIndex:
@@ -63,10 +69,15 @@ class WorkloadIndex:
             later, demands=_kept(later.peaks, self.demands, demands), groups=_kept(later.peaks, self.groups, groups)
         )
 
+    def counted(self, replicas: Iterable[pb.ReplicaCount]) -> WorkloadIndex:
+        """With what the extender has sent, of workloads that are still to come here too; it counts for a period."""
+        news = {count.workload: (Announced(count.bound, count.unbound), self.windows) for count in replicas}
+        before = {name: entry for name, entry in self.announced.items() if name not in news}
+        return replace(self, announced=dict([*before.items(), *news.items()][-MOST_ANNOUNCED:]))
+
     def with_silent(self, weights: Weights) -> Weights:
         """Weights of pairs of workloads, with what is expected of those that were not seen to talk."""
-        circles = {name: (name.partition("/")[0], group) for name, group in self.groups.items()}
-        return {**weights, **silent.expected(weights, circles)}
+        return {**weights, **silent.expected(weights, self.groups)}
 
     def expected(self, weights: Weights) -> list[Workload]:
         """The workloads whose traffic is known, those too whose pods are gone, but not for long. Of the others nothing
@@ -74,10 +85,14 @@ class WorkloadIndex:
         """
         talking = {name for pair, weight in weights.items() if weight > 0 for name in pair}
         return [
-            Workload(name, demand, self.peaks[name].replicas)
+            Workload(name, demand, self._replicas(name))
             for name, demand in self.demands.items()
             if name in talking and name in self.peaks
         ]
+
+    def _replicas(self, name: str) -> int:
+        replicas, announced = self.peaks[name].replicas, self.announced.get(name)
+        return announced[0].limits(replicas) if announced is not None else replicas
 
 
 _Value = TypeVar("_Value")
@@ -94,7 +109,8 @@ def _counted(index: WorkloadIndex) -> WorkloadIndex:
     names = dict.fromkeys((*index.peaks, *counts))
     peaks = {name: index.peaks.get(name, Peak()).after(counts[name], now) for name in names}
     kept = {name: peak for name, peak in peaks.items() if counts[name] or now - peak.since < 2 * PEAK_S}
-    return replace(index, peaks=kept)
+    announced = {name: (limits, at) for name, (limits, at) in index.announced.items() if index.windows - at < PERIOD}
+    return replace(index, peaks=kept, announced=announced)
 
 
 def learned(weights: Weights, between: Weights, index: WorkloadIndex) -> dict[str, dict[str, float]]:

@@ -9,8 +9,9 @@ from enforcer.observer.planning_thread import Place, PlanningInput, place_of
 from placement.model.topology import Machine
 from placement.optin.options import Move
 from placement.plan.between_caches import between_caches
+from placement.plan.chains import Ways
 from placement.plan.problem import Workload
-from placement.plan.rebalance import Relocation, Ways, relocations
+from placement.plan.rebalance import Relocation, relocations
 from placement.plan.worth import PAYS
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local

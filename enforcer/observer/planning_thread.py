@@ -33,7 +33,7 @@ def place_of(reservation: Reservation) -> Place:
 @dataclass(frozen=True, slots=True)
 class PlanningInput:
     """What a plan is made of. weights: of pairs of workloads. talk: of pairs of pods. movable: keys of the slots that
-    may move.
+    may move. moves: whether they are looked for, as is done once a window.
     """
 
     occupancy: Occupancy
@@ -41,6 +41,7 @@ class PlanningInput:
     weights: Weights
     talk: Weights = field(default_factory=dict)
     movable: frozenset[str] = frozenset()
+    moves: bool = True
 
     def at(self, now: Occupancy) -> PlanningInput:
         """Brought up to date, as planning may take longer than a window: who has moved meanwhile is to rest again."""
@@ -83,7 +84,7 @@ def local_share(occupancy: Occupancy, talk: Weights) -> float:
 
 class PlanningThread:
     """A thread of its own. Of the situations received meanwhile only the latest is planned for; `send` receives each
-    plan, and `then` of what it was made for, from that thread.
+    plan, and `then` of what it was made for once a window, from that thread.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class PlanningThread:
         self._machine, self._send, self._then = machine, send, then
         self._changed = threading.Condition()
         self._waiting: PlanningInput | None = None
+        self._latest: PlanningInput | None = None
         self._thread = threads.thread("planner", self._round)
         self._plan: Plan | None = None
         self.locality = Locality()
@@ -104,13 +106,22 @@ class PlanningThread:
 
     def consider(self, situation: PlanningInput) -> None:
         with self._changed:
-            self._waiting = situation
+            self._waiting = self._latest = situation
+            self._changed.notify()
+
+    def recount(self, workloads: Sequence[Workload], occupancy: Occupancy) -> None:
+        """The latest situation with other numbers of replicas, for a plan before the next window."""
+        with self._changed:
+            if self._latest is None or workloads == self._latest.workloads:
+                return
+            waiting = self._waiting or replace(self._latest, movable=frozenset(), moves=False)
+            self._waiting = self._latest = replace(waiting.at(occupancy), workloads=workloads)
             self._changed.notify()
 
     def on(self, machine: Machine) -> None:
         """Plans are made for this machine from now on; the situation that waits is of the one before."""
         with self._changed:
-            self._machine, self._plan, self._waiting = machine, None, None
+            self._machine, self._plan, self._waiting, self._latest = machine, None, None, None
 
     def start(self) -> None:
         self._thread.start()
@@ -132,7 +143,8 @@ class PlanningThread:
         plan = self._planned(situation)
         self.locality = Locality(local_share(situation.occupancy, situation.talk), plan.locality)
         self._send(plan)
-        self._then(situation)
+        if situation.moves:
+            self._then(situation)
         return None
 
     def _next(self) -> PlanningInput | None:

@@ -11,7 +11,8 @@ import select
 import signal
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
 from enforcer.observer.endpoint.counters import Counters
 from enforcer.observer.endpoint.port import Port, PortError
 from enforcer.observer.hook_link import HookLink
+from enforcer.observer.in_words import in_words
 from enforcer.observer.podresources_server import PodResourcesServer, SocketError
 from enforcer.observer.traffic_loop import Outlets, TrafficLoop
 from enforcer.observer.windows import BadRecording
@@ -36,11 +38,12 @@ from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import Config
 from process import log, supervisor
 from process.log import Log
+from process.memory import share_one_arena
 from process.pulse import BEAT_S, beat
 from process.signals import received
 from process.threads import Backoff, Failure, Threads, running, worded
 from process.version import VERSION
-from proto import convert
+from proto import bounds, convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 from proto.certificates import Files, Renewed
@@ -115,7 +118,8 @@ class Observer:
     @property
     def degraded(self) -> str:
         """Which threads get nowhere, and extenders of another report format; empty when all is well."""
-        return "; ".join(filter(None, (worded(self.threads.stale()), self._skew)))
+        skew = f"{self.skewed} extenders speak another report format: finish the upgrade" if self.skewed else ""
+        return "; ".join(filter(None, (worded(self.threads.stale()), skew)))
 
     @property
     def skewed(self) -> int:
@@ -123,17 +127,19 @@ class Observer:
         return self._replicas.skewed if self._replicas is not None else 0
 
     @property
-    def _skew(self) -> str:
-        return f"{self.skewed} extenders speak another report format: finish the upgrade" if self.skewed else ""
-
-    @property
     def streaming(self) -> int:
         """How many replicas of the extender receive our reports."""
         return self._replicas.connected if self._replicas is not None else 0
 
+    @property
+    def _doing(self) -> str:
+        view = self.watching.view if self.watching is not None else None
+        streaming = self.streaming if self._replicas is not None else None
+        return in_words(view, streaming, time.monotonic()) if self._begun else ""
+
     def _beat(self) -> None:
         beat(os.environ)
-        self._link.send(local.ToHook(health=local.Health(degraded=self.degraded)))
+        self._link.send(local.ToHook(health=local.Health(degraded=self.degraded, doing=self._doing)))
         self._pulse.stopping.wait(BEAT_S)
 
     def _lost(self) -> None:
@@ -205,7 +211,11 @@ class Observer:
             self.census = self._censused(config)
         if (config.observe == "auto" or config.replay) and self.watching is None:
             outlets = Outlets(
-                self._learned, self._planned, self._movable, self._seen, occupancy=lambda: self.mirror.occupancy
+                kin=lambda table: self._link.send(local.ToHook(kin=table)),
+                plan=lambda plan: self._link.send(local.ToHook(plan=plan)),
+                moves=lambda moves: self._link.send(local.ToHook(moves=moves)),
+                traffic=self._seen,
+                occupancy=lambda: self.mirror.occupancy,
             )
             self.watching = running(TrafficLoop(config, convert.machine_from(start.machine), outlets, self.threads))
         self._begun = True
@@ -248,6 +258,9 @@ class Observer:
         return self.watching.view.collector if self.watching is not None else "off"
 
     def _expected(self, expect: pb.Expect) -> None:
+        if self.watching is not None:
+            self.watching.counted(expect.replicas[: bounds.REPLICA_COUNTS])
+        expect.ClearField("replicas")
         self._link.send(local.ToHook(expect=expect))
         if self._devices is not None:
             self._devices.appeared(expect.namespace, expect.name)
@@ -268,15 +281,6 @@ class Observer:
     def _untold(self, containers: list[str]) -> None:
         self._link.send(local.ToHook(untold=local.Untold(containers=containers)))
 
-    def _learned(self, table: local.KinTable) -> None:
-        self._link.send(local.ToHook(kin=table))
-
-    def _planned(self, plan: local.Plan) -> None:
-        self._link.send(local.ToHook(plan=plan))
-
-    def _movable(self, moves: local.Moves) -> None:
-        self._link.send(local.ToHook(moves=moves))
-
     def _seen(self, traffic: pb.Traffic) -> None:
         if self._replicas is not None:
             self._replicas.send(pb.FromEnforcer(traffic=traffic))
@@ -286,8 +290,9 @@ def _failed(failure: Failure) -> None:
     logger.failure(failure, PortError, SocketError, BadRecording)
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     supervisor.die_with_parent()
+    share_one_arena()
     log.set_up("info", "text")
     with received((signal.SIGTERM, signal.SIGINT)) as signals:
         Observer(Path(arguments[0])).run(signals)

@@ -18,6 +18,7 @@ from enforcer.local import learned
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observer import kinship, windows
 from enforcer.observer.declined_moves import Declined
+from enforcer.observer.kept_window import KeptWindow
 from enforcer.observer.move_candidates import Allowance, Rested, move_options, moves
 from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread
 from enforcer.observer.windows import LiveWindows, Window
@@ -28,6 +29,7 @@ from placement.state.occupancy import Occupancy
 from placement.traffic.graph import Deltas, Graph, TrafficTally
 from placement.traffic.tenancy import SEPARATE
 from process.log import Log
+from process.memory import give_back
 from process.threads import STALE_AFTER_S, Threads
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
@@ -46,21 +48,23 @@ HALF_LIVES = 6
 
 @dataclass(frozen=True, slots=True)
 class TrafficView:
-    """What is known now, for whoever asks. windows: the latest, numbered. unseen: containers whose traffic can't be
+    """What is known now, for whoever asks. windows: the latest. unseen: containers whose traffic can't be
     told from others', by the reason. session: of the observer whose windows these are, which count from 1. learned_at:
-    when the latest window was added to the graph, by the monotonic clock; None before the first.
+    when the latest window was added to the graph, by the monotonic clock; None before the first. programs: how those
+    in the kernel were loaded, empty without any.
     """
 
     collector: str = "none"
     refusals: tuple[tuple[str, str], ...] = ()
     graph: Graph = field(default_factory=Graph)
     names: dict[str, str] = field(default_factory=dict)
-    windows: tuple[tuple[int, Window], ...] = ()
+    windows: tuple[KeptWindow, ...] = ()
     unattributed_bytes: int = 0
     lost_bytes: int = 0
     unseen: tuple[tuple[str, int], ...] = ()
     session: str = ""
     learned_at: float | None = None
+    programs: str = ""
 
 
 @dataclass(slots=True)
@@ -91,7 +95,9 @@ class TrafficLoop:
         self._received: Mapping[str, local.LocalContainer] = {}
         self._containers: Mapping[str, local.LocalContainer] = {}
         self._changed = True
+        self._counts: dict[str, pb.ReplicaCount] = {}
         self._workload_index = kinship.WorkloadIndex()
+        self._between: Weights = {}
         self._tally = TrafficTally(half_life=HALF_LIVES * config.window_s)
         self._deltas = Deltas()
         self._rested = Rested()
@@ -111,7 +117,7 @@ class TrafficLoop:
             last=self._close,
             stale_after_s=max(STALE_AFTER_S, 4 * config.window_s),
         )
-        self._kept: deque[tuple[int, Window]] = deque(maxlen=KEPT_WINDOWS)
+        self._kept: deque[KeptWindow] = deque(maxlen=KEPT_WINDOWS)
         self.view = TrafficView(session=uuid4().hex)
 
     def received(self, message: local.Containers) -> None:
@@ -122,6 +128,11 @@ class TrafficLoop:
             kept = {key: container for key, container in before.items() if key not in gone}
             self._received = {**kept, **{container.id: container for container in message.containers}}
             self._changed = True
+
+    def counted(self, replicas: Iterable[pb.ReplicaCount]) -> None:
+        """What the extender has sent; called by its stream's thread. The next plan, within a second, goes by it."""
+        with self._lock:
+            self._counts |= {count.workload: count for count in replicas}
 
     def on(self, machine: Machine) -> None:
         """Its CPUs or memory have changed: what was planned and declined on the one before is forgotten."""
@@ -155,6 +166,7 @@ class TrafficLoop:
                 if self._take_over():
                     live.received(self._containers.values())
                     self._show(live)
+                self._recount()
                 due = min(live.step(now), end)
                 if self._thread.stopping.wait(max(0.0, min(due - time.monotonic(), 1.0))):
                     return
@@ -177,14 +189,17 @@ class TrafficLoop:
 
     def _show(self, live: LiveWindows) -> None:
         refusals = tuple((refusal.name, refusal.reason) for refusal in live.refusals)
-        self.view = replace(self.view, collector=live.collector, refusals=refusals, unseen=tuple(live.unseen.items()))
+        unseen = tuple(live.unseen.items())
+        self.view = replace(
+            self.view, collector=live.collector, programs=live.programs, refusals=refusals, unseen=unseen
+        )
 
     def _replay(self) -> None:
         """One window of a recording as if it were seen now, the last one for ever. BadRecording."""
         if self._replayed is None:
-            recorded = list(windows.recorded(Path(self._config.replay)))
-            log.info("traffic is replayed", file=self._config.replay, windows=len(recorded))
-            self._replayed = chain(recorded, repeat(Window(self._config.window_s)))
+            file = Path(self._config.replay)
+            log.info("traffic is replayed", file=file, windows=sum(1 for _ in windows.recorded(file)))
+            self._replayed = chain(windows.recorded(file), repeat(Window(self._config.window_s)))
         window = next(self._replayed)
         if self._thread.stopping.wait(min(window.seconds, self._config.window_s)):
             return
@@ -199,6 +214,18 @@ class TrafficLoop:
         if changed:
             self._workload_index = self._workload_index.after(self._containers.values())
         return changed
+
+    def _recount(self) -> None:
+        """Plans anew where other numbers of replicas are expected than the latest plan has."""
+        if self._take_counts():
+            workloads = self._workload_index.expected(self._between)
+            self._planner.recount(workloads, self._outlets.occupancy().on(self._machine))
+
+    def _take_counts(self) -> bool:
+        with self._lock:
+            counts, self._counts = self._counts, {}
+        self._workload_index = self._workload_index.counted(counts.values())
+        return bool(counts)
 
     def _learn(self, window: Window, collector: str) -> None:
         now = time.monotonic()
@@ -216,8 +243,7 @@ class TrafficLoop:
         self._outlets.kin(learned.kin_table(kin))
         self._plan(talk, between, kin)
         self._send(window, collector)
-        number = self._kept[-1][0] + 1 if self._kept else 1
-        self._kept.append((number, window))
+        self._kept.append(KeptWindow.of(self._kept[-1].number + 1 if self._kept else 1, window))
         self.view = TrafficView(
             collector,
             self.view.refusals,
@@ -229,13 +255,16 @@ class TrafficLoop:
             self.view.unseen,
             self.view.session,
             now,
+            self.view.programs,
         )
+        give_back()
 
     def _plan(self, talk: Weights, between: Weights, kin: Mapping[str, Mapping[str, float]]) -> None:
         occupancy = self._outlets.occupancy().on(self._machine)
+        self._take_counts()
         self._workload_index = self._workload_index.over_a_window(occupancy)
         movable = self._rested.movable(occupancy, move_options(self._containers.values()), kin)
-        between = self._workload_index.with_silent(between)
+        between = self._between = self._workload_index.with_silent(between)
         self._planner.consider(PlanningInput(occupancy, self._workload_index.expected(between), between, talk, movable))
 
     def _offer_moves(self, situation: PlanningInput) -> None:

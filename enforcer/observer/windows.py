@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from sys import intern
 
 from enforcer.machine.mounts import CgroupMounts, mounted
 from enforcer.observe.attribution import addresses, shared_memory
@@ -74,7 +75,14 @@ class Window:
         try:
             fields = json.loads(text)
             flows = tuple(
-                Flow(str(source), str(target), str(kind), int(size), int(messages), any(by_server))
+                Flow(
+                    intern(str(source)),
+                    intern(str(target)),
+                    intern(str(kind)),
+                    int(size),
+                    int(messages),
+                    any(by_server),
+                )
                 for source, target, kind, size, messages, *by_server in fields["flows"]
             )
             return cls(
@@ -99,6 +107,8 @@ class LiveWindows:
     duty: DutyCycle
     clock: Callable[[], float]
     collector: str = ""
+    programs: str = ""
+    """How its BPF programs were loaded; empty without any."""
     refusals: tuple[CollectorRefusal, ...] = ()
     unseen: Mapping[str, int] = field(default_factory=dict)
     """Containers whose traffic can't be distinguished from others', by the reason."""
@@ -120,13 +130,16 @@ class LiveWindows:
         self._sources = Sources.here(lambda: self._namespaces, shared_cgroups=shared_cgroups)
         choice = choose(self._sources)
         self.collector, self.refusals = choice.collector.name, choice.refusals
-        self._ports = ListeningMap(choice.collector.loaded) if isinstance(choice.collector, Probes) else None
+        loaded = choice.collector.loaded if isinstance(choice.collector, Probes) else None
+        self.programs = loaded.how if loaded is not None else ""
+        self._ports = ListeningMap(loaded) if loaded is not None else None
         for refusal in choice.refusals:
             log.info("a better way to see traffic is refused here", way=refusal.name, reason=refusal.reason)
         collectors = [choice.collector, *self._besides()]
         log.info(
             "traffic is observed",
             by=", ".join(collector.name for collector in collectors),
+            programs=self.programs or "none",
             share_of_time=self.duty.share,
         )
         self._watch = CollectorPair(collectors, self.duty, self.clock())

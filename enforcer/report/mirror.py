@@ -33,8 +33,9 @@ class Mirror:
         self.era = 0
         self.decided = 0
         self.sent = 0
-        self._decisions: deque[pb.DecisionRecord] = deque(maxlen=MOST_DECISIONS)
-        self._latest: dict[str, pb.DecisionRecord] = {}
+        self._decisions: deque[bytes] = deque(maxlen=MOST_DECISIONS)
+        self._latest: dict[str, bytes] = {}
+        """By container id. Both are encoded: a message would keep the whole report that it came in."""
 
     def started(self, start: local.Start) -> None:
         """A hook's first message, and again when its machine has changed: everything is reported anew after it."""
@@ -49,10 +50,12 @@ class Mirror:
         """A report from the hook: whole when its base is 0."""
         whole = report.base_generation == 0
         self.occupancy = _after(self._empty if whole else self.occupancy, report)
-        self._decisions.extend(report.decisions)
+        for record in report.earlier:
+            self._latest[record.container] = record.SerializeToString()
+        for record in report.decisions:
+            encoded = self._latest[record.container] = record.SerializeToString()
+            self._decisions.append(encoded)
         self.decided += len(report.decisions)
-        for record in (*report.earlier, *report.decisions):
-            self._latest[record.container] = record
         live = self.occupancy.allocations
         self._latest = {container: record for container, record in self._latest.items() if container in live}
         self.known = self.known or whole
@@ -62,13 +65,18 @@ class Mirror:
     def earlier(self, new: Iterable[pb.DecisionRecord]) -> list[pb.DecisionRecord]:
         """The last decision on each container that is still there, as far as it is not among the new ones."""
         among_new = {record.container for record in new}
-        return [record for container, record in self._latest.items() if container not in among_new]
+        return [
+            pb.DecisionRecord.FromString(record)
+            for container, record in self._latest.items()
+            if container not in among_new
+        ]
 
     def decisions(self, after: int) -> list[pb.DecisionRecord]:
         """Those that came after the first `after`, as far as they are kept; they count as sent."""
         self.sent = self.decided
         new = min(self.decided - after, len(self._decisions))
-        return list(islice(self._decisions, len(self._decisions) - new, None))
+        kept = islice(self._decisions, len(self._decisions) - new, None)
+        return [pb.DecisionRecord.FromString(record) for record in kept]
 
 
 def _after(before: Occupancy, report: pb.Report) -> Occupancy:

@@ -24,6 +24,8 @@ class Restarting:
 
     def __init__(self, machine: Machine, run_dir: Path) -> None:
         self.machine, self.run_dir = machine, run_dir
+        self.spare = run_dir.with_name(f"{run_dir.name}.memory") / "spare.json"
+        self.spare.parent.mkdir()
         self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
         self.running: dict[str, tuple[nri.PodSandbox, nri.Container]] = {}
         self.agent: Agent | None = None
@@ -38,7 +40,7 @@ class Restarting:
             lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
         )
         self.agent = Agent(node, Nominations())
-        self.recorder = Recorder(self.run_dir, self.agent, lambda _write: None)
+        self.recorder = Recorder(self.run_dir, self.spare, self.agent, lambda _write: None)
         self.recorder.restore()
         if joined:
             self.synchronize()
@@ -46,6 +48,13 @@ class Restarting:
     def kill(self) -> None:
         """What has not been written down is lost."""
         self.agent = None
+
+    def fill(self) -> None:
+        """Nothing can be written to the run folder: a folder is in the draft's way."""
+        (self.run_dir / ".allocations.json.draft").mkdir(exist_ok=True)
+
+    def empty(self) -> None:
+        (self.run_dir / ".allocations.json.draft").rmdir()
 
     def synchronize(self) -> None:
         assert self.agent is not None

@@ -10,11 +10,9 @@ from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
 from enforcer.observer.endpoint.pages import application
 from enforcer.observer.process import Observer
 from proto import local_pb2 as local
-from standins.patience import PATIENCE_S
-from tests.enforcer.observer.endpoint.test_port import served
-from tests.enforcer.test_enforcer import Enforcer, enforcer, until
-
-__all__ = ["enforcer"]
+from standins.patience import PATIENCE_S, until
+from tests.enforcer.observer.endpoint.served import served
+from tests.enforcer.running import Enforcer
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from standins.machines import MACHINES, write_sysfs
+from standins.patience import until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.machine.test_pci import Machine
-from tests.enforcer.test_enforcer import Enforcer, enforcer
-from tests.extender.running import running, until
-
-__all__ = ["enforcer"]
+from tests.enforcer.machine.pci_tree import Machine
+from tests.enforcer.running import Enforcer
+from tests.extender.running import running
 
 
 def test_devices_of_the_machine_reach_the_extender(enforcer: Enforcer, tmp_path: Path) -> None:
@@ -26,7 +25,7 @@ def test_devices_of_the_machine_reach_the_extender(enforcer: Enforcer, tmp_path:
             health = story["enforcer"]["health"] if status == 200 else None
             return health["devices"] if health else []
 
-        (device,) = until("the device is shown", reported)
+        (device,) = until(reported, "the device is shown")
         enforcer.close()
     assert device == {
         "address": "0000:81:00.0", "kind": "network", "driver": "ice", "names": ["eth0"], "numa_node": 1,

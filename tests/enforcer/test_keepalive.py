@@ -21,8 +21,8 @@ from placement.state.occupancy import Occupancy
 from proto import convert
 from proto import local_pb2 as local
 from proto.keepalive import LEAST_RECEIVED_MS, Keepalive
-from standins.patience import PATIENCE_S
-from tests.extender.running import Extender, machine, running, until
+from standins.patience import PATIENCE_S, until
+from tests.extender.running import Extender, machine, running
 from tests.supervised import threads
 
 QUICK = Keepalive(every_s=LEAST_RECEIVED_MS / 1000 + 1, within_s=2)
@@ -46,18 +46,18 @@ def stream(extender: Extender) -> Iterator[ReportStream]:
         endpoint, ReportBacklog(mirror), Lock(), lambda _expect: None, version="1", heartbeat_s=0.5, threads=threads()
     )
     made.start()
-    until("a stream", lambda: made.connected)
+    until(lambda: made.connected, "a stream")
     yield made
     made.stop(PATIENCE_S)
 
 
 def test_an_extender_that_hangs_is_found(extender: Extender, stream: ReportStream) -> None:
-    os.kill(extender.program.worker, signal.SIGSTOP)
+    os.kill(extender.program.pid, signal.SIGSTOP)
     try:
-        until("the stream's end", lambda: not stream.connected, PATIENCE_S)
+        until(lambda: not stream.connected, "the stream's end", PATIENCE_S)
     finally:
-        os.kill(extender.program.worker, signal.SIGCONT)
-    until("a stream again", lambda: stream.connected)
+        os.kill(extender.program.pid, signal.SIGCONT)
+    until(lambda: stream.connected, "a stream again")
 
 
 HANGING = """
@@ -85,7 +85,7 @@ def test_an_enforcer_that_hangs_is_found() -> None:
         assert enforcer.stdout.readline() == b"reported\n"
         enforcer.send_signal(signal.SIGSTOP)
         try:
-            until("the stream's end", lambda: gone == ["n1"], PATIENCE_S)
+            until(lambda: gone == ["n1"], "the stream's end", PATIENCE_S)
         finally:
             enforcer.kill()
     server.stop()

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -22,24 +20,17 @@ from enforcer.report.mirror import Mirror
 from enforcer.settings.config import Config
 from placement.traffic.graph import Flow, TrafficTally
 from standins.machines import MACHINES
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
 from tests import supervised
-from tests.enforcer.observer.endpoint.test_port import served
+from tests.enforcer.command import command
+from tests.enforcer.observer.endpoint.served import served
 from tests.enforcer.observer.outlets import NOWHERE
-from tests.enforcer.test_enforcer import Enforcer, cpus, enforcer, until
+from tests.enforcer.running import Enforcer, cpus
 from tests.trees import sysfs
-
-__all__ = ["enforcer"]
 
 AUTO = {"group.numakin.io": "auto"}
 WEB = {"pod-template-hash": "6d4cf"}
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "enforcer", *words], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
 
 
 @pytest.fixture
@@ -141,6 +132,14 @@ def test_top_shows_who_talks_to_whom(enforcer: Enforcer, runtime: Runtime) -> No
     assert as_json["collector"] == "replay"
     assert as_json["unattributed_bytes"] >= 17
     assert {edge["kind"] for edge in as_json["edges"]} == {"tcp"}
+
+
+def test_status_says_what_is_seen_and_learned(enforcer: Enforcer, runtime: Runtime) -> None:
+    run(runtime, "web")
+    run(runtime, "db")
+    seen = "traffic is seen by replay: 2 edges, renewed "
+    until(lambda: enforcer.status()["observer"]["doing"].startswith(seen), "the observer says so")
+    assert seen in command("status", "--run-dir", str(enforcer.run_dir)).stdout
 
 
 def test_a_recording_of_what_is_seen_can_be_replayed(enforcer: Enforcer, runtime: Runtime) -> None:

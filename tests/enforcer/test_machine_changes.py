@@ -11,11 +11,9 @@ import pytest
 from placement.model.cpuset import CpuSet
 from standins.extender import ExtenderProcess
 from standins.machines import MACHINES, switch_cpus, write_sysfs
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, numa_cpus, until
-
-__all__ = ["enforcer"]
+from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 
 OWN = GROUP | {"cpus.numakin.io": "exclusive"}
 

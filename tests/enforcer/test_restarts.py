@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.state.pools import shared
-from tests.enforcer.hook.test_agent import two_numa_nodes
+from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, path_of, pod
 
 
@@ -47,6 +47,22 @@ def test_members_pinned_at_synchronize_are_ours_after_another_restart(node: Rest
     assert {node.cpus(name) for name in ("a", "own", "new")} == {node.machine.cpus}
 
 
+def test_members_pinned_at_synchronize_are_ours_though_the_run_folder_took_nothing(node: Restarting) -> None:
+    """They carry no mark either; what they were given is kept in memory."""
+    node.kill()
+    node.create(pod("a", group="web"), container("a"))
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.fill()
+    for _ in range(3):
+        node.start()
+        node.kill()
+    node.start()
+    assert ours(node, "a")
+    assert ours(node, "own")
+    node.create(pod("new", group="web", cpus="exclusive"), container("new", 2))
+    assert node.cpus("new").isdisjoint(node.cpus("own") | node.cpus("a"))
+
+
 def test_exclusive_cpus_given_at_synchronize_are_taken_from_the_pool_of_those_who_run(node: Restarting) -> None:
     node.create(pod("a", group="web"), container("a"))
     node.recorder.write()
@@ -65,6 +81,22 @@ def test_a_pool_that_shrank_after_the_last_record_is_still_ours(node: Restarting
     assert ours(node, "a")
     assert ours(node, "own")
     assert node.cpus("own").isdisjoint(node.cpus("a"))
+
+
+def test_a_pool_without_the_cpus_of_a_container_that_came_and_went_around_a_kill_is_still_ours(
+    node: Restarting,
+) -> None:
+    """Which CPUs those were is written down nowhere."""
+    node.create(pod("a", group="web"), container("a"))
+    wide = node.cpus("a")
+    node.recorder.write()
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.kill()  # before that was written down
+    node.stop("own")
+    assert node.cpus("a") <= wide != node.cpus("a")
+    node.start()
+    assert ours(node, "a")
+    assert node.cpus("a") == wide
 
 
 def test_a_pool_whose_update_was_never_carried_out_is_set_once_more(node: Restarting) -> None:
@@ -161,8 +193,8 @@ def test_a_release_that_was_not_carried_out_is_at_the_next_synchronize(node: Res
 
 
 class Histories(RuleBasedStateMachine):
-    """Containers come and go, others write cpusets, and the enforcer is killed and started at any point, also between
-    an answer and the record of it.
+    """Containers come and go, others write cpusets, the run folder is full or not, and the enforcer is killed and
+    started at any point, also between an answer and the record of it.
     """
 
     def __init__(self) -> None:
@@ -178,7 +210,14 @@ class Histories(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.node = Restarting(two_numa_nodes(), Path(self.folder.name))
+        run_dir = Path(self.folder.name) / "run"
+        run_dir.mkdir()
+        self.node, self.full = Restarting(two_numa_nodes(), run_dir), False
+
+    @rule()
+    def the_run_folder_fills_or_empties(self) -> None:
+        (self.node.empty if self.full else self.node.fill)()
+        self.full = not self.full
 
     @property
     def up(self) -> bool:

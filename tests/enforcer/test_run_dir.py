@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from enforcer.hook.ownership.recorder import spare_of
 from process import lock
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, runtime, until
-
-__all__ = ["enforcer", "runtime"]
+from tests.enforcer.running import GROUP, Enforcer, cpus
 
 
 def pinned(runtime: Runtime, name: str) -> bool:
@@ -51,7 +50,7 @@ def full() -> Iterator[Path]:
 
 
 def test_full_it_keeps_nobody_from_being_pinned_and_once_there_is_room_the_hook_is_found(
-    enforcer: Enforcer, runtime: Runtime, full: Path
+    full: Path, enforcer: Enforcer, runtime: Runtime
 ) -> None:
     enforcer.run_dir = full
     enforcer.start()
@@ -61,6 +60,8 @@ def test_full_it_keeps_nobody_from_being_pinned_and_once_there_is_room_the_hook_
     subprocess.run(["mount", "-o", "remount,nr_inodes=100,size=1M", str(full)], check=True)
     until((full / "hook.sock").exists, "the socket")
     until(lambda: enforcer.get("/readyz")[0] == 200, "the observer finds the hook")
+    until((full / "allocations.json").exists, "what was given")
+    until(lambda: not spare_of(full).exists(), "no more is kept in memory")
 
 
 def test_a_lock_whose_file_was_deleted_is_taken_anew(tmp_path: Path) -> None:

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from process.ports import free_address
 from proto import report_pb2 as pb
-from standins.ports import free_address
-from tests.extender.running import Extender, machine, reservation, running, until
+from standins.patience import until
+from tests.extender.running import Extender, machine, reservation, running
+from tests.kubectl_numakin.documents import written
+
+__all__ = ["written"]
 
 POD = "0c3a"
 """The uid of shop/cart-0, which runs on node-1."""
@@ -33,7 +37,7 @@ def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
         )  # fmt: skip
         first.report(machine(), *members, decisions=[decision])
         single.enforcer("node-2").report(machine())
-        until("both nodes are known", lambda: len(single.get("/api/v1/nodes")["nodes"]) == 2)
+        until(lambda: len(single.get("/api/v1/nodes")["nodes"]) == 2, "both nodes are known")
         single.post("prioritize", scored("cart-9"))
         single.connection.close()  # an idle one is closed by the extender; it is opened again when it is used
         yield single

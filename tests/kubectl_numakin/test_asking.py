@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from placement.model.cpuset import CpuSet
-from tests.extender.running import reservation, running, until
+from standins.patience import until
+from tests.extender.running import reservation, running
 from tests.kubectl_numakin.asking import ask
 from tests.machines import EPYC_NPS1
 
@@ -60,7 +61,7 @@ def test_the_wide_map_and_groups_show_the_caches_that_members_are_kept_within(tm
     ]
     with running(tmp_path) as single:
         single.enforcer("epyc").report(EPYC_NPS1, *members, hot_caches={4: True})
-        until("the node is known", lambda: single.get("/api/v1/nodes")["nodes"])
+        until(lambda: single.get("/api/v1/nodes")["nodes"], "the node is known")
         address = f"--extender=http://{single.http_address}"
         seen, groups, brief = (
             ask("map", "-o", "wide", address),

@@ -18,7 +18,7 @@ from comparison.presentation import as_json
 from comparison.rounds import result
 from standins.apiserver import ApiServer
 from standins.patience import PATIENCE_S
-from tests.comparison.test_presentation import made_up
+from tests.comparison.made_up import made_up
 from tests.kubectl_numakin.asking import Told, ask
 
 Ran = tuple[str, bytes]

@@ -11,7 +11,8 @@ from demo.cluster import OPT_IN
 from enforcer.observer.windows import Window
 from kubectl_numakin.recording import read
 from placement.traffic.graph import Flow
-from tests.extender.running import Enforcer, machine, until
+from standins.patience import until
+from tests.extender.running import Enforcer, machine
 from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, installed
 
 
@@ -130,7 +131,7 @@ def test_release_un_pins_every_container_and_resume_pins_again(there):
     runtime = there.cluster.nodes[NODE].runtime
     sandbox = runtime.run_pod("cart-0", "shop", "uid-1", OPT_IN, {})
     container = runtime.run_container(sandbox, "cart", cpu_request=1.0, memory_limit=1 << 30)
-    until("it is pinned", lambda: runtime.containers[container.id].resources.cpu.cpus)
+    until(lambda: runtime.containers[container.id].resources.cpu.cpus, "it is pinned")
     pinned = runtime.containers[container.id].resources.cpu.cpus
 
     received = there.ask("release", "--all", "--yes")
@@ -140,7 +141,7 @@ def test_release_un_pins_every_container_and_resume_pins_again(there):
 
     received = there.ask("release", "--node", NODE, "--resume")
     assert "containers are pinned again" in received.out
-    until("it is pinned again", lambda: runtime.containers[container.id].resources.cpu.cpus == pinned)
+    until(lambda: runtime.containers[container.id].resources.cpu.cpus == pinned, "it is pinned again")
 
 
 @pytest.mark.parametrize(("words", "why"), [

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from placement.model.cpuset import NumaSet
-from tests.extender.running import machine, reservation, running, until
+from standins.patience import until
+from tests.extender.running import machine, reservation, running
 from tests.kubectl_numakin.asking import ask
 from tests.kubectl_numakin.conftest import scored
-
-
-def deployment(replicas: Any = 3, cpu: str = "1", annotations: dict[str, str] | None = None) -> dict[str, Any]:
-    resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
-    template = {
-        "metadata": {"annotations": {"group.numakin.io": "boutique"} if annotations is None else annotations},
-        "spec": {"containers": [{"name": "main", "resources": resources}]},
-    }
-    spec = {"replicas": replicas, "selector": {}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
-
-
-@pytest.fixture
-def written(tmp_path: Path):
-    def write(*objects: object) -> str:
-        path = tmp_path / "manifest.yaml"
-        path.write_text(yaml.safe_dump_all(objects))
-        return str(path)
-
-    return write
+from tests.kubectl_numakin.documents import deployment
 
 
 def planned(written: Any, at: str, *objects: object, code: int = 0) -> list[dict[str, Any]]:
@@ -76,7 +57,7 @@ def test_what_is_planned_is_what_is_then_scored(tmp_path, written):
     with running(tmp_path) as extender:
         extender.enforcer("node-1").report(machine(), reservation("a", "1", group="shop/boutique"))
         extender.enforcer("node-2").report(machine())
-        until("both nodes are known", lambda: len(extender.get("/api/v1/nodes")["nodes"]) == 2)
+        until(lambda: len(extender.get("/api/v1/nodes")["nodes"]) == 2, "both nodes are known")
         (row,) = planned(written, f"--extender=http://{extender.http_address}", deployment(1))
         scores = extender.scores(scored("web-0"))
         assert max(scores, key=scores.__getitem__) == row["node"] == "node-1"

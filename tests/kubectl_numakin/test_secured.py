@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from standins.apiserver import ApiServer
-from tests.attack.test_secured import NAMESPACE, Site, site
+from tests.attack.secured import NAMESPACE, Site, site
 from tests.kubectl_numakin.asking import Told, ask
 from tests.manifests.rendered import files, one
 

@@ -11,10 +11,8 @@ import yaml
 
 from standins.apiserver import ApiServer
 from tests.kubectl_numakin.asking import Told, ask
-from tests.kubectl_numakin.test_plan import deployment, written
+from tests.kubectl_numakin.documents import deployment
 from tests.manifests.rendered import MANIFESTS
-
-__all__ = ["written"]
 
 VIEWER = next(yaml.safe_load_all((MANIFESTS / "base/viewer.yaml").read_text()))
 PROXY, NODES, *_ = VIEWER["rules"]

@@ -11,6 +11,9 @@ HOST = 1
 
 OFFSETS = ("sock_common.skc_net", "net.ns", "ns_common.inum")
 
+NO_NAMESPACE = 1
+"""An inode that no namespace has: theirs begin at PROC_DYNAMIC_FIRST, 0xF0000000 (fs/proc/generic.c)."""
+
 
 @dataclass(frozen=True, slots=True)
 class SocketIdentity:
@@ -27,7 +30,11 @@ class SocketIdentity:
 
     @property
     def defines(self) -> Mapping[str, int]:
-        return {"BY_NAMESPACE": int(self.by_namespace), "HOST_NAMESPACE": self.host_namespace}
+        return {"HOST_NAMESPACE": self.host_namespace or NO_NAMESPACE}
+
+    @property
+    def switches(self) -> Mapping[str, int]:
+        return {"BY_NAMESPACE": int(self.by_namespace)}
 
 
 BY_CGROUP = SocketIdentity()

@@ -20,6 +20,7 @@ def traffic(view: TrafficView) -> dict[str, Any]:
     weighted.sort(key=lambda row: (-row[0], row[1]))
     return {
         "collector": view.collector,
+        "programs": view.programs,
         "refusals": [{"way": way, "reason": reason} for way, reason in view.refusals],
         "edges": [
             {
@@ -43,8 +44,8 @@ def traffic(view: TrafficView) -> dict[str, Any]:
 
 def windows(view: TrafficView, since: int) -> dict[str, Any]:
     """The windows with a number over `since` that are still kept, as `record` writes them. Numbers are a session's."""
-    newer = [(number, window) for number, window in view.windows if number > since]
+    newer = (window for window in view.windows if window.number > since)
     return {
         "session": view.session,
-        "windows": [{"number": number, "line": window.to_json()} for number, window in newer],
+        "windows": [{"number": window.number, "line": window.line} for window in newer],
     }

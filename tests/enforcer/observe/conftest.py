@@ -1,8 +1,10 @@
 import os
+import subprocess
 
 import pytest
 
-from enforcer.observe.bpf.loader import LoaderFailed, LoadRefused
+from enforcer.observe.bpf import loader
+from enforcer.observe.bpf.loader import INTERPRETERS, LoaderFailed, LoadRefused
 from enforcer.observe.collectors import cgroup_skb
 from tests.enforcer.observe import observe_lab
 
@@ -26,6 +28,23 @@ def bpf_allowed():
         collector.close()
     except (LoadRefused, OSError) as error:
         refused(error)
+
+
+@pytest.fixture(scope="session")
+def bcc():
+    """Skips where no interpreter has bcc."""
+    done = [subprocess.run([python, "-c", "import bcc"], capture_output=True, check=False) for python in INTERPRETERS]
+    if all(process.returncode for process in done):
+        pytest.skip("no interpreter has bcc")
+
+
+@pytest.fixture(params=[loader.built_ahead, loader.by_bcc], ids=["built", "bcc"])
+def way(request, monkeypatch):
+    """Programs are loaded in this way alone: a test that uses it is run once for each."""
+    if request.param is loader.by_bcc:
+        request.getfixturevalue("bcc")
+    monkeypatch.setattr(loader, "WAYS", (request.param,))
+    return request.param
 
 
 @pytest.fixture

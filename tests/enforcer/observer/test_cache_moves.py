@@ -11,7 +11,7 @@ from enforcer.observer.move_candidates import REST, Budget
 from placement.model.cpuset import CpuSet
 from placement.model.live_usage import Live
 from proto import report_pb2 as pb
-from tests.enforcer.observer.test_move_rounds import BUDGET, Node
+from tests.enforcer.observer.hook_and_observer import BUDGET, Node
 from tests.trees import sysfs
 
 MACHINES = ["epyc-7742-nps1", "epyc-7763-nps1"]

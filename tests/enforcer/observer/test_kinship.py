@@ -12,6 +12,7 @@ from placement.plan.problem import Workload
 from placement.state.occupancy import Occupancy, Reservation
 from placement.traffic.graph import Flow, Graph, TrafficTally
 from proto import local_pb2 as local
+from proto import report_pb2 as pb
 
 
 def here(*pods: tuple[str, str]) -> list[local.LocalContainer]:
@@ -126,3 +127,34 @@ class TestExpected:
             workload_index = workload_index.over_a_window(seated(*PODS[:1]))
         assert workload_index.expected(TALK) == [Workload("ns/Deployment/a", ONE, 1)]
         assert set(workload_index.demands) == {"ns/Deployment/a"}
+
+    def test_no_fewer_than_are_bound_here_and_no_more_than_there_can_be(self) -> None:
+        workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
+        counts = [count("ns/Deployment/a", 1), count("ns/Deployment/b", 2, 3), count("ns/Deployment/unknown", 7)]
+        expected = workload_index.counted(counts).expected(TALK)
+        assert expected == [Workload("ns/Deployment/a", ONE, 1), Workload("ns/Deployment/b", ONE, 2)]
+        assert workload_index.counted([]).expected(TALK) == workload_index.expected(TALK), "an extender of before"
+
+    def test_what_was_announced_counts_for_a_period(self) -> None:
+        workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
+        workload_index = workload_index.counted([count("ns/Deployment/b", 5)])
+        for _ in range(kinship.PERIOD):
+            assert {entry.name: entry.replicas for entry in workload_index.expected(TALK)}["ns/Deployment/b"] == 5
+            workload_index = workload_index.over_a_window(seated(*PODS))
+        assert {entry.name: entry.replicas for entry in workload_index.expected(TALK)}["ns/Deployment/b"] == 1
+        assert not workload_index.announced
+
+    def test_also_of_a_workload_whose_first_replica_here_is_still_to_come(self) -> None:
+        workload_index = WorkloadIndex().counted([count("ns/Deployment/b", 4)])
+        workload_index = workload_index.after(here(*PODS)).over_a_window(seated(*PODS))
+        assert {entry.name: entry.replicas for entry in workload_index.expected(TALK)}["ns/Deployment/b"] == 4
+
+    def test_of_more_than_the_bound_the_latest_count(self) -> None:
+        many = [count(f"ns/Deployment/{at}", 1) for at in range(kinship.MOST_ANNOUNCED + 1)]
+        announced = WorkloadIndex().counted(many).counted(many[:1]).announced
+        assert len(announced) == kinship.MOST_ANNOUNCED
+        assert {"ns/Deployment/0", "ns/Deployment/2"} <= announced.keys()
+
+
+def count(workload: str, bound: int, unbound: int = 0) -> pb.ReplicaCount:
+    return pb.ReplicaCount(workload=workload, bound=bound, unbound=unbound)

@@ -62,6 +62,36 @@ def test_what_was_told_meanwhile_is_planned_for_once_and_as_it_is_latest() -> No
     assert plans.empty()
 
 
+def test_other_numbers_of_replicas_are_planned_for_at_once_and_no_moves_are_looked_for_again() -> None:
+    plans: Queue[Plan] = Queue()
+    looked: list[PlanningInput] = []
+    planner = PlanningThread(machines.KUNPENG_920, plans.put, looked.append, threads=supervised.threads())
+    usual = situation("cart", "db")
+    with running(planner):
+        planner.recount(usual.workloads, Occupancy())
+        planner.consider(usual)
+        plans.get(timeout=PATIENCE_S)
+        planner.recount(usual.workloads, Occupancy())
+        planner.recount([Workload("cart", demand(2), 3), Workload("db", demand(2), 1)], Occupancy())
+        plan = plans.get(timeout=PATIENCE_S)
+        planner.consider(usual)
+        plans.get(timeout=PATIENCE_S)
+    assert {name: sum(slot.count for slot in slots) for name, slots in plan.slots.items()} == {"cart": 3, "db": 1}
+    assert looked == [usual, usual]
+    assert plans.empty(), "the same numbers need no other plan"
+
+
+def test_a_window_that_waits_with_new_numbers_of_replicas_is_still_one_in_which_moves_are_looked_for() -> None:
+    plans: Queue[Plan] = Queue()
+    looked: Queue[PlanningInput] = Queue()
+    planner = PlanningThread(machines.KUNPENG_920, plans.put, looked.put, threads=supervised.threads())
+    planner.consider(situation("cart", "db"))
+    planner.recount([Workload("cart", demand(2), 3)], Occupancy())
+    with running(planner):
+        assert [workload.replicas for workload in looked.get(timeout=PATIENCE_S).workloads] == [3]
+    assert plans.qsize() == 1
+
+
 def test_members_that_run_are_planned_around() -> None:
     plans: Queue[Plan] = Queue()
     planner = made(plans.put)

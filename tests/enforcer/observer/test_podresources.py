@@ -15,13 +15,11 @@ from enforcer.observer.podresources import MOST_ALIKE, told_of
 from proto import local_pb2 as local
 from proto import podresources_pb2 as pb
 from standins.kubelet import Kubelet
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, numa_cpus, until
-from tests.enforcer.test_learning import command
+from tests.enforcer.command import command
+from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.supervised import threads
-
-__all__ = ["enforcer"]
 
 
 @pytest.fixture

@@ -18,12 +18,10 @@ from proto import local_pb2 as local
 from proto import podresources_pb2 as pb
 from proto import podresources_pb2_grpc
 from standins.kubelet import Kubelet
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, Enforcer, cpus, enforcer, numa_cpus, runtime, until
+from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.machines import CXL, GIB, MIB, machine
-
-__all__ = ["enforcer", "runtime"]
 
 ALONE = GROUP | {"cpus.numakin.io": "exclusive"}
 
@@ -125,7 +123,7 @@ def test_devices_and_what_others_were_given_are_the_kubelets(enforcer: Enforcer,
 
 def test_the_socket_is_roots_alone_and_made_anew_when_it_is_deleted(enforcer: Enforcer, runtime: Runtime) -> None:
     path = starts(enforcer, runtime, "off")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    until(lambda: stat.S_IMODE(path.stat().st_mode) == 0o600, "root's alone")
     path.unlink()
     until(path.exists, "made anew")
     with tool(path) as reader:

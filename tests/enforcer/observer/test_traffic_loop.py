@@ -48,7 +48,7 @@ def test_a_busy_node_tells_a_few_kilobytes_a_window_and_loses_nothing() -> None:
 class Kernel:
     """A collector that has a flow between the two pods in each window, or raises what it is given first."""
 
-    collector, refusals, unseen = "test", (), {}
+    collector, programs, refusals, unseen = "test", "", (), {}
 
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
@@ -83,6 +83,31 @@ def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
     assert {row.pod for row in learned.get(timeout=PATIENCE_S).rows} >= {uid(1), uid(2)}
     watching.stop(PATIENCE_S)
     assert (kernel.opened, kernel.closed) == (2, 2)
+
+
+def test_what_the_extender_counts_is_planned_for_before_the_next_window() -> None:
+    there = Occupancy()
+    for number in (1, 2):
+        reservation = Reservation(
+            uid(number), uid(number), "", NumaSet.parse("0"), Demand(1000), workload=f"ns/Pod/{number}"
+        )
+        there = there.with_reservation(reservation)
+    plans: Queue[local.Plan] = Queue()
+    outlets = replace(NOWHERE, plan=plans.put, occupancy=lambda: there)
+    watching = TrafficLoop(Config(), machines.SMALL, outlets, threads())
+    watching.received(local.Containers(whole=True, containers=[member(1), member(2)]))
+    watching._take_over()
+    watching._planner.start()
+    watching._learn(Kernel().window(0.0), "test")
+    assert replicas(plans.get(timeout=PATIENCE_S)) == {"ns/Pod/1": 1, "ns/Pod/2": 1}
+    watching.counted([pb.ReplicaCount(workload="ns/Pod/2", bound=3)])
+    watching._recount()
+    assert replicas(plans.get(timeout=PATIENCE_S)) == {"ns/Pod/1": 1, "ns/Pod/2": 3}
+    watching._planner.stop(PATIENCE_S)
+
+
+def replicas(plan: local.Plan) -> dict[str, int]:
+    return {row.name: sum(slot.count for slot in row.slots) for row in plan.workloads}
 
 
 def test_what_the_watch_reads_does_not_change_while_it_reads_it() -> None:

@@ -16,13 +16,11 @@ from enforcer.observer.traffic_loop import TrafficView
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.test_enforcer import GROUP, Enforcer, enforcer, runtime, until
+from tests.enforcer.running import GROUP, Enforcer
 from tests.extender.running import running
 from tests.metrics import value
-
-__all__ = ["enforcer", "runtime"]
 
 ENFORCER = Path(__file__).parents[4] / "enforcer"
 NOT_TOLD = {"unpromised"}

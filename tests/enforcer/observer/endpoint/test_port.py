@@ -8,30 +8,14 @@ from contextlib import ExitStack, contextmanager
 import grpc
 import pytest
 
-from enforcer.observer.endpoint.port import App, Port, PortError
+from enforcer.observer.endpoint.port import Port, PortError
 from enforcer.settings.config import Config
-from process.threads import Failure, Threads
 from proto import report_pb2_grpc
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.report.test_stream import Extender
-from tests.enforcer.test_enforcer import GROUP, Enforcer, enforcer, runtime, until
-
-__all__ = ["enforcer", "runtime"]
-
-
-@contextmanager
-def served(enforcer: Enforcer, app: App) -> Iterator[list[Failure]]:
-    """At the enforcer's port, by a supervised thread, whose failures are yielded."""
-    failures: list[Failure] = []
-    port = Port(enforcer.metrics, app)
-    thread = Threads(failures.append).thread("metrics port", port.serve, last=port.close)
-    thread.start()
-    try:
-        yield failures
-    finally:
-        thread.stop(PATIENCE_S)
-        assert not thread.alive
+from tests.enforcer.observer.endpoint.served import served
+from tests.enforcer.report.listening import Extender
+from tests.enforcer.running import GROUP, Enforcer
 
 
 @contextmanager

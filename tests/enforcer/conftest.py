@@ -1,0 +1,3 @@
+from tests.enforcer.running import enforcer, runtime
+
+__all__ = ["enforcer", "runtime"]

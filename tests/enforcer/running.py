@@ -1,0 +1,121 @@
+"""`numakin-enforcer run` as a real process, with a runtime at the other end of a real unix socket that speaks NRI."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from enforcer.cli.status import NobodyAnswersError, ask
+from placement.model.cpuset import CpuSet
+from process.ports import free_address
+from standins.patience import PATIENCE_S, until
+from standins.runtime.runtime import Runtime
+from tests.trees import sysfs
+
+GROUP = {"group.numakin.io": "web"}
+
+
+class Enforcer:
+    """`numakin-enforcer run` on a Xeon with two NUMA nodes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run_dir = folder / "run"
+        self.socket = folder / "nri.sock"
+        self.metrics = free_address()
+        self.sysfs = sysfs("xeon-8380")
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        return self._start("enforcer", "run", more=more)
+
+    def start_hook(self) -> subprocess.Popen[str]:
+        """The hook alone."""
+        return self._start("enforcer.hook")
+
+    def _start(self, *program: str, more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", *program, "--nri-socket", str(self.socket)]
+        command += ["--run-dir", str(self.run_dir), "--sysfs", str(self.sysfs), "--node-name", "n1"]
+        command += ["--metrics-listen", self.metrics, "--observe", "off", *more]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        return process
+
+    def status(self) -> dict:
+        asked = subprocess.run(
+            [sys.executable, "-m", "enforcer", "status", "--json", "--run-dir", str(self.run_dir)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return json.loads(asked.stdout)
+
+    def children(self) -> dict[str, int]:
+        """The pids of the hook and the observer."""
+        result = {}
+        for pid in Path(f"/proc/{self.processes[-1].pid}/task/{self.processes[-1].pid}/children").read_text().split():
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            result[line[0].decode().removeprefix("numakin-")] = int(pid)
+        return result
+
+    def joined(self) -> bool:
+        try:
+            return bool(ask(self.run_dir)["registered"])
+        except NobodyAnswersError:
+            return False
+
+    def kill_hook(self) -> None:
+        """Its supervisor starts another."""
+        hook = self.children()["hook"]
+        os.kill(hook, signal.SIGKILL)
+        until(lambda: self.children().get("hook", hook) != hook, "another hook")
+
+    def get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://{self.metrics}{path}", timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+        except OSError:
+            return 0, ""
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.terminate()
+            process.communicate(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def enforcer() -> Iterator[Enforcer]:
+    with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
+        made = Enforcer(Path(folder))
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def runtime(enforcer: Enforcer) -> Iterator[Runtime]:
+    with Runtime(enforcer.socket) as made:
+        yield made
+
+
+def numa_cpus(enforcer: Enforcer) -> list[CpuSet]:
+    return [
+        CpuSet.parse((enforcer.sysfs / f"devices/system/node/node{number}/cpulist").read_text()) for number in (0, 1)
+    ]
+
+
+def cpus(runtime: Runtime, container) -> CpuSet:
+    return CpuSet.parse(runtime.containers[container.id].resources.cpu.cpus)
