@@ -13,6 +13,8 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests import trees
+
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 """No test fails for how long it takes: the machine may be busy."""
@@ -48,6 +50,11 @@ def _group(nodeid: str) -> str:
 
 def _rank(group: str) -> int:
     return ONE_AT_A_TIME.index(group) if group in ONE_AT_A_TIME else len(ONE_AT_A_TIME)
+
+
+def pytest_sessionfinish() -> None:
+    """In each process: those of several end without Python's own way of ending."""
+    trees.remove()
 
 
 @pytest.hookimpl(wrapper=True)

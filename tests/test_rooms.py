@@ -62,3 +62,14 @@ def test_each_package_says_what_lives_in_it():
         if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert [str(folder.relative_to(ROOT)) for folder in silent] == []
+
+
+def test_no_file_of_tests_is_imported():
+    """What several of them need is in a module beside them, under its own name, its fixtures in `conftest`."""
+    imports = {
+        str(path.relative_to(ROOT)): node.module
+        for path in modules("tests", "benchmarks")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2].startswith("test_")
+    }
+    assert imports == {}

@@ -1,5 +1,6 @@
 """A skip says what the machine lacks. One that tells of broken code has failed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from standins.patience import PATIENCE_S
 
-CONFTEST = (Path(__file__).parent / "conftest.py").read_text()
+ROOT = Path(__file__).parents[1]
+CONFTEST = (ROOT / "tests" / "conftest.py").read_text()
 
 
 @pytest.mark.parametrize(
@@ -25,5 +27,8 @@ def test_a_skip_for_broken_code_is_a_failure(tmp_path: Path, reason: str, outcom
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(f"import pytest\n\ndef test_it():\n    pytest.skip({reason!r})\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S, check=False)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=PATIENCE_S, check=False
+    )
     assert outcome in run.stdout

@@ -10,11 +10,21 @@ from pathlib import Path
 
 from standins.machines import MACHINES, write_sysfs
 
+_made: list[Path] = []
+
 
 @cache
 def sysfs(name: str) -> Path:
-    """Gone with the process. Who changes a file writes a tree of its own."""
+    """Who changes a file writes a tree of its own."""
     folder = Path(tempfile.mkdtemp(prefix="numakin-sysfs-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _made.append(folder)
     write_sysfs(MACHINES[name], folder)
     return folder
+
+
+@atexit.register
+def remove() -> None:
+    """All trees, at the end of the process, or before."""
+    sysfs.cache_clear()
+    while _made:
+        shutil.rmtree(_made.pop(), ignore_errors=True)

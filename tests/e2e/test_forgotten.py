@@ -8,9 +8,8 @@ import pytest
 
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.e2e.lab.containerd import RealContainerd
-from tests.e2e.lab.waiting import until
 from tests.enforcer.nri.running import Running
 
 pytestmark = pytest.mark.runtime

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from enforcer.cli.status import NobodyAnswersError, ask
+from standins.patience import until
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.split_machine import SplitMachine
-from tests.e2e.lab.waiting import until
 
 pytestmark = pytest.mark.runtime
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from proto import cri_pb2 as cri
+from standins.patience import until
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.split_machine import SplitMachine
-from tests.e2e.lab.waiting import until
 
 pytestmark = pytest.mark.runtime
 

@@ -29,12 +29,15 @@ def within_a_percent(size: int) -> Any:
 
 
 class Observed:
-    """What the boot printed. refusals: member -> what the kernel said. exchanges: name -> member -> end -> volume."""
+    """What the boot printed. refusals: member -> what the kernel said. how: member -> how its programs were loaded.
+    exchanges: name -> member -> end -> volume.
+    """
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
         self.refusals: dict[str, str] = {
             record["member"]: record["refused"] for record in records if "member" in record
         }
+        self.how: dict[str, str] = {record["member"]: record["how"] for record in records if "member" in record}
         self.exchanges: dict[str, Any] = {
             record["exchange"]: record["counted"] for record in records if "exchange" in record
         }
@@ -55,6 +58,11 @@ def exchanges(*kept: list[chain.Exchange]) -> pytest.MarkDecorator:
 @pytest.mark.parametrize("member", MEMBERS)
 def test_every_member_counts_on_this_kernel(observed: Observed, member: str) -> None:
     assert observed.refusals[member] == ""
+
+
+@pytest.mark.parametrize("member", ["cgroup_skb", *BY_CALL])
+def test_this_kernel_takes_the_programs_as_they_were_built_ahead(observed: Observed, member: str) -> None:
+    assert observed.how[member] == "built ahead"
 
 
 @pytest.mark.parametrize("member", MEMBERS)

@@ -11,11 +11,11 @@ import pytest
 from placement.model.cpuset import CpuSet
 from proto import cri_pb2 as cri
 from standins.kubelet import Kubelet
+from standins.patience import until
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.split_machine import SplitMachine
-from tests.e2e.lab.waiting import until
 
 pytestmark = pytest.mark.runtime
 

@@ -11,12 +11,12 @@ import pytest
 
 from enforcer.cli.status import NobodyAnswersError, ask
 from proto import cri_pb2 as cri
+from standins.patience import until
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.split_machine import SplitMachine
-from tests.e2e.lab.waiting import until
 from tests.manifests.confined import PROFILES
 
 pytestmark = pytest.mark.runtime

@@ -16,9 +16,8 @@ import pytest
 import yaml
 
 from demo.cluster import OPT_IN, Cluster
-from standins.patience import PATIENCE_S
-from standins.ports import free_address
-from tests.extender.running import until
+from process.ports import free_address
+from standins.patience import PATIENCE_S, until
 from tests.manifests.rendered import MANIFESTS
 
 MONITORING = MANIFESTS / "components/monitoring"
@@ -131,7 +130,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(["prometheus", *words], stdout=log, stderr=log)
         try:
-            until("it has scraped twice", lambda: scraped(address))
+            until(lambda: scraped(address), "it has scraped twice")
             yield address
         finally:
             process.terminate()

@@ -9,67 +9,12 @@ import pytest
 
 from enforcer.machine.cgroup import CgroupTree
 from standins.patience import PATIENCE_S
-from tests.manifests.rendered import files, one
-
-ROOT = Path(__file__).parents[2]
-NUMBERS = {"NET_ADMIN": 12, "SYS_PTRACE": 19, "SYS_RESOURCE": 24, "PERFMON": 38, "BPF": 39}
-"""linux/capability.h."""
-
-
-def asked(*command: str) -> subprocess.CompletedProcess[str]:
-    """`powers`, run by this command."""
-    # Most containers' processes are not root's.
-    other = subprocess.Popen(["setpriv", "--reuid", "65534", "--clear-groups", "sleep", "600"])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    try:
-        program = [*command, sys.executable, "-m", "tests.manifests.powers", str(other.pid)]
-        return subprocess.run(
-            program, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500, check=False
-        )
-    finally:
-        other.kill()
-        other.wait()
-
-
-def works(*command: str) -> dict[str, str]:
-    """What `powers` says when it is run by this command."""
-    answer = asked(*command)
-    if answer.returncode:
-        pytest.skip(f"no BPF here: {answer.stderr.strip().splitlines()[-1]}")
-    return dict(line.split(" ", 1) for line in answer.stdout.splitlines())
+from tests.manifests.capabilities import NUMBERS, ROOT, bounding, only, works
 
 
 def with_only(capabilities: set[str]) -> dict[str, str]:
     """What works with these capabilities alone."""
     return works(*only(capabilities))
-
-
-def only(capabilities: set[str]) -> list[str]:
-    """Runs a command with root's identity, and these capabilities (as far as this machine has them) alone."""
-    had = sorted(name for name in capabilities if bounding() >> NUMBERS[name] & 1)
-    kept = ",".join(["-all", *(f"+{name.lower()}" for name in had)])
-    return ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", "--no-new-privs"]
-
-
-def bounding() -> int:
-    """The capabilities that processes here may have at all, as a mask."""
-    return int(Path("/proc/self/status").read_text().split("CapBnd:")[1].split()[0], 16)
-
-
-@pytest.fixture(scope="module")
-def named() -> set[str]:
-    spec = one(files(), "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
-    return set(spec["containers"][0]["securityContext"]["capabilities"]["add"])
-
-
-@pytest.fixture(scope="module")
-def as_root() -> dict[str, str]:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    result = works()
-    if result["cgroup_skb"] != "works":
-        pytest.skip(f"the kernel refuses: {result['cgroup_skb']}")
-    return result
 
 
 @pytest.mark.bpf
@@ -104,11 +49,6 @@ def away(*commands: str) -> list[str]:
     ("without", "lost"),
     [
         pytest.param(["unshare", "--pid", "--fork", "--mount-proc"], "namespaces", id="hostPID"),
-        pytest.param(
-            away(*(f"mount -t tmpfs -o ro tmpfs {folder}" for folder in ("/tmp", "/var/tmp")), "cd /proc"),
-            "cgroup_skb",
-            id="/tmp",
-        ),
         pytest.param(away("mount -t tmpfs tmpfs /sys/fs/cgroup"), "cgroup_skb", id="/sys/fs/cgroup"),
     ],
 )
@@ -118,8 +58,14 @@ def test_each_of_the_pod_s_own_is_needed(named, as_root, without, lost):
     assert works(*without, *only(named))[lost] != "works"
 
 
+@pytest.mark.bpf
+def test_no_folder_is_needed_to_write_into(named, as_root):
+    nowhere = away(*(f"mount -t tmpfs -o ro tmpfs {folder}" for folder in ("/tmp", "/var/tmp", "/dev/shm")), "cd /proc")
+    assert works(*nowhere, *only(named)) == as_root
+
+
 RAISES = "from resource import *; setrlimit(RLIMIT_MEMLOCK, (RLIM_INFINITY, RLIM_INFINITY))"
-"""As bcc does before Linux 5.11."""
+"""As the loader does, for kernels before Linux 5.11."""
 
 
 @pytest.mark.parametrize(("without", "raised"), [(set(), True), ({"SYS_RESOURCE"}, False)])

@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
+from standins.patience import until
 from tests.attack.operated import Site
-from tests.enforcer.test_enforcer import numa_cpus, until
+from tests.enforcer.running import numa_cpus
+from tests.manifests.capabilities import asked, only
 from tests.manifests.confined import LAUNCHER, PROFILES, interpreter
 from tests.manifests.rendered import MANIFESTS, one, rendered
-from tests.manifests.test_powers import as_root, asked, named, only
-
-__all__ = ["as_root", "named"]
 
 SECCOMP = sorted(PROFILES.glob("*.json"))
 APPARMOR = sorted((MANIFESTS / "profiles" / "apparmor").iterdir())
@@ -48,7 +47,7 @@ def test_members_are_placed_together_and_reported_and_every_process_is_confined(
     together = [site.run(name, "default", GROUP, 2) for name in ("cart", "search")]
     assert any(set(together) == {cpus} for cpus in numa_cpus(site.enforcer))
     until(lambda: "search" in json.dumps(site.extender.get("/api/v1/groups")), "the extender shows the members")
-    pids = [site.enforcer.processes[-1].pid, *site.enforcer.children().values(), site.extender.program.worker]
+    pids = [site.enforcer.processes[-1].pid, *site.enforcer.children().values(), site.extender.program.pid]
     assert len(pids) == 4
     assert [pid for pid in pids if not confined(pid)] == []
 

@@ -21,6 +21,13 @@ LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 """Of Debian's package faketime; None where it is not installed."""
 
 
+def forget_killed() -> None:
+    """Removes what libfaketime keeps in memory for each process, and leaves there when one is killed."""
+    for path in Path("/dev/shm").glob("*faketime_s[eh]m_*"):
+        if not Path("/proc", path.name.rpartition("_")[2]).exists():
+            path.unlink(missing_ok=True)
+
+
 class WallClock:
     """folder: takes the file that says how far this clock is off."""
 

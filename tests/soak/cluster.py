@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from standins.apiserver import ApiServer
 from standins.extender import ExtenderProcess
-from tests.soak.clock import WallClock
+from tests.soak.clock import WallClock, forget_killed
 from tests.soak.nodes import Node
 from tests.soak.pods import PodSpec
 from tests.soak.processes import send, until
@@ -39,6 +39,7 @@ class Cluster:
         self.killed = 0
 
     def __enter__(self) -> Self:
+        self._stack.callback(forget_killed)
         try:
             self.api = self._stack.enter_context(ApiServer())
             self.api.kubeconfig(self._folder / "kubeconfig")

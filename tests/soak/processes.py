@@ -20,6 +20,9 @@ from tests.soak.clock import WallClock
 PATIENCE_S = 90.0
 """Until a process must be back; it only ends a run that failed."""
 
+TITLE = b"numakin-"
+"""What the titles of the enforcer's processes begin with."""
+
 FREEZER = Path("/sys/fs/cgroup/freezer")
 """cgroup v1's; on v2 each cgroup has a `cgroup.freeze`."""
 
@@ -59,13 +62,12 @@ def footprint(pid: int) -> Footprint | None:
 
 
 def children(pid: int) -> dict[str, int]:
-    """role -> pid: the supervisor's processes by their modules' last name."""
+    """role -> pid: the supervisor's processes by their titles."""
     named: dict[str, int] = {}
     try:
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             line = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            if b"-m" in line:
-                named[line[line.index(b"-m") + 1].decode().rpartition(".")[2]] = int(child)
+            named[line[0].removeprefix(TITLE).decode() if line[0].startswith(TITLE) else "just forked"] = int(child)
     except OSError:
         return named
     return named
@@ -79,7 +81,7 @@ def naming(folder: Path) -> set[int]:
             line = (entry / "cmdline").read_bytes() if entry.name.isdecimal() else b""
         except OSError:  # it has gone meanwhile
             continue
-        if b"enforcer" in line and str(folder).encode() in line:
+        if (b"enforcer" in line or line.startswith(TITLE)) and str(folder).encode() in line:
             pids.add(int(entry.name))
     return pids
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from enforcer.hook.ownership.recorder import spare_of
+
 SIZE = "256k"
 
 
@@ -20,6 +22,7 @@ def mounted(folder: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
+        spare_of(folder).unlink(missing_ok=True)
 
 
 @contextmanager

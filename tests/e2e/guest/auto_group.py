@@ -6,7 +6,8 @@ containerd, and the enforcer with its probes always on. Two servers and their cl
 node, and talk: one pair over pod networks, one over the node's own. When the enforcer knows who talks to whom, new
 replicas of three of them are created; and in the end the pairs themselves are moved together. Prints a JSON object a
 line: what `numakin-enforcer doctor` says, each pod with what the kernel says, what the enforcer knew before the replicas
-came, what the kernel says of each replica's siblings and kin when it came, and of the pairs in the end.
+came, the kernel's CPUs of each replica's sibling when it had come and of its kin before and after, and of the pairs in
+the end.
 """
 
 from __future__ import annotations
@@ -25,12 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from proto import cri_pb2 as cri
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.e2e.guest import web
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK, SLEEP, Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
-from tests.e2e.lab.waiting import until
 
 NRI_SOCKET = "/run/nri/nri.sock"
 METRICS = "127.0.0.1:16862"
@@ -94,11 +94,16 @@ class World:
 
     def replica(self, deployment: str) -> None:
         """One more, which need not talk any more to be placed."""
+        sibling, kin = (self.pids[pod_name(entry, 1)] for entry in (deployment, REPLICAS[deployment]))
+        before = kernel.allowed(kin)
         pod = self._pod(deployment, 2, NODE_NETWORK)
         self._run(pod, list(SLEEP), self._folder(deployment))
-        siblings, kin = (pod_name(entry, 1) for entry in (deployment, REPLICAS[deployment]))
-        now = {entry: asdict(kernel.allowed(self.pids[entry])) for entry in (siblings, kin)}
-        say({"joined": pod.config.metadata.name, "siblings": now[siblings], "kin": now[kin]})
+        places = {"siblings": [kernel.allowed(sibling)], "kin": [before, kernel.allowed(kin)]}
+        joined = {who: [place.cpus for place in where] for who, where in places.items()}
+        say({"joined": pod.config.metadata.name, **joined, "log": self._log_of(pod.config.metadata.name)})
+
+    def _log_of(self, pod: str) -> list[str]:
+        return [line for line in self.enforcer.log.read_text().splitlines() if pod in line]
 
     def passer_by(self) -> None:
         """A member that comes and goes: a runtime of this age takes moves along with such."""

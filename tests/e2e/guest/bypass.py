@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from proto import cri_pb2 as cri
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
-from tests.e2e.lab.waiting import until
 
 SOCKET = "/run/containerd/containerd.sock"
 TOUCHED, LIMIT = 16 << 20, 64 << 20

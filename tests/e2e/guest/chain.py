@@ -22,9 +22,9 @@ from enforcer.observe.bpf.counters import TCP, UDP, Volume
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import chain
 from enforcer.observe.collectors.collector import Collector
-from standins.patience import PATIENCE_S
+from enforcer.observe.collectors.probes import Probes
+from standins.patience import PATIENCE_S, until
 from tests.e2e.guest import web
-from tests.e2e.lab.waiting import until
 from tests.enforcer.observe.observe_lab import Lab, flows, lab
 
 CLIENT, SERVER = {4: "10.87.0.1", 6: "fd87::1"}, {4: "10.87.0.2", 6: "fd87::2"}
@@ -76,15 +76,16 @@ class Members:
     def __init__(self, stack: ExitStack, sources: chain.Sources) -> None:
         self.attached: dict[str, Collector] = {}
         for name, open_member in chain.MEMBERS:
-            begun, refused = time.monotonic(), ""
+            begun, refused, how = time.monotonic(), "", ""
             try:
                 collector = chain.tried(open_member(sources))
             except (LoadRefused, OSError) as error:
                 refused = str(error)
             else:
                 self.attached[name] = collector
+                how = collector.loaded.how if isinstance(collector, Probes) else ""
                 stack.callback(collector.close)
-            say({"member": name, "refused": refused, "seconds": round(time.monotonic() - begun, 1)})
+            say({"member": name, "refused": refused, "how": how, "seconds": round(time.monotonic() - begun, 1)})
         for collector in self.attached.values():
             collector.attach()
 

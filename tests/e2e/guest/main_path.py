@@ -23,12 +23,11 @@ from typing import Any
 
 from proto import cri_pb2 as cri
 from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.scheduler.extender_client import ExtenderClient
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
-from tests.e2e.lab.waiting import until
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from cluster.credentials import EMULATOR_HOST
+from standins.patience import until
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
-from tests.e2e.lab.waiting import until
 
 INSIDE = "10.0.2.15"
 """This machine, in the network that QEMU makes; EMULATOR_HOST is the loopback of the one outside."""

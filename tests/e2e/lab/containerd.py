@@ -16,11 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.e2e.lab import image, place
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.kernel import CGROUPS
-from tests.e2e.lab.waiting import until
 
 SUITES = {"trixie": "containerd 1.7, NRI 0.6", "sid": "containerd 2, NRI 0.8 or newer"}
 

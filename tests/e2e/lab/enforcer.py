@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.cli.status import NobodyAnswersError, ask
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
-from tests.e2e.lab.waiting import until
 
 
 class RunningEnforcer:
@@ -92,7 +91,7 @@ class RunningEnforcer:
         assert self._process is not None
         supervisor = self._process.pid
         children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        return next(int(pid) for pid in children if b"enforcer.hook" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return next(int(pid) for pid in children if b"numakin-hook" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
     def log_end(self, lines: int = 30) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

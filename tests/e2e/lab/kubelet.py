@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster.binaries import Binaries
 from cluster.cluster import Cluster
 from cluster.processes import Process
-from standins.ports import free_port
+from process.ports import free_port
 from tests.e2e.lab.containerd import RealContainerd, hierarchies
 
 KEPT = {

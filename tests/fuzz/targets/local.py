@@ -16,7 +16,7 @@ from placement.state.occupancy import Occupancy
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
-from tests.enforcer.hook.test_agent import World
+from tests.enforcer.hook.world import World
 from tests.fuzz.target import Target, must, pieces
 
 
