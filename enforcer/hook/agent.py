@@ -172,13 +172,18 @@ class Agent:
         ledger.demands.stopped(pod.uid, container.id)
         ledger.records.forget(container.id)
         before = ledger.occupancy
-        allocation = before.allocations.get(container.id)
-        ledger.past = ledger.past.ended(container.id, allocation.exclusive if allocation is not None else CpuSet())
         ledger.occupancy = before.without_allocation(container.id).without_reservation(container.id)
-        if ledger.occupancy is before:
-            return []
-        log.debug("container stopped", **names(pod, container))
-        return ledger.settle() if pools.depend_on(before, container.id) else []
+        if ledger.occupancy is not before:
+            log.debug("container stopped", **names(pod, container))
+        return self._freed(before, [container.id])
+
+    def _freed(self, before: Occupancy, containers: Iterable[str]) -> list[nri.ContainerUpdate]:
+        """What it changes for others that these containers, which that occupancy may have, are not there any more."""
+        ledger, ended = self.ledger, list(containers)
+        for container in ended:
+            allocation = before.allocations.get(container)
+            ledger.past = ledger.past.ended(container, allocation.exclusive if allocation is not None else CpuSet())
+        return ledger.settle() if any(pools.depend_on(before, container) for container in ended) else []
 
     def stop_pod_sandbox(self, pod: nri.PodSandbox) -> None:
         """Or removed, which may be long after: another pod may have the name by then, or this one another sandbox."""
@@ -186,14 +191,12 @@ class Agent:
         if not ledger.sandboxes.ended(pod):
             return
         ledger.end_pod(pod)
-        live = [
-            before.allocations[container]
+        live = [  # of which no StopContainer has come yet
+            container
             for key in before.directory.by_pod.get(pod.uid, ())
             for container in before.directory.by_reservation.get(key, ())
         ]
-        for allocation in live:  # of which no StopContainer has come yet
-            ledger.past = ledger.past.ended(allocation.container, allocation.exclusive)
-        if any(pools.depend_on(before, allocation.container) for allocation in live) and ledger.settle():
+        if self._freed(before, live):
             self.moves.take_along(before)
 
     # The observer's messages

@@ -79,13 +79,15 @@ class MoveExecutor:
     def _moves(self, but: str = "") -> list[nri.ContainerUpdate]:
         """but: a reservation whose steps go on waiting."""
         offer, self._offer = self._offer, local.Moves()
-        waiting = [step for step in offer.steps if any(way.reservation == but for way in step.ways)]
-        if waiting:
-            self._offer = local.Moves(
-                generation=offer.generation, traffic=offer.traffic, pays=offer.pays, steps=waiting
-            )
-        due = [step for step in offer.steps if step not in waiting]
-        return [update for step in due for update in self.make(step, offer)]
+        updates: list[nri.ContainerUpdate] = []
+        for step in offer.steps:
+            if any(way.reservation == but for way in step.ways):
+                self._offer.MergeFrom(
+                    local.Moves(generation=offer.generation, traffic=offer.traffic, pays=offer.pays, steps=[step])
+                )
+            else:
+                updates += self.make(step, offer)
+        return updates
 
     def make(self, step: local.Moves.Step, offer: local.Moves) -> list[nri.ContainerUpdate]:
         """The members of one step of the offer to where their kin are; nothing when it does not hold any more. Never

@@ -22,10 +22,14 @@ LAUNCHED_FD = 3
 
 
 class Plugins:
-    """All that are attached. `lock` is the runtime's own: no event happens while one is being synchronized."""
+    """All that are attached. `lock` is the runtime's own: no event happens while one is being synchronized.
+
+    `notes` says what happened to them, and `synchronized` how many ever were.
+    """
 
     def __init__(self, terms: Terms, lock: threading.RLock, snapshot: Snapshot, apply: Apply, update: Update) -> None:
         self.notes: list[str] = []
+        self.synchronized = 0
         self._terms = terms
         self._changed = threading.Condition(lock)
         self._snapshot = snapshot
@@ -60,9 +64,14 @@ class Plugins:
         self._attach(Attached(ours, self._terms, self._update, launched=(index, name, config), pid=pid))
 
     def wait(self, count: int, timeout_s: float) -> bool:
-        """Whether at least `count` plugins are synchronized before the timeout."""
+        """Whether at least `count` plugins are there at once before the timeout; one that has just ended may count."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self.names) >= count, timeout_s)
+
+    def wait_beyond(self, synchronized: int, timeout_s: float) -> bool:
+        """Whether more plugins than `synchronized` have come, ever, before the timeout, and one is there."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.synchronized > synchronized and bool(self.names), timeout_s)
 
     def wait_for_note(self, text: str, timeout_s: float) -> bool:
         """Whether a note with `text` in it is there before the timeout."""
@@ -125,6 +134,7 @@ class Plugins:
                 self._apply(plugin.synchronize(*self._snapshot()))
                 self._attached.append(plugin)
                 self._attached.sort(key=lambda each: each.index)
+                self.synchronized += 1
                 self._note(f"plugin {plugin} is synchronized")
         except PluginLostError as error:
             self._note(f"plugin {plugin}: {error}")

@@ -66,6 +66,7 @@ class Runtime:
         self._next_pid = 1000
         self.fail_updates = False  # as when runc can't write a cgroup
         self.unsolicited = 0  # UpdateContainers so far
+        self._awaited = 0  # plugins that a wait was for
         self.plugins = Plugins(self._terms, self._lock, self._snapshot, self._apply, self._unsolicited)
         self._events = Events(self.plugins)
 
@@ -99,9 +100,13 @@ class Runtime:
             yield
 
     def wait_for_plugin(self, timeout_s: float = 10.0) -> None:
-        """Returns when a plugin is synchronized. Raises TimeoutError."""
-        if not self.plugins.wait(1, timeout_s):
+        """Returns when a plugin is synchronized that no wait before was for. Raises TimeoutError.
+
+        One that was there before, and has ended without the runtime having seen it yet, is not taken for the next.
+        """
+        if not self.plugins.wait_beyond(self._awaited, timeout_s):
             raise TimeoutError(f"no plugin within {timeout_s:g} s; notes: {self.plugins.notes}")
+        self._awaited = self.plugins.synchronized
 
     @property
     def pods(self) -> dict[str, Pod]:

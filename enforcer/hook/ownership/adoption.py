@@ -117,8 +117,9 @@ def _homes(machine: Machine, occupancy: Occupancy, request: Request, now: Now, k
         return homes
     if not given.homes:
         return around
-    stayed = homes == given.homes and cpus <= machine.cpus_of(homes)
-    homes = homes if cpus <= machine.cpus_of(homes) else around
+    within = cpus <= machine.cpus_of(homes)
+    stayed = within and homes == given.homes
+    homes = homes if within else around
     pool = machine.cpus_of(homes & machine.cpu_nodes) - occupancy.reserved
     exclusive = occupancy.exclusive | known.exclusive
     # A pool at some time since: without CPUs that are exclusive, or were. Of some of its home's it may not be known: a

@@ -15,7 +15,6 @@ from enforcer.observe.bpf.flow_map import EDGES
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import cgroup_skb, fexit, inet_diag, kprobes, nothing, socket_tracepoints
 from enforcer.observe.collectors.collector import Collector
-from enforcer.observe.collectors.diag_wire import DiagError
 from enforcer.observe.collectors.proof import prove
 
 NO_CGROUP_V2 = "cgroup v2 is not mounted"
@@ -90,7 +89,7 @@ def choose(sources: Sources, members: Sequence[Member] = MEMBERS) -> CollectorCh
     for name, open_member in members:
         try:
             return CollectorChoice(tried(open_member(sources)), tuple(refusals))
-        except (LoadRefused, DiagError, OSError) as error:
+        except (LoadRefused, OSError) as error:
             refusals.append(CollectorRefusal(name, str(error)))
     return CollectorChoice(nothing.Nothing(), tuple(refusals))
 

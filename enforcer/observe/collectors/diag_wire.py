@@ -35,7 +35,7 @@ INFO_BYTES_SENT = 200
 INFO_SIZE = 216
 
 
-class DiagError(Exception):
+class DiagError(OSError):
     """The kernel answered a dump with an error."""
 
     def __init__(self, errno: int) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from enforcer.observe.bpf.contract import EPHEMERAL_FLOOR, ROOT_CGROUP
 from enforcer.observe.bpf.counters import TCP, CounterSnapshot, FlowKey, Key, Missed, Volume, by_address
 from enforcer.observe.bpf.idle import Idle
-from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import diag_wire
 from enforcer.observe.collectors.diag_wire import LISTEN, TcpConnection
 
@@ -31,14 +30,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def open_collector(namespaces: Callable[[], Iterable[Path]], flows: int = FLOWS) -> "InetDiag":
-    """`namespaces` gives the files (/proc/PID/ns/net) to look into at each reading. OSError or Refused if it can't."""
-    collector = InetDiag(namespaces, flows)
-    try:
-        collector.drain()
-    except diag_wire.DiagError as error:
-        collector.close()
-        raise LoadRefused(str(error)) from error
-    return collector
+    """`namespaces` gives the files (/proc/PID/ns/net) to look into at each reading (OSError if it cannot)."""
+    return InetDiag(namespaces, flows)
 
 
 class InetDiag:

@@ -208,7 +208,7 @@ def test_a_bad_message_ends_the_stream_with_its_name(extender: Extender, message
     assert (error.code(), error.details()) == (code, text)
 
 
-REFUSED_REPORTS = {
+CONTRADICTIONS = {
     "unknown NUMA node": (far_away(), "Report: reservation a is on NUMA node 7, which the machine does not have"),
     "bad CPUs": (bad_cpus(), "Report: '1-x' is not a list of ids: '1-x' is neither an id nor a range"),
     "free memory": (
@@ -227,31 +227,28 @@ REFUSED_REPORTS = {
     "pressure": (whole_report(1, stalled={0: 1.5}), "Report.stalled of NUMA node 0 is 1.5; it is a share, 0 to 1"),
 }
 
-
-@pytest.mark.parametrize(("report", "text"), REFUSED_REPORTS.values(), ids=REFUSED_REPORTS.keys())
-def test_a_report_that_contradicts_the_machine_ends_the_stream(extender: Extender, report, text):
-    enforcer = extender.enforcer("n1")
-    assert enforcer.next() == ANEW
-    enforcer.send(machine=convert.machine_to(machine()))
-    enforcer.send(report=report)
-    error = enforcer.failure()
-    assert (error.code(), error.details()) == (INVALID, text)
-
-
-OVERSIZED_REPORTS = {
+OVERSIZED = {
     "many estimates": (estimates(*["cpu"] * 17), "Reservation.demand.estimated has 17 entries; the bound is 16"),
     "a long estimate": (estimates("x" * 254), "Reservation.demand.estimated has 254 characters; the bound is 253"),
 }
 
+REFUSED_REPORTS = {
+    name: (report, code, text)
+    for code, reports in ((INVALID, CONTRADICTIONS), (EXHAUSTED, OVERSIZED))
+    for name, (report, text) in reports.items()
+}
 
-@pytest.mark.parametrize(("report", "text"), OVERSIZED_REPORTS.values(), ids=OVERSIZED_REPORTS.keys())
-def test_a_report_over_a_bound_ends_the_stream_with_its_name(extender: Extender, report, text):
+
+@pytest.mark.parametrize(("report", "code", "text"), REFUSED_REPORTS.values(), ids=REFUSED_REPORTS.keys())
+def test_a_report_that_contradicts_the_machine_or_is_over_a_bound_ends_the_stream(
+    extender: Extender, report, code, text
+):
     enforcer = extender.enforcer("n1")
     assert enforcer.next() == ANEW
     enforcer.send(machine=convert.machine_to(machine()))
     enforcer.send(report=report)
     error = enforcer.failure()
-    assert (error.code(), error.details()) == (EXHAUSTED, text)
+    assert (error.code(), error.details()) == (code, text)
 
 
 def test_the_first_message_must_be_hello_and_name_the_node(extender: Extender):

@@ -119,9 +119,19 @@ def test_updates_of_others_are_applied_and_an_empty_mems_changes_nothing(runtime
         runtime.wait_for_plugin()
         first = runtime.create_container(runtime.run_pod("p"), "first")
     with Plugin(path, CreateContainer=created("2", "0", [update(first.id, "3"), update("unknown", "4")])):
-        assert runtime.plugins.wait(1, PATIENCE_S)
+        runtime.wait_for_plugin()
         runtime.create_container(first.pod, "second")
         assert place(runtime.containers[first.id]) == ("3", "0")
+
+
+def test_who_was_waited_for_is_not_the_next_to_come(runtime, path):
+    """It may have ended without the runtime having seen it yet."""
+    with Plugin(path):
+        runtime.wait_for_plugin()
+        with pytest.raises(TimeoutError, match="no plugin within 0 s"):
+            runtime.wait_for_plugin(0)
+        with Plugin(path):
+            runtime.wait_for_plugin()
 
 
 def test_an_error_status_fails_the_creation_and_the_plugin_stays(runtime, path):

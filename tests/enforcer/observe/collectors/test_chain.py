@@ -5,8 +5,9 @@ import pytest
 
 from enforcer.observe.bpf.counters import CounterSnapshot
 from enforcer.observe.bpf.loader import LoadRefused
-from enforcer.observe.collectors import cgroup_skb, chain
+from enforcer.observe.collectors import cgroup_skb, chain, inet_diag
 from enforcer.observe.collectors.chain import CollectorChoice, CollectorRefusal, Sources, choose
+from enforcer.observe.collectors.diag_wire import DiagError
 from enforcer.observe.collectors.nothing import Nothing
 from standins.patience import PATIENCE_S
 
@@ -60,6 +61,16 @@ def test_a_hook_that_can_be_attached_once_alone_is_refused(monkeypatch):
     monkeypatch.setattr(chain, "prove", lambda _collector: None)
     choice = choose(NOWHERE, [("once", lambda _: Once()), ("next", lambda _: Nothing())])
     assert [refusal.name for refusal in choice.refusals] == ["once"]
+
+
+def test_a_kernel_that_refuses_to_list_its_sockets_is_one_that_nothing_works_on(monkeypatch):
+    def refused(_netlink, _family):
+        raise DiagError(2)
+
+    monkeypatch.setattr(inet_diag, "dump", refused)
+    choice = choose(NOWHERE, [(inet_diag.NAME, lambda _: inet_diag.open_collector(list))])
+    assert choice.collector.name == "none"
+    assert choice.refusals == (CollectorRefusal("inet_diag", "sock_diag: errno 2"),)
 
 
 def test_a_cgroup_that_is_not_the_root_is_refused_by_name(tmp_path):
