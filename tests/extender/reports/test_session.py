@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from extender.cluster import Cluster
+from extender.reports import incoming
+from extender.reports.incoming import BadMessage
 from extender.reports.session import ReportSession, SessionCallbacks
+from extender.state import node_view
 from extender.state.pods import Changes, NodeRow
+from placement.state.occupancy import fingerprint
 from proto import convert
 from proto import report_pb2 as pb
 from proto.report_format import REPORT_FORMAT
@@ -38,3 +44,39 @@ def test_an_enforcer_whose_node_object_is_gone_is_left_alone():
     for changes in (HERE, GONE):
         cluster.apply_nodes(changes)
     assert session.receive(HEARTBEAT) == []
+
+
+def test_what_no_report_is_over_a_bound_with_many_may_not_be_together(monkeypatch: pytest.MonkeyPatch):
+    """The enforcer is asked for everything, and that is refused by name."""
+    monkeypatch.setattr(node_view, "RESERVATIONS", 2)
+    session = in_step(Cluster())
+    held = [reservation("a", "0")]
+    for generation, pod in ((4, "b"), (5, "c")):
+        held.append(reservation(pod, "0"))
+        report = whole_report(generation, held[-1:], fingerprint=fingerprint(held, []))
+        report.base_generation = generation - 1
+        answers = session.receive(pb.FromEnforcer(report=report))
+    assert answers == [ANEW]
+    session.receive(pb.FromEnforcer(machine=convert.machine_to(machine())))
+    with pytest.raises(BadMessage, match="Report: with it the node has over 10000 reservations, 20000"):
+        session.receive(pb.FromEnforcer(report=whole_report(6, held)))
+
+
+def test_sizes_of_hugepages_do_not_add_up_without_end():
+    session = in_step(Cluster())
+    for generation in (4, 5):
+        sizes = range(generation * 100, generation * 100 + 16)
+        pages = [pb.FreePages(numa_node=numa_node, size=size) for numa_node in (0, 1) for size in sizes]
+        report = whole_report(generation, free_hugepages=pages, fingerprint=fingerprint([reservation("a", "0")], []))
+        report.base_generation = generation - 1
+        answers = session.receive(pb.FromEnforcer(report=report))
+    assert answers == [ANEW]
+
+
+def test_machines_are_kept_but_for_one_of_invented_length(monkeypatch: pytest.MonkeyPatch):
+    message = convert.machine_to(machine())
+    assert incoming.machine(message)[0] is incoming.machine(message)[0]
+    monkeypatch.setattr(incoming, "MACHINE_BYTES", 10)
+    first, second = incoming.machine(message)[0], incoming.machine(message)[0]
+    assert first == second
+    assert first is not second
