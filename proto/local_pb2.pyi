@@ -167,7 +167,7 @@ class Containers(_message.Message):
     def __init__(self, whole: _Optional[bool] = ..., containers: _Optional[_Iterable[_Union[LocalContainer, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LocalContainer(_message.Message):
-    __slots__ = ("id", "name", "pod", "pod_name", "namespace", "pid", "cgroups_path", "host_network", "netns", "ips", "opted_in", "group", "workload", "move", "memory", "hugepages")
+    __slots__ = ("id", "name", "pod", "pod_name", "namespace", "pid", "cgroups_path", "host_network", "ips", "opted_in", "group", "workload", "move", "memory", "hugepages")
     class HugepagesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -183,7 +183,6 @@ class LocalContainer(_message.Message):
     PID_FIELD_NUMBER: _ClassVar[int]
     CGROUPS_PATH_FIELD_NUMBER: _ClassVar[int]
     HOST_NETWORK_FIELD_NUMBER: _ClassVar[int]
-    NETNS_FIELD_NUMBER: _ClassVar[int]
     IPS_FIELD_NUMBER: _ClassVar[int]
     OPTED_IN_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -199,7 +198,6 @@ class LocalContainer(_message.Message):
     pid: int
     cgroups_path: str
     host_network: bool
-    netns: str
     ips: _containers.RepeatedScalarFieldContainer[str]
     opted_in: bool
     group: str
@@ -207,7 +205,7 @@ class LocalContainer(_message.Message):
     move: str
     memory: int
     hugepages: _containers.ScalarMap[int, int]
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., netns: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ..., workload: _Optional[str] = ..., move: _Optional[str] = ..., memory: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ..., workload: _Optional[str] = ..., move: _Optional[str] = ..., memory: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class KinTable(_message.Message):
     __slots__ = ("rows", "generation")

@@ -71,7 +71,6 @@ class LocalContainers:
 def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> local.LocalContainer:
     opt_in = parse(pod.namespace, pod.annotations, container.name)
     demand = pods.demand_of(container.linux.resources) if opt_in is not None else Demand()
-    network = next((namespace.path for namespace in container.linux.namespaces if namespace.type == "network"), "")
     return local.LocalContainer(
         id=container.id,
         name=container.name,
@@ -81,7 +80,6 @@ def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> lo
         pid=container.pid,
         cgroups_path=container.linux.cgroups_path,
         host_network=not any(namespace.type == "network" for namespace in pod.linux.namespaces),
-        netns=network,
         ips=list(pod.ips),
         opted_in=opted_in(pod.annotations),
         workload=workload,

@@ -15,7 +15,7 @@ def test_a_container_is_told_as_its_latest_event_has_it() -> None:
     started.linux.namespaces.add(type="network", path="/proc/7/ns/net")
     residents.met(member("a"), started)
     (only,) = residents.now().values()
-    assert (only.id, only.pod, only.pid, only.netns, only.opted_in) == ("a", "uid-a", 7, "/proc/7/ns/net", True)
+    assert (only.id, only.pod, only.pid, only.opted_in) == ("a", "uid-a", 7, True)
 
 
 def test_who_has_not_opted_in_is_told_too_and_as_such() -> None:
