@@ -223,6 +223,9 @@ def test_a_container_that_started_with_another_cpuset_than_it_was_given_is_pinne
     world.cgroups["/kubepods/a"] = (world.machine.cpus, world.machine.mems)
     (update,) = world.agent.post_start_container(member("a"), mine)
     assert update.linux.resources.cpu.cpus == "0-3,8-11"
+    world.agent.moves.take_along([update])  # for a runtime that takes none out of turn
+    world.create(member("own", cpus="exclusive"), container("own", cpus=2))
+    assert world.cpus("a") == str(CpuSet.parse("0-3,8-11") - CpuSet.parse(world.cpus("own"))), "as it is due by then"
 
 
 def test_a_bad_annotation_is_counted_and_the_pod_starts_as_if_without_it(world: World) -> None:
