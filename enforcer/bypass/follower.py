@@ -86,13 +86,14 @@ class Follower:
     def _poll_on(self, poller: RuntimePoller, before: RuntimeSnapshot) -> None:
         announcing = False
         while not self._thread.stopping.is_set():
-            self._thread.progress()
             self._wake.wait(RELIST_S if announcing else POLL_S)
             self._wake.clear()
             announced, self._announced = self._announced, False
             after = poller.poll()
+            was_stale = self.stale  # the runtime was taken for away meanwhile
+            self._thread.progress()
             announcing = announced or (announcing and after == before)
-            if after != before:
+            if after != before or was_stale:
                 self._send(after)
             before = after
 

@@ -150,6 +150,23 @@ def test_an_extender_that_still_knows_us_gets_only_what_it_missed() -> None:
     assert [reservation.key for reservation in report.reservations] == ["b"]
 
 
+def test_decisions_that_were_lost_with_the_stream_are_told_again() -> None:
+    before = Occupancy(generation=1)
+    mirror = started(before)
+    backlog = welcomed(mirror)
+    backlog.changes()
+    backlog.acknowledged(pb.Ack(generation=1))
+    after = occupied(before, "a")
+    changed(mirror, before, after, "a")
+    backlog.changes()  # goes out, and is lost with the stream
+    backlog.welcomed(pb.Welcome(resume=True))
+    (report,) = reports(backlog)
+    assert [decision.pod for decision in report.decisions] == ["a"]
+    backlog.acknowledged(pb.Ack(generation=after.generation))
+    backlog.welcomed(pb.Welcome(resume=True))
+    assert not backlog.changes()
+
+
 def test_another_hook_session_starts_from_nothing() -> None:
     mirror = started(occupied(Occupancy(generation=1), "a"))
     backlog = welcomed(mirror)
