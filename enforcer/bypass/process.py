@@ -1,8 +1,6 @@
 """The bypass: the process that stands in for the hook where the container runtime has no NRI. It follows the runtime
 over CRI and writes the cgroups itself, a moment after a container's start.
 
-    python -m enforcer.bypass [the options of `numakin-enforcer run`]
-
 Nobody waits for it, so it may use gRPC. One thread asks the runtime; the loop's owns the agent and writes.
 """
 

@@ -1,4 +1,4 @@
-"""`python -m enforcer.hook`: how the supervisor starts this process."""
+"""`python -m enforcer.hook`: this process alone, without a supervisor."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m enforcer.observer`: how the supervisor starts this process."""
+"""`python -m enforcer.observer`: this process alone, without a supervisor."""
 
 import sys
 

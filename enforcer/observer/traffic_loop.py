@@ -224,7 +224,8 @@ class TrafficLoop:
     def _take_counts(self) -> bool:
         with self._lock:
             counts, self._counts = self._counts, {}
-        self._workload_index = self._workload_index.counted(counts.values())
+        if counts:
+            self._workload_index = self._workload_index.counted(counts.values())
         return bool(counts)
 
     def _learn(self, window: Window, collector: str) -> None:
@@ -244,18 +245,15 @@ class TrafficLoop:
         self._plan(talk, between, kin)
         self._send(window, collector)
         self._kept.append(KeptWindow.of(self._kept[-1].number + 1 if self._kept else 1, window))
-        self.view = TrafficView(
-            collector,
-            self.view.refusals,
-            graph,
-            _names(self._containers.values()),
-            tuple(self._kept),
-            self.view.unattributed_bytes + window.unattributed_bytes,
-            self.view.lost_bytes + window.lost_bytes,
-            self.view.unseen,
-            self.view.session,
-            now,
-            self.view.programs,
+        self.view = replace(
+            self.view,
+            collector=collector,
+            graph=graph,
+            names=_names(self._containers.values()),
+            windows=tuple(self._kept),
+            unattributed_bytes=self.view.unattributed_bytes + window.unattributed_bytes,
+            lost_bytes=self.view.lost_bytes + window.lost_bytes,
+            learned_at=now,
         )
         give_back()
 

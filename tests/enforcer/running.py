@@ -18,6 +18,8 @@ from placement.model.cpuset import CpuSet
 from process.ports import free_address
 from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
+from tests.enforcer.command import command
+from tests.titled import children
 from tests.trees import sysfs
 
 GROUP = {"group.numakin.io": "web"}
@@ -50,24 +52,13 @@ class Enforcer:
         return process
 
     def status(self) -> dict:
-        asked = subprocess.run(
-            [sys.executable, "-m", "enforcer", "status", "--json", "--run-dir", str(self.run_dir)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        asked = command("status", "--json", "--run-dir", str(self.run_dir))
+        asked.check_returncode()
         return json.loads(asked.stdout)
 
     def children(self) -> dict[str, int]:
         """The pids of the hook and the observer."""
-        result = {}
-        for pid in Path(f"/proc/{self.processes[-1].pid}/task/{self.processes[-1].pid}/children").read_text().split():
-            try:
-                line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            result[line[0].decode().removeprefix("numakin-")] = int(pid)
-        return result
+        return children(self.processes[-1].pid)
 
     def joined(self) -> bool:
         try:

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from proto import local_pb2 as local
 from standins.cri.cgroups import Cgroups
 from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
+from tests.enforcer.command import command
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.trees import sysfs
 
@@ -225,12 +225,8 @@ def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
     made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
-    output = subprocess.run(
-        [sys.executable, "-m", "enforcer", "release", "--run-dir", str(enforcer.run_dir)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    output = command("release", "--run-dir", str(enforcer.run_dir))
+    assert output.returncode == 0
     assert output.stdout == "released 1 containers; nothing is pinned until `numakin-enforcer resume`\n"
     assert str(cpus(runtime, made)) == "0-159"
     later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
@@ -252,12 +248,8 @@ def test_a_release_lasts_over_restarts_of_either_until_it_is_ended(enforcer: Enf
     later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
     assert (str(cpus(runtime, made)), str(cpus(runtime, later))) == ("0-159", "")
     assert enforcer.status()["released"]
-    output = subprocess.run(
-        [sys.executable, "-m", "enforcer", "resume", "--run-dir", str(enforcer.run_dir)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    output = command("resume", "--run-dir", str(enforcer.run_dir))
+    assert output.returncode == 0
     assert output.stdout == "resumed: containers are pinned again\n"
     until(lambda: cpus(runtime, made) == cpus(runtime, later) == numa_cpus(enforcer)[0], "they are pinned again")
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from extender.cluster import Cluster
-from extender.settings import Settings
 from extender.state.pods import Changes
 from placement.model.cpuset import NumaSet
 from proto import bounds
@@ -20,13 +19,7 @@ NODES = ["a", "b", "c"]
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def cluster(clock: Clock) -> Cluster:
-    cluster = Cluster(Settings(report_timeout=60, hold=30), clock)
+def cluster(cluster: Cluster) -> Cluster:
     for node in NODES:
         tell(cluster, node)
     return cluster

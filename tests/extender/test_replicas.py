@@ -22,6 +22,7 @@ from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
 from tests.extender.running import Extender
 from tests.manifests.rendered import files, one
+from tests.titled import children
 from tests.trees import sysfs
 
 NODE = "n1"
@@ -102,9 +103,7 @@ class Site:
 
     def kill_observer(self) -> None:
         """The enforcer starts another."""
-        children = Path(f"/proc/{self.enforcer.pid}/task/{self.enforcer.pid}/children").read_text().split()
-        (observer,) = [pid for pid in children if b"numakin-observer" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-        os.kill(int(observer), signal.SIGKILL)
+        os.kill(children(self.enforcer.pid)["observer"], signal.SIGKILL)
 
     def close(self) -> None:
         self.enforcer.terminate()

@@ -1,24 +1,14 @@
 """What tests of forked processes share."""
 
-import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
-
-import pytest
+from collections.abc import Callable, Sequence
 
 from process.forked import Forked, Program, forked
 from standins.patience import PATIENCE_S
 
 
-@pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
-    """What a supervisor freezes for good."""
-    yield
-    gc.unfreeze()
-
-
-def started(main: Callable[[Sequence[str]], int | None], *descriptors: int, **variables: str) -> Forked:
-    return forked(Program("numakin-tried", ("--option", "value"), main), descriptors, variables)
+def started(main: Callable[[Sequence[str]], int | None], *descriptors: int) -> Forked:
+    return forked(Program("numakin-tried", ("--option", "value"), main), descriptors, {})
 
 
 def written(main: Callable[[int], int | None]) -> bytes:

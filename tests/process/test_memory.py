@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from process.memory import BLOCK, give_back, return_blocks
-from tests.process.forking import thawed, written
-
-__all__ = ["thawed"]
+from tests.process.forking import written
 
 pytestmark = pytest.mark.alone
 

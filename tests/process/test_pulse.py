@@ -1,6 +1,5 @@
 """A process that is stopped or hangs is found by its silence, and started again."""
 
-import gc
 import os
 import select
 import signal
@@ -83,7 +82,7 @@ def beating(_arguments: Sequence[str]) -> int:
         time.sleep(0.05)
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.alone
 def test_a_stopped_process_is_killed_and_one_that_lives_is_not() -> None:
     children = [Child(name, Program(name, (), beating), pulse=Pulse(silent_s=2)) for name in ("first", "second")]
     for child in children:
@@ -106,7 +105,6 @@ def test_a_stopped_process_is_killed_and_one_that_lives_is_not() -> None:
         for child in children:
             child.process.send(signal.SIGKILL)
             child.process.wait(PATIENCE_S)
-        gc.unfreeze()
 
 
 @pytest.mark.parametrize("module", ["hook", "observer"])

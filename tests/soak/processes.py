@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.soak.clock import WallClock
+from tests.titled import TITLE, children
 
 PATIENCE_S = 90.0
 """Until a process must be back; it only ends a run that failed."""
-
-TITLE = b"numakin-"
-"""What the titles of the enforcer's processes begin with."""
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
 """cgroup v1's; on v2 each cgroup has a `cgroup.freeze`."""
@@ -59,18 +57,6 @@ def footprint(pid: int) -> Footprint | None:
         return Footprint(int(resident[1]) << 10, sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
     except OSError:
         return None
-
-
-def children(pid: int) -> dict[str, int]:
-    """role -> pid: the supervisor's processes by their titles."""
-    named: dict[str, int] = {}
-    try:
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            line = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            named[line[0].removeprefix(TITLE).decode() if line[0].startswith(TITLE) else "just forked"] = int(child)
-    except OSError:
-        return named
-    return named
 
 
 def naming(folder: Path) -> set[int]:

@@ -145,6 +145,8 @@ def _loaded(request: LoadRequest, how: str, answer: Mapping[str, str], descripto
         raise LoaderFailed(f"the loader failed: {answer['failure']}")
     if "hopeless" in answer:
         raise LoadHopeless(answer["hopeless"])
+    if "absent" in answer:
+        raise LoadRefused(answer["absent"])
     if "error" in answer:
         raise LoadRefused(answer["error"])
     maps = len(request.maps)
@@ -160,26 +162,23 @@ def _ask(python: str, request: LoadRequest, *, compiled: bool) -> tuple[dict[str
     with ours:
         with theirs:
             description = request.as_json(compiled=compiled)
-            command = [python, "-c", RUN.format(root=str(ROOT)), description, str(theirs.fileno())]
             try:
-                child = subprocess.Popen(
-                    command,
+                child = subprocess.run(
+                    [python, "-c", RUN.format(root=str(ROOT)), description, str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
+                    timeout=TIMEOUT_S,
+                    check=False,
                 )
             except OSError as error:
                 return {"absent": str(error)}, []
-        with child:
-            try:
-                output, _ = child.communicate(timeout=TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                child.kill()
                 return {"error": f"the loader gave no answer in {TIMEOUT_S:.0f} s"}, []
         # The answer waits in the socket, with its descriptors, after the child is gone.
         text, descriptors, _, _ = socket.recv_fds(ours, ANSWER_MAX, FDS_MAX)
-    printed = output.decode(errors="replace").strip()[-STDERR_KEPT:]
+    printed = child.stdout.decode(errors="replace").strip()[-STDERR_KEPT:]
     if not text and child.returncode == PYTHON_FAILED:
         return {"failure": printed}, []
     answer = json.loads(text) if text else {"error": f"the loader exited with {child.returncode}"}

@@ -16,6 +16,7 @@ from enforcer.cli.status import NobodyAnswersError, ask
 from standins.patience import PATIENCE_S, until
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
+from tests.titled import children
 
 
 class RunningEnforcer:
@@ -89,9 +90,7 @@ class RunningEnforcer:
 
     def _hook(self) -> int:
         assert self._process is not None
-        supervisor = self._process.pid
-        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        return next(int(pid) for pid in children if b"numakin-hook" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return children(self._process.pid)["hook"]
 
     def log_end(self, lines: int = 30) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

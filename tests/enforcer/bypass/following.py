@@ -8,15 +8,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from enforcer.cli.status import NobodyAnswersError, ask
 from standins.cri import CriRuntime
 from standins.cri.cgroups import Cgroups
 from standins.patience import PATIENCE_S, until
+from tests.titled import children
 from tests.trees import sysfs
-
-T = TypeVar("T")
 
 GROUP = {"group.numakin.io": "web"}
 HALVES = ("0-39,80-119", "40-79,120-159")
@@ -66,10 +65,7 @@ class Bypassed:
     def kill_bypass(self) -> None:
         """kill -9; its supervisor starts it again."""
         assert self._process is not None
-        supervisor = self._process.pid
-        for pid in Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split():
-            if b"numakin-bypass" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(int(pid), signal.SIGKILL)
+        os.kill(children(self._process.pid)["bypass"], signal.SIGKILL)
 
     def doctor(self) -> tuple[int, dict[tuple[str, str], str]]:
         """Its exit status, and its last word on each topic by grade."""

@@ -10,7 +10,6 @@ import pytest
 from extender.cluster import Cluster
 from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, roomiest
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
-from extender.settings import Settings
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes
@@ -21,7 +20,6 @@ from placement.model.demand import Demand
 from placement.plan.expected import PEAK_S
 from placement.plan.problem import Workload
 from placement.state.occupancy import Occupancy, Reservation
-from tests.clock import Clock
 from tests.extender.machines import pod
 from tests.extender.running import GIB, machine, reservation
 from tests.extender.scoring.replicas import replica
@@ -222,9 +220,8 @@ def test_priorities_settle_who_shares_a_numa_node():
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster(cluster: Cluster) -> Cluster:
     """Two nodes on which a group was seen, that is gone."""
-    cluster = Cluster(Settings(report_timeout=60, hold=30), Clock())
     for node in ("n1", "n2"):
         tell(cluster, node)
     return cluster

@@ -8,21 +8,18 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.scoring.predict import wanted
-from extender.settings import Settings
 from extender.state.pods import Changes
 from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
-from tests.clock import Clock
 from tests.extender.running import reservation
 from tests.extender.scoring.replicas import CART, REDIS, WEB, replica
 from tests.extender.told import scores, tell
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster(cluster: Cluster) -> Cluster:
     """redis-0 and redis-1 on a, redis-2 on b, web-0 on c."""
-    cluster = Cluster(Settings(report_timeout=60, hold=30), Clock())
     places = {"redis-0": "a", "redis-1": "a", "redis-2": "b", "web-0": "c"}
     rows = tuple(replica(uid, uid.partition("-")[0], node=node) for uid, node in places.items())
     cluster.apply_pods(Changes(rows=rows, whole=True))

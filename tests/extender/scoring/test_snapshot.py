@@ -6,7 +6,6 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.scoring.snapshot import LASTS_S
-from extender.settings import Settings
 from tests.clock import Clock
 from tests.extender.machines import want
 from tests.extender.running import reservation
@@ -16,14 +15,8 @@ NAMES = ("a", "b")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def cluster(clock: Clock) -> Cluster:
+def cluster(cluster: Cluster) -> Cluster:
     """Each NUMA node has 8 CPUs; the pod's group is on a."""
-    cluster = Cluster(Settings(report_timeout=60, hold=30), clock)
     tell(cluster, "a", reservation("kin", "1"))
     tell(cluster, "b")
     return cluster

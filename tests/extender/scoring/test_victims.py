@@ -8,9 +8,7 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.scoring import victims
-from extender.settings import Settings
 from extender.state.pods import Changes, OwnerRow
-from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation
 from tests.extender.told import tell
@@ -20,9 +18,8 @@ ASKED = {"policy": "single-numa-node", "cpu": "6"}
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster(cluster: Cluster) -> Cluster:
     """Both NUMA nodes are full, one pod of 4 CPUs after the other in turn."""
-    cluster = Cluster(Settings(report_timeout=60, hold=30), Clock())
     tell(cluster, "a", *(reservation(f"low{at}", str(at % 2), milli=4000) for at in range(4)))
     listed(cluster)
     return cluster

@@ -7,14 +7,12 @@ from dataclasses import replace
 import pytest
 
 from extender.cluster import Cluster
-from extender.settings import Settings
 from extender.state.group_spec import GroupSpec
 from extender.state.pods import Changes, PodRow
 from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
 from placement.optin.options import Defaults, Policy
-from tests.clock import Clock
 from tests.extender.machines import pod
 from tests.extender.running import reservation
 from tests.extender.scoring.replicas import CART, REDIS, WEB, replica
@@ -25,9 +23,8 @@ STRICT = GroupSpec(Defaults(Policy.RESTRICTED, 9))
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster(cluster: Cluster) -> Cluster:
     """Two members of shop's web on a, one of its redis on b."""
-    cluster = Cluster(Settings(report_timeout=60, hold=30), Clock())
     places = {"web-0": "a", "web-1": "a", "redis-0": "b"}
     rows = [replica(uid, uid.partition("-")[0], group="shop", node=node) for uid, node in places.items()]
     cluster.apply_pods(Changes(rows=tuple(rows), whole=True))

@@ -4,8 +4,6 @@ API server tells of them; and a static pod by the name that its node has for it.
 
 from __future__ import annotations
 
-import os
-import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,11 +31,6 @@ class Site(NodeSite):
         self.runtime.run_container(pod, "limited", cpu_request=0.5, memory_limit=8 * MIB)
         self.runtime.run_container(pod, "open", cpu_request=1)
 
-    def kill_hook(self) -> None:
-        lost = self.enforcer.children()["hook"]
-        os.kill(lost, signal.SIGKILL)
-        until(lambda: self.enforcer.children().get("hook", lost) != lost, "another hook")
-
     def counted(self) -> tuple[int, int]:
         """Pods of the node, those that are assumed too, and MiB that they ask for there, as the extender has it."""
         (node,) = self.nodes()
@@ -61,7 +54,7 @@ def test_true_requests_come_back_after_the_hook_was_killed(site: Site) -> None:
     site.run(site.runtime.run_pod("web", uid=uid, annotations=GROUP, **SUMS))
     site.server.set_phase("web", "Running")
     until(lambda: site.counted() == (1, 264), "what it asks for is counted")
-    site.kill_hook()
+    site.enforcer.kill_hook()
     site.runtime.run_container(site.runtime.run_pod("plain"), "main")
     until(lambda: site.counted() == (2, 264), "a later report's requests are true")
 

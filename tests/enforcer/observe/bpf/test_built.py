@@ -11,6 +11,7 @@ from enforcer.observe.bpf.built import NotBuilt, linked, read
 from enforcer.observe.bpf.loader import LoadRefused, LoadRequest
 from enforcer.observe.collectors import cgroup_skb, socket_tracepoints, wakeups
 from reference import programs
+from tests.enforcer.observe.conftest import refused
 from tests.enforcer.observe.observe_lab import cgroup_root, flows
 
 BUILDS = [pytest.param(request, machine, id=name) for name, (request, machine) in programs.builds().items()]
@@ -94,7 +95,7 @@ def test_the_kernel_takes_what_is_shipped(bpf_allowed, wanted):
     except LoadRefused as error:
         if not wanted.name.startswith("fexit"):
             raise
-        pytest.skip(f"the kernel refuses: {error}")
+        refused(error)
 
 
 @pytest.mark.bpf

@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from enforcer.observe.bpf import loader
@@ -20,6 +22,13 @@ def test_a_loader_that_can_not_start_is_no_refusal_of_the_kernel(tmp_path):
     python.chmod(0o755)
     with pytest.raises(LoaderFailed, match="the loader failed: ImportError: cannot import name"):
         by_bcc(NOTHING, [str(python)])
+
+
+def test_where_no_process_can_be_started_that_is_the_reason(monkeypatch):
+    """As where the node is short of memory or of processes."""
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(LoadRefused, match="No such file"):
+        built_ahead(cgroup_skb.request(64))
 
 
 @pytest.mark.bpf
