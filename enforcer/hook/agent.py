@@ -65,7 +65,9 @@ class Agent:
     def create_container(
         self, pod: nri.PodSandbox, container: nri.Container
     ) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
-        """The new container's cpuset, and what it changes for others; (None, []) for whoever has not opted in."""
+        """The new container's cpuset, and what it changes for others; (None, []) for whoever has not opted in, unless
+        the operator's rule keeps everyone off exclusive CPUs.
+        """
         ledger = self.ledger
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
@@ -73,7 +75,7 @@ class Agent:
         request = ledger.request(pod, container)
         if request is None or ledger.released:
             ledger.note_unmanaged(pod, container)
-            return None, []
+            return ledger.kept_off(container), []
         claim = pods.claim_of(container)
         if claim is not None:
             ledger.yield_to(pod, container, claim)
@@ -159,9 +161,7 @@ class Agent:
         """For a runtime that never sent StopContainer; maybe the last event of its pod. Its answer has no updates: they
         wait for the next that may.
         """
-        before = self.ledger.occupancy
-        if self._ended(pod, container):
-            self.moves.take_along(before)
+        self.moves.take_along(self._ended(pod, container))
         self.ledger.tidy()
 
     def _ended(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
@@ -196,8 +196,7 @@ class Agent:
             for key in before.directory.by_pod.get(pod.uid, ())
             for container in before.directory.by_reservation.get(key, ())
         ]
-        if self._freed(before, live):
-            self.moves.take_along(before)
+        self.moves.take_along(self._freed(before, live))
 
     # The observer's messages
 

@@ -204,6 +204,8 @@ class Ledger:
         isolated = cpus - machine.cpus if not machine.cpus <= cpus else CpuSet()
         # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are nobody else's.
         cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated))
+        exclusive = self.occupancy.exclusive
+        hindered = self.occupancy.rules.everyone and not cpus.isdisjoint(exclusive)  # `settle` gives it the others
         demand = replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
         reservation = Reservation(container.id, pod.uid, "", homes, demand)
         allocation = Allocation(
@@ -211,12 +213,24 @@ class Ledger:
             container.name,
             pod.uid,
             container.id,
-            cpus - self.occupancy.exclusive,
+            CpuSet() if hindered else cpus - exclusive,
             externally_managed=claim is not None or bool(isolated),
         )
         self.occupancy = self.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}
         )
+
+    def kept_off(self, container: nri.Container) -> nri.ContainerAdjustment | None:
+        """By the operator's rule a new container that has not opted in starts off exclusive CPUs, where nobody else
+        names its CPUs. None: it has them all.
+        """
+        rest = pools.rest(self.machine, self.occupancy)
+        allocation = self.occupancy.allocations[container.id]
+        if not rest or rest == self.machine.cpus or allocation.externally_managed or pods.claim_of(container):
+            return None
+        self.occupancy = self.occupancy.with_allocation(replace(allocation, cpus=rest))
+        cpu = nri.LinuxCPU(cpus=str(rest))
+        return nri.ContainerAdjustment(linux=nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu)))
 
     def yield_to(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """Another owner sets the container's cpuset from here on."""

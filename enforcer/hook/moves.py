@@ -41,7 +41,7 @@ class MoveExecutor:
         self._stopped = float("-inf")
         self._offer = local.Moves()
         self._declined = local.Moves()
-        self._unsent: Occupancy | None = None
+        self._unsent: dict[str, nri.ContainerUpdate] = {}
 
     def declined(self) -> local.Moves:
         """The steps that did not hold since the last call, for the observer, with the first one's generation."""
@@ -52,9 +52,9 @@ class MoveExecutor:
         """The next answer that may carry moves takes these along; they replace those that still wait."""
         self._offer = offer
 
-    def take_along(self, before: Occupancy) -> None:
-        """The next answer about a member also takes what has changed since this occupancy; an earlier one counts."""
-        self._unsent = self._unsent or before
+    def take_along(self, updates: Iterable[nri.ContainerUpdate]) -> None:
+        """The next answer about a member also has these, as they are due by then."""
+        self._unsent |= {update.container_id: update for update in updates}
 
     def with_stop(self, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
         """An answer's updates with what waits, one for each container. The container stops: no pod waits for that."""
@@ -73,8 +73,16 @@ class MoveExecutor:
         return pods.merged(update for update in every if update.container_id != created)
 
     def _unsent_updates(self) -> list[nri.ContainerUpdate]:
-        unsent, self._unsent = self._unsent, None
-        return self._ledger.updates_since(unsent) if unsent is not None else []
+        unsent, self._unsent = self._unsent, {}
+        updates, allocations = [], self._ledger.occupancy.allocations
+        for container, update in unsent.items():
+            now = allocations.get(container)
+            if now is None or now.externally_managed:
+                continue
+            cpu = update.linux.resources.cpu
+            cpu.cpus, cpu.mems = str(now.cpus) or cpu.cpus, str(now.mems) or cpu.mems
+            updates.append(update)
+        return updates
 
     def _moves(self, but: str = "") -> list[nri.ContainerUpdate]:
         """but: a reservation whose steps go on waiting."""

@@ -15,7 +15,6 @@ from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.changes import FAULTS
-from enforcer.hook.local_requests import log_failure
 from enforcer.hook.wiring import Wiring
 from enforcer.nri.errors import UsageError
 from enforcer.nri.events import Runtime
@@ -58,7 +57,7 @@ class Hook:
         return Handlers(
             configure=self._configure,
             synchronize=self._then(self._synchronize),
-            concerns=concerns_members,
+            concerns=self._concerns,
             create_container=self._then(lambda pod, container: self.agent.create_container(pod, container)),
             update_container=self._then(lambda pod, container, new: self.agent.update_container(pod, container, new)),
             stop_container=self._then(lambda pod, container: self.agent.stop_container(pod, container)),
@@ -120,9 +119,12 @@ class Hook:
         return updates
 
     def _started(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        updates = self.agent.post_start_container(pod, container)
-        if updates and self.wiring.carry_out is not None:
-            self.wiring.carry_out(updates, log_failure)
+        self.wiring.push_when_safe(self.agent.post_start_container(pod, container))
+
+    def _concerns(self, request: bytes) -> bool:
+        """Whether an undecoded request may be about a container that gets an adjustment."""
+        occupancy = self.agent.occupancy
+        return concerns_members(request) or (occupancy.rules.everyone and bool(occupancy.exclusive))
 
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""

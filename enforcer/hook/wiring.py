@@ -209,14 +209,17 @@ class Wiring:
         node = self._hardware.changed() if self._hardware is not None else None
         if node is None:
             return
-        before = self.agent.occupancy
         updates = self.agent.rehoming.onto(node)
         self._describe(node)
+        self.push_when_safe(updates)
+        self._introduce()
+
+    def push_when_safe(self, updates: Updates) -> None:
+        """At once, or with the next answer to a runtime that can't take updates whatever it is doing."""
         if self.at_any_time:
             self.push(updates, log_failure)
         else:
-            self.agent.moves.take_along(before)
-        self._introduce()
+            self.agent.moves.take_along(updates)
 
     def _introduce(self) -> None:
         """Every observer receives the machine and everything on it anew."""

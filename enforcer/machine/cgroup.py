@@ -92,7 +92,7 @@ class CgroupTree:
         # Version 2 would take ids that its parent has not, and then grant the parent's whole set: a pin that is none.
         self._check_within_parent(folder, CPUS, cpus)
         self._check_within_parent(folder, MEMS, mems)
-        before = (Tree(folder).text(MEMS) or "").strip()
+        before = Tree(folder).parsed(MEMS, NumaSet.parse) or self._effective(folder.parent, MEMS, NumaSet)
         if mems:
             self._write_line(folder / MEMS, str(mems))
         try:
@@ -100,7 +100,7 @@ class CgroupTree:
                 self._write_line(folder / CPUS, str(cpus))
         except CgroupRefused:
             if mems:
-                self._write_line(folder / MEMS, before)
+                self._write_line(folder / MEMS, str(before))
             raise
 
     def open_cpuset(self, cgroups_path: str, *, cpus: bool = True, mems: bool = True) -> None:

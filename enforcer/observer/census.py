@@ -27,7 +27,7 @@ EVERY_S = 30.0
 STALE_AFTER_S = 4 * EVERY_S
 
 MOST_REMEMBERED = 8_192
-"""Containers, of those that the runtime reported and those that were named; the oldest are forgotten first."""
+"""Containers, of those whose end the runtime reported and those that were named; the oldest are forgotten first."""
 
 _ID = re.compile(r"(?:.*-)?([0-9a-f]{64})(?:\.scope)?")
 """A container's folder, by either cgroup driver."""
@@ -39,6 +39,8 @@ class Census:
     def __init__(self, tree: CgroupTree, untold: Callable[[list[str]], None], threads: Threads) -> None:
         self._tree, self._report = tree, untold
         self._known: dict[str, str] = {}
+        self._live: dict[str, str] = {}
+        self._gone: dict[str, str] = {}
         self._before: frozenset[str] = frozenset()
         self._reported: dict[str, None] = {}
         self.untold = 0
@@ -57,8 +59,12 @@ class Census:
 
     def received(self, message: local.Containers) -> None:
         """One that has gone stays known: its cgroup may outlive the runtime's report of its end."""
-        known = self._known | {container.id: container.cgroups_path for container in message.containers}
-        self._known = dict(list(known.items())[-MOST_REMEMBERED:])
+        ended = self._live if message.whole else message.gone
+        gone = self._gone | {key: self._live[key] for key in ended if key in self._live}
+        self._gone = dict(list(gone.items())[-MOST_REMEMBERED:])
+        live = {key: path for key, path in self._live.items() if key not in gone}
+        self._live = live | {container.id: container.cgroups_path for container in message.containers}
+        self._known = self._gone | self._live
 
     def poll(self) -> None:
         """Names what was there at the poll before, too."""

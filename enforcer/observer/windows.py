@@ -173,7 +173,7 @@ class LiveWindows:
         live = [container for container in self._containers if container.pid]
         residents = [made for container in live if (made := _resident(container, mounts)) is not None]
         self._residents = self._residents.after(residents, addresses.of_process(HOST))
-        self._namespaces = tuple({Path(container.netns or f"/proc/{container.pid}/ns/net") for container in live})
+        self._namespaces = tuple(Path(f"/proc/{container.pid}/ns/net") for container in live)
         if self._residents.shared_cgroups and not self._sources.shared_cgroups:
             log.warning("pods share a cgroup v2, which can't distinguish their packets: another collector is chosen")
             self._watch.close()

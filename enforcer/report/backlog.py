@@ -26,10 +26,13 @@ break.
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The node as a report left the extender with it. era: the mirror's, in which generations can be compared."""
+    """The node as a report left the extender with it. era: the mirror's, in which generations can be compared.
+    decided: as the mirror had it.
+    """
 
     era: int
     state: NodeState
+    decided: int
 
 
 class ReportBacklog:
@@ -55,9 +58,13 @@ class ReportBacklog:
         return pb.FromEnforcer(hello=hello)
 
     def welcomed(self, welcome: pb.Welcome) -> None:
-        """Goes on from what was acknowledged when the extender still knows us, else from nothing."""
+        """Goes on from what was acknowledged when the extender still knows us, else from nothing: the decisions of
+        reports that were lost on their way are sent again, or are among the earlier ones.
+        """
         if not welcome.resume:
             self._acked = None
+        elif self._acked is not None:
+            self._decided = self._acked.decided
         self._sent = self._acked
         self._unacked.clear()
 
@@ -73,7 +80,7 @@ class ReportBacklog:
         mirror, sent = self._mirror, self._sent
         if mirror.start is None or not mirror.known:
             return []
-        now = Sent(mirror.era, NodeState(mirror.occupancy, mirror.registered))
+        now = Sent(mirror.era, NodeState(mirror.occupancy, mirror.registered), mirror.decided)
         if sent is None or sent.era != now.era:
             decisions = mirror.decisions(self._decided)
             everything = report(None, now.state, decisions)

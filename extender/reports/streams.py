@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeAlias
 
 import grpc
@@ -14,6 +14,7 @@ from extender.ledger import Nomination
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.outgoing import expect, settings
 from extender.reports.session import NotYours, ReportSession, SessionCallbacks
+from extender.reports.unsent import Unsent
 from proto import bounds
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
@@ -43,49 +44,45 @@ class Streams(rpc.ReportsServicer):
         self._cluster = cluster
         self._taps = taps
         self._identify = identify
-        self._queues: dict[str, asyncio.Queue[pb.ToEnforcer | None]] = {}
+        self._unsent: dict[str, Unsent] = {}
         self._closing = False
 
     def close(self) -> None:
         """Ends every stream."""
         self._closing = True
-        for queue in self._queues.values():
-            queue.put_nowait(None)
+        for unsent in self._unsent.values():
+            unsent.end()
 
     def send(self, node: str, message: pb.ToEnforcer) -> None:
-        queue = self._queues.get(node)
-        if queue is None:
-            return
-        if queue.qsize() >= bounds.UNREAD_MESSAGES:
-            del self._queues[node]
-            queue.put_nowait(None)
-            return
-        queue.put_nowait(message)
+        if unsent := self._unsent.get(node):
+            unsent.put([message])
 
     def send_all(self, message: pb.ToEnforcer) -> None:
         """To every enforcer that is connected."""
-        for node in [*self._queues]:
-            self.send(node, message)
+        for unsent in self._unsent.values():
+            unsent.put([message])
 
     async def Stream(  # noqa: N802 - the service's own name for it
         self, messages: AsyncIterator[pb.FromEnforcer], context: grpc.aio.ServicerContext[Any, Any]
     ) -> None:
         session = ReportSession(self._cluster, self._taps, self._cluster.clock, await self._proven(context))
-        queue: asyncio.Queue[pb.ToEnforcer | None] = asyncio.Queue()
-        reader = asyncio.create_task(self._read(messages, session, queue))
+        unsent = Unsent()
+        reader = asyncio.create_task(self._read(messages, session, unsent))
         try:
-            while (message := await queue.get()) is not None:
+            while (message := await unsent.next()) is not None:
                 await context.write(message)
             if self._closing:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the extender is shutting down")
+            elif unsent.behind:
+                await self._ended((grpc.StatusCode.RESOURCE_EXHAUSTED, BEHIND), context)
             elif reader.done():
                 await self._ended(reader.result(), context)
             else:
                 await context.abort(grpc.StatusCode.ABORTED, f"another stream of node {session.node} took over")
         finally:
             reader.cancel()
-            if self._queues.get(session.node) is queue:
-                del self._queues[session.node]
+            if self._unsent.get(session.node) is unsent:
+                del self._unsent[session.node]
                 self._cluster.disconnected(session.node)
                 _log.info("enforcer gone", node=session.node, peer=context.peer())
 
@@ -107,24 +104,23 @@ class Streams(rpc.ReportsServicer):
         self,
         messages: AsyncIterator[pb.FromEnforcer],
         session: ReportSession,
-        queue: asyncio.Queue[pb.ToEnforcer | None],
+        unsent: Unsent,
     ) -> Refusal | None:
         """Why a message was refused, in words alone: the exception would keep the message as long as itself."""
         try:
             async for message in messages:
                 before = session.in_step
-                answers = session.receive(message)
-                _put(queue, answers)
+                unsent.put(session.receive(message))
                 if message.HasField("hello"):
-                    self._arrived(session.node, queue)
-                for nomination in await self._due(session, message, began=session.in_step and not before):
-                    queue.put_nowait(expect(nomination))
+                    self._arrived(session.node, unsent)
+                due = await self._due(session, message, began=session.in_step and not before)
+                unsent.put([expect(nomination) for nomination in due])
                 if session.in_step and (gone := self._cluster.departed(session.node)):
-                    queue.put_nowait(pb.ToEnforcer(gone=pb.Gone(pods=gone)))
-        except (NotYours, OutOfBounds, BadMessage) as bad:
-            return next(code for kind, code in _CODES if isinstance(bad, kind)), str(bad)
+                    unsent.put([pb.ToEnforcer(gone=pb.Gone(pods=gone))])
+        except tuple(_CODES) as bad:
+            return _CODES[type(bad)], str(bad)
         finally:
-            queue.put_nowait(None)
+            unsent.end()
         return None
 
     async def _due(self, session: ReportSession, message: pb.FromEnforcer, *, began: bool) -> Iterable[Nomination]:
@@ -139,14 +135,14 @@ class Streams(rpc.ReportsServicer):
             self._cluster.facts(session.node, {reservation.pod for reservation in reservations}) if reservations else ()
         )
 
-    def _arrived(self, node: str, queue: asyncio.Queue[pb.ToEnforcer | None]) -> None:
-        older = self._queues.get(node)
-        self._queues[node] = queue
+    def _arrived(self, node: str, unsent: Unsent) -> None:
+        older = self._unsent.get(node)
+        self._unsent[node] = unsent
         if older is not None:
-            older.put_nowait(None)
+            older.end()
         namespaces = self._cluster.namespaces
         if namespaces is not None:
-            queue.put_nowait(settings(namespaces))
+            unsent.put([settings(namespaces)])
         _log.info("enforcer here", node=node, instead_of_another=older is not None)
 
     async def _ended(self, refusal: Refusal | None, context: grpc.aio.ServicerContext[Any, Any]) -> None:
@@ -158,16 +154,10 @@ class Streams(rpc.ReportsServicer):
         await context.abort(code, why)
 
 
-def _put(queue: asyncio.Queue[pb.ToEnforcer | None], answers: Sequence[pb.ToEnforcer]) -> None:
-    """OutOfBounds where too many wait to be read."""
-    if queue.qsize() + len(answers) > bounds.UNREAD_MESSAGES:
-        raise OutOfBounds(f"{bounds.UNREAD_MESSAGES} answers are waiting to be read")
-    for answer in answers:
-        queue.put_nowait(answer)
+BEHIND = f"{bounds.UNREAD_MESSAGES} messages are waiting to be read"
 
-
-_CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
-    (NotYours, grpc.StatusCode.PERMISSION_DENIED),
-    (OutOfBounds, grpc.StatusCode.RESOURCE_EXHAUSTED),
-    (BadMessage, grpc.StatusCode.INVALID_ARGUMENT),
-)
+_CODES: dict[type[Exception], grpc.StatusCode] = {
+    NotYours: grpc.StatusCode.PERMISSION_DENIED,
+    OutOfBounds: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    BadMessage: grpc.StatusCode.INVALID_ARGUMENT,
+}

@@ -20,6 +20,9 @@ OFFERS = 256
 DECIDED_PODS = 20_000
 DECISIONS_OF_POD = 16
 
+DECISION_BYTES = 128 << 20
+"""Of all decisions' texts: 20,000 pods with three usual ones each have less."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExplainRow:
@@ -72,6 +75,7 @@ class History:
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._decisions: OrderedDict[str, tuple[DecisionRow, ...]] = OrderedDict()
         self._uids: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._bytes = 0
 
     def offered(self, offer: Offer) -> None:
         pod = offer.want.pod
@@ -83,7 +87,8 @@ class History:
 
     def decided(self, rows: Iterable[DecisionRow]) -> None:
         for row in rows:
-            self._decisions[row.pod] = (*self._decisions.get(row.pod, ()), row)[-DECISIONS_OF_POD:]
+            known = self._decisions.get(row.pod, ())
+            self._keep(row.pod, (*known, row)[-DECISIONS_OF_POD:], row, known[: 1 - DECISIONS_OF_POD])
             self._decisions.move_to_end(row.pod)
             self._name(row.namespace, row.name, row.pod)
         self._trim()
@@ -93,7 +98,7 @@ class History:
         for row in rows:
             known = self._decisions.get(row.pod, ())
             if row not in known:
-                self._decisions[row.pod] = (row, *known)[:DECISIONS_OF_POD]
+                self._keep(row.pod, (row, *known)[:DECISIONS_OF_POD], row, known[DECISIONS_OF_POD - 1 :])
                 if (row.namespace, row.name) not in self._uids:
                     self._name(row.namespace, row.name, row.pod)
         self._trim()
@@ -111,9 +116,16 @@ class History:
         """uid -> NAMESPACE/NAME of every pod that was scored or decided lately."""
         return {uid: f"{namespace}/{name}" for (namespace, name), uid in self._uids.items()}
 
+    def _keep(
+        self, pod: str, rows: tuple[DecisionRow, ...], new: DecisionRow, dropped: tuple[DecisionRow, ...]
+    ) -> None:
+        self._decisions[pod] = rows
+        self._bytes += new.size - sum(row.size for row in dropped)
+
     def _trim(self) -> None:
-        while len(self._decisions) > DECIDED_PODS:
-            self._decisions.popitem(last=False)
+        while len(self._decisions) > DECIDED_PODS or self._bytes > DECISION_BYTES:
+            _, rows = self._decisions.popitem(last=False)
+            self._bytes -= sum(row.size for row in rows)
 
     def _name(self, namespace: str, name: str, uid: str) -> None:
         self._uids[namespace, name] = uid

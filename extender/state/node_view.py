@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -17,6 +18,7 @@ from placement.model.cpuset import NumaSet
 from placement.model.live_usage import NOTHING, Live
 from placement.model.topology import Machine
 from placement.state.occupancy import Allocation, Occupancy, Reservation
+from proto.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
 from proto.report_format import REPORT_FORMAT
 
 _log = structlog.get_logger("cluster")
@@ -80,6 +82,14 @@ class DecisionRow:
     generation: int
 
     @property
+    def size(self) -> int:
+        """Bytes of its texts."""
+        texts = (self.pod, self.namespace, self.name, self.container, self.event)
+        places = (self.numa_nodes, self.cpus, self.mems, self.nominated)
+        words = (text for reason in self.reasons for text in (reason.what, reason.number, reason.effect))
+        return sum(map(sys.getsizeof, (*texts, *places, *words)))
+
+    @property
     def sentences(self) -> list[str]:
         """The reasons, one sentence each."""
         return [str(reason) for reason in self.reasons]
@@ -115,6 +125,10 @@ class ReportRefused(Enum):
 
     UNKNOWN_BASE = "it is a difference against a generation that is not held here"
     FINGERPRINT = "its fingerprint differs from what it gives here"
+    TOO_MUCH = (
+        f"with it the node has over {RESERVATIONS} reservations, {ALLOCATIONS} allocations or {HUGEPAGE_SIZES} sizes of "
+        "hugepages on each NUMA node"
+    )
 
 
 @dataclass(frozen=True)
@@ -174,6 +188,8 @@ class NodeView:
         if report.base and report.base != self.generation:
             return ReportRefused.UNKNOWN_BASE
         reported = _after(self.reported if report.base else self._empty, report)
+        if _too_much(reported, self.machine):
+            return ReportRefused.TOO_MUCH
         if not self.skewed and reported.fingerprint != report.fingerprint:
             return ReportRefused.FINGERPRINT
         return replace(
@@ -234,6 +250,16 @@ class NodeView:
             checked=False,
         )
         return replace(self, assumed=left, occupancy=after)
+
+
+def _too_much(reported: Occupancy, machine: Machine) -> bool:
+    """What no single report is over a bound with, many may be together."""
+    sizes = HUGEPAGE_SIZES * len(machine.numa_nodes)
+    return (
+        len(reported.reservations) > RESERVATIONS
+        or len(reported.allocations) > ALLOCATIONS
+        or len(reported.live.free_hugepages) > sizes
+    )
 
 
 def _expected(reported: Occupancy, assumed: Collection[Assumption], ended: Collection[str]) -> Occupancy:

@@ -75,13 +75,13 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
     """
     changed = []
     pools: dict[tuple[Pool, int, int], CpuSet] = {}
-    rest = machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
+    others = rest(machine, occupancy)
     for allocation in occupancy.allocations.values():
         if allocation.exclusive.mask or allocation.externally_managed:
             continue
         reservation = occupancy.reservations.get(allocation.reservation)
         if reservation is None or not reservation.opted_in:
-            target = rest
+            target = others
         elif allocation.cpus.mask:
             key = reservation.pool, reservation.numa_nodes.mask, reservation.cache_domain.mask
             if key not in pools:
@@ -92,6 +92,11 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
         if target.mask and target.mask != (allocation.cpus.mask or machine.cpus.mask):
             changed.append((allocation.container, target))
     return tuple(changed)
+
+
+def rest(machine: Machine, occupancy: Occupancy) -> CpuSet:
+    """The CPUs of those that have not opted in, by the rule `everyone`; empty without it: they are not touched."""
+    return machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
 
 
 def _members_cpus(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> CpuSet:

@@ -20,6 +20,12 @@ PROCESSES_MAX = 4096
 RESIDENT_MIN = 64 << 10
 """Shared mappings with less resident memory carry locks and counters, not data."""
 
+SIZES = ("Rss:", "Shared_Hugetlb:", "Private_Hugetlb:")
+"""Lines of smaps that add up to what is resident: hugetlbfs pages are not in the first."""
+
+NOT_MEMORY = "anon_inode:"
+"""Before the names of what the kernel maps for rings and counters (io_uring, perf): all have one inode between them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -79,7 +85,7 @@ def resident(process: Path) -> dict[Segment, int]:
 def _resident(lines: Iterable[str], namespace: int) -> Iterator[tuple[Segment, int]]:
     segment: Segment | None = None
     for line in lines:
-        if line.startswith("Rss:"):
+        if line.startswith(SIZES):
             if segment:
                 yield segment, int(line.split()[1]) << 10
         elif "-" in line.split(" ", 1)[0]:
@@ -89,6 +95,7 @@ def _resident(lines: Iterable[str], namespace: int) -> Iterator[tuple[Segment, i
 def _segment(line: str, namespace: int) -> Segment | None:
     """From "7f00-7f10 rw-s 00000000 00:01 1024 /memfd:x": the segment, if it is shared, writable and of a file."""
     _, permissions, _, device, inode, *name = line.split(None, 5)
-    if permissions[1] != "w" or permissions[3] != "s" or inode == "0":
+    path = name[0] if name else ""
+    if permissions[1] != "w" or permissions[3] != "s" or inode == "0" or path.startswith(NOT_MEMORY):
         return None
-    return Segment(device, inode, namespace if name and name[0].startswith("/SYSV") else 0)
+    return Segment(device, inode, namespace if path.startswith("/SYSV") else 0)

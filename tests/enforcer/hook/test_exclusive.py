@@ -1,8 +1,12 @@
 """Exclusive CPUs, and those that the kernel isolates, on a node with other owners."""
 
+from dataclasses import replace
+
 import pytest
 
+from enforcer.hook.agent import Agent
 from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.rules import Rules
 from tests import machines
 from tests.enforcer.hook.world import World, container, member, pod
 
@@ -23,6 +27,42 @@ def test_exclusive_cpus_are_given_beside_containers_that_somebody_else_pins(worl
         world.agent.create_container(pod(name), claimed)
     world.create(member("own", cpus="exclusive"), container("own", cpus=2))
     assert len(CpuSet.parse(world.cpus("own"))) == 2
+
+
+class TestEveryoneKeepsOff:
+    """By the operator's rule (`--shared-pool all`)."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        made = World()
+        made.agent = Agent(replace(made.facts(), rules=Rules(everyone=True)), made.nominations)
+        made.create(member("own", cpus="exclusive"), container("own", cpus=2))
+        return made
+
+    def test_a_container_that_comes_later_starts_off_exclusive_cpus(self, world: World) -> None:
+        adjust = world.create(pod("plain"), container("plain"))
+        rest = world.machine.cpus - CpuSet.parse(world.cpus("own"))
+        assert (world.cpus("plain"), dict(adjust.annotations)) == (str(rest), {})
+        world.apply(world.agent.stop_container(member("own", cpus="exclusive"), container("own")))
+        assert world.cpus("plain") == str(world.machine.cpus)
+
+    def test_one_whose_cpus_somebody_else_names_is_left_there_at_first(self, world: World) -> None:
+        theirs = container("theirs")
+        theirs.linux.resources.cpu.cpus = "4-7"
+        assert world.create(pod("theirs"), theirs) is None
+
+    def test_one_that_runs_on_them_is_moved_off(self, world: World) -> None:
+        """As at Synchronize, where each CPU of the machine may be named."""
+        theirs = container("theirs")
+        theirs.linux.resources.cpu.cpus = str(world.machine.cpus)
+        world.create(pod("theirs"), theirs)
+        world.apply(world.agent.ledger.settle())
+        assert CpuSet.parse(world.cpus("theirs")).isdisjoint(CpuSet.parse(world.cpus("own")))
+
+    def test_without_exclusive_cpus_nobody_is_touched(self) -> None:
+        world = World()
+        world.agent = Agent(replace(world.facts(), rules=Rules(everyone=True)), world.nominations)
+        assert world.create(pod("plain"), container("plain")) is None
 
 
 @pytest.mark.parametrize(

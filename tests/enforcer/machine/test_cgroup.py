@@ -141,6 +141,16 @@ def test_mems_are_put_back_when_the_cpus_are_refused(unified):
     assert (folder / "cpuset.mems").read_text() == "0-1\n"
 
 
+def test_mems_that_were_the_parents_are_so_again_when_the_cpus_are_refused(unified):
+    """By name, as the kernel takes no empty list while there are tasks."""
+    folder = _with_cpuset(unified)
+    (folder / "cpuset.cpus").unlink()
+    (folder / "cpuset.cpus").mkdir()
+    with pytest.raises(CgroupRefused):
+        unified.set_cpuset(CONTAINER, CpuSet.parse("1"), NumaSet.parse("1"))
+    assert (folder / "cpuset.mems").read_text() == "0-1\n"
+
+
 def test_a_file_that_holds_no_cpuset_is_named(unified):
     folder = _with_cpuset(unified)
     _files(folder, cpuset__cpus="many")

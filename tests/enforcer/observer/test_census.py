@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.cgroup import CgroupTree
-from enforcer.observer.census import Census
+from enforcer.observer.census import MOST_REMEMBERED, Census
 from proto import local_pb2 as local
 from tests import supervised
 
@@ -47,6 +47,15 @@ def node(tmp_path: Path) -> Node:
 def test_a_pod_has_one_folder_more_than_the_runtime_told_of(node: Node) -> None:
     assert node.look() == []
     assert node.census.untold == 0
+
+
+def test_what_runs_is_never_forgotten_however_many_come_and_go(node: Node) -> None:
+    for number in range(MOST_REMEMBERED + 1):
+        path = f"/kubepods/burstable/podshort/{number + 10:064x}"
+        node.tell(path)
+        node.tell(gone=(path.rpartition("/")[2],))
+    node.run("kubepods/burstable/podold", OTHER)
+    assert node.look() == [[PAUSE, OTHER]], "the pause container, which no runtime tells of, and one more"
 
 
 def test_containers_that_were_never_told_of_are_reported_once_when_they_are_still_there_at_the_next_look(

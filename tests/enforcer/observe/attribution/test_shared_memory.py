@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,27 @@ def test_a_page_of_locks_is_not_data(hold, segment):
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes IPC namespaces")
 def test_segments_of_two_ipc_namespaces_are_two_segments(hold):
     assert scan([hold("one", SYSV_HOLDER), hold("other", SYSV_HOLDER)]) == ()
+
+
+def written(proc: Path, pid: int, name: str, *smaps: str) -> LocalContainer:
+    """A container of one process that has this mapped, shared and writable."""
+    (proc / str(pid) / "ns").mkdir(parents=True)
+    (proc / str(pid) / "ns" / "ipc").touch()
+    line = f"7f00-7f10 rw-s 00000000 00:0e 1057 {name}\n"
+    (proc / str(pid) / "maps").write_text(line)
+    (proc / str(pid) / "smaps").write_text(line + "".join(f"{row}\n" for row in smaps))
+    return LocalContainer(f"c{pid}", f"pod-{pid}", frozenset(), pids=frozenset({pid}))
+
+
+def test_huge_pages_are_shared_memory_too(tmp_path: Path):
+    pages = ("Rss:                   0 kB", "Shared_Hugetlb:     2048 kB", "Private_Hugetlb:       0 kB")
+    (edge,) = scan([written(tmp_path, pid, "/dev/hugepages/ring", *pages) for pid in (1, 2)], tmp_path)
+    assert edge.bytes == 2 * MIB
+
+
+def test_the_kernels_own_rings_which_all_have_one_inode_are_not_shared(tmp_path: Path):
+    rings = [written(tmp_path, pid, "anon_inode:[io_uring]", "Rss:                 256 kB") for pid in (1, 2)]
+    assert scan(rings, tmp_path) == ()
 
 
 def test_a_process_that_has_ended_shares_nothing():

@@ -1,0 +1,35 @@
+"""What is remembered for explain, and how much of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from extender.scoring import history
+from extender.scoring.history import DECISIONS_OF_POD, History
+from extender.state.node_view import DecisionRow
+from placement.decide.decide import Reason
+
+ROW = DecisionRow("uid-0", "shop", "web", "app", "create", "0", "0-3", "0", 1.0, (), "unpromised", "", 1)
+
+
+def rows(pod: str, count: int, reasons: tuple[Reason, ...] = ()) -> list[DecisionRow]:
+    return [replace(ROW, pod=pod, name=f"name-{pod}", generation=at, reasons=reasons) for at in range(count)]
+
+
+def test_the_latest_decisions_of_a_pod_are_remembered():
+    made = History()
+    made.decided(rows("a", DECISIONS_OF_POD + 5))
+    assert [row.generation for row in made.decisions("a")] == [*range(5, DECISIONS_OF_POD + 5)]
+
+
+def test_decisions_at_length_push_out_the_oldest_pods_not_the_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(history, "DECISION_BYTES", 120_000)
+    made, long = History(), (Reason("x" * 1024, "y" * 1024, "z" * 1024),)
+    for pod in range(200):
+        made.decided(rows(f"pod-{pod}", 2 * DECISIONS_OF_POD, long))
+        made.remembered(rows(f"pod-{pod}", 1, long))
+    kept = [pod for pod in range(200) if made.decisions(f"pod-{pod}")]
+    assert kept == [198, 199], "what two pods with 16 decisions of 3 KiB take"
+    assert sum(row.size for pod in kept for row in made.decisions(f"pod-{pod}")) <= 120_000
