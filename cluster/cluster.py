@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +24,7 @@ from cluster.service import Service
 from extender.kube.api import MERGE_PATCH
 from standins.all_or_nothing import AllOrNothing
 from standins.machines import MACHINES, write_sysfs
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 
 DEFINITIONS = Path(__file__).parent / "definitions.yaml"
 
@@ -98,11 +97,7 @@ class Cluster(AllOrNothing):
 
     def until(self, done: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
         """TimeoutError naming `what`."""
-        deadline = time.monotonic() + patience_s
-        while not done():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"not within {patience_s:g} s: {what}; logs are in {self.folder}")
-            time.sleep(0.1)
+        until(done, f"{what}; logs are in {self.folder}", patience_s, pause_s=0.1)
 
     def all_report(self) -> bool:
         """Whether every enforcer reports to every extender."""

@@ -17,13 +17,13 @@ from extender.scoring.history import History
 from extender.scoring.node_table import NodeTable
 from extender.scoring.predict import Prediction, Wanted, predict
 from extender.scoring.refused_pods import RefusedPods
-from extender.splits import NO_KIN, Splits
+from extender.splits import Splits
 from extender.state.departed import Departed
 from extender.state.faults import Faults
 from extender.state.member_facts import tellable, unknown
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import Changes, PodRow
-from placement.decide.decide import Kin
+from placement.decide.request import NO_KIN, Kin
 from placement.model.cpuset import NumaSet
 from placement.model.errors import PlacementError
 from placement.optin.parsing import OptIn, opted_in
@@ -216,8 +216,8 @@ class BindingLedger:
     def _replicas(self, row: PodRow, view: NodeView | None) -> Iterator[ReplicaCount]:
         """As `Nomination` has them, the pod's own workload first."""
         own, namespace = row.workload, f"{row.namespace}/"
-        here = {reservation.workload for reservation in view.index.members} if view is not None else set()
-        others = sorted(name for name in here - {own} if name.startswith(namespace))
+        here = view.occupancy.directory.placed if view is not None else {}
+        others = sorted(name for name in here if name != own and name.startswith(namespace))
         return (self._counts.on(row.node, name) for name in (own, *others[: bounds.REPLICA_COUNTS - 1]))
 
     def _judge(self, row: PodRow, assumed: Assumption | None, nomination: Nomination | None) -> None:
@@ -226,14 +226,14 @@ class BindingLedger:
         if offer is None or nomination is None:
             return
         pod = f"{row.namespace}/{row.name}"
+        as_assumed = assumed is not None and assumed.node == row.node
         if assumed is None:
             self.bindings[NOT_ASSUMED] += 1
-        elif assumed.node == row.node:
+        elif as_assumed:
             self.bindings[AS_ASSUMED] += 1
         else:
             self.bindings[ELSEWHERE] += 1
             _log.info("bound elsewhere than assumed", pod=pod, node=row.node, assumed=assumed.node)
-        as_assumed = assumed is not None and assumed.node == row.node
         if node := self._splits.had_room(row, offer, nomination.kin, as_assumed=as_assumed):
             self.splits += 1
             _log.warning(

@@ -11,12 +11,10 @@ from extender.scoring.node_table import NodeTable
 from extender.scoring.predict import Prediction, Wanted
 from extender.state.node_view import NodeView
 from extender.state.pods import PodRow
-from placement.decide.decide import Kin
+from placement.decide.request import NO_KIN, Kin
 
 MOST_PEERS_ASKED = 8
 """Nodes with members that are asked whether they had room for a pod that went elsewhere."""
-
-NO_KIN = Kin()
 
 
 class Splits:
@@ -38,12 +36,12 @@ class Splits:
         """
         want, latest = offer.want, offer.at if as_assumed else math.inf
         members = self._nodes.groups.nodes(want.group) if want.group else {}
-        if kin.weights or kin.planned or self._members(row.node, want, settled=not as_assumed):
+        if kin.weights or kin.planned or _members(self._nodes.view(row.node), want, settled=not as_assumed):
             return ""
         peers = (node for node in offer.names if node in members and node != row.node)
         for node in islice(peers, MOST_PEERS_ASKED):
             view = self._nodes.view(node)
-            offers = map(self._history.offer, self._members(node, want, settled=True))
+            offers = map(self._history.offer, _members(view, want, settled=True))
             earlier = any(other is None or other.at <= latest for other in offers)
             if view is not None and view.registered and earlier:
                 prediction = self._predicted(view, want, NO_KIN)
@@ -51,13 +49,12 @@ class Splits:
                     return node
         return ""
 
-    def _members(self, node: str, want: Wanted, *, settled: bool) -> set[str]:
-        """The uids of the others of the pod's group there. settled: only of those that are there for certain: reported,
-        or bound.
-        """
-        view = self._nodes.view(node)
-        if view is None or not want.group:
-            return set()
-        keys = view.occupancy.directory.by_group.get(want.group, ())
-        pods = {view.occupancy.reservations[key].pod for key in keys} - {want.pod.uid}
-        return {pod for pod in pods if not settled or pod not in view.assumed or view.assumed[pod].bound}
+
+def _members(view: NodeView | None, want: Wanted, *, settled: bool) -> set[str]:
+    """The uids of the others of the pod's group there. settled: only of those that are there for certain: reported, or
+    bound.
+    """
+    if view is None or not want.group:
+        return set()
+    pods = {reservation.pod for reservation in view.occupancy.members(want.group, but=want.pod.uid)}
+    return {pod for pod in pods if not settled or pod not in view.assumed or view.assumed[pod].bound}

@@ -114,7 +114,8 @@ def build(request: LoadRequest, machine: str) -> dict[str, Any]:
     for name in request.programs:
         function = _function(base, name)
         program = _program(base["programs"][function], [made["programs"][function] for made in changed], first)
-        if built.linked(program, other, dict.fromkeys(base["maps"], 0)) != _linked(expected["programs"][function]):
+        predicted = {"maps": program["maps"], "code": built.linked({**program, "maps": {}}, other, {}).hex()}
+        if predicted != expected["programs"][function]:
             raise Unpredictable(f"{request.name}: {name} with other numbers is another program")
         programs[name] = program
     maps = {name: _map(base["maps"][name], resized["maps"][name], sizes) for name in base["maps"]}
@@ -169,15 +170,6 @@ def _differences(code: bytes, other: bytes) -> dict[int, int]:
         if difference:
             result[at // built.INSTRUCTION_SIZE] = difference
     return result
-
-
-def _linked(made: Mapping[str, Any]) -> bytes:
-    """What the compiler made, as `built.linked` gives it with 0 for every descriptor."""
-    return built.linked(
-        {"instructions": [made["code"]], "numbers": {}, "maps": made["maps"]},
-        {},
-        dict.fromkeys(made["maps"].values(), 0),
-    )
 
 
 def _map(base: dict[str, Any], resized: Mapping[str, Any], sizes: Values) -> dict[str, Any]:

@@ -10,12 +10,11 @@ import resource
 from concurrent.futures import ProcessPoolExecutor
 from statistics import median
 
-from enforcer.observe.bpf.loader import LoadRequest, built_ahead, by_bcc
+from enforcer.observe.bpf.loader import WAYS, LoadRequest
 from enforcer.observe.collectors import cgroup_skb, socket_tracepoints, unix_sockets, wakeups
 
 TURNS = 7
 REQUESTS = (cgroup_skb.request(), unix_sockets.request(), wakeups.request(), socket_tracepoints.request())
-WAYS = (built_ahead, by_bcc)
 
 
 def cost(way: int, request: LoadRequest) -> tuple[float, float]:

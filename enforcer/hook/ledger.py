@@ -23,8 +23,9 @@ from enforcer.hook.newcomers import Newcomers
 from enforcer.hook.ownership.checkpoint import Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
-from placement.decide.decide import Decision, Kin, Reason, Request, decide, left_open
+from placement.decide.decide import Decision, Reason, Request, decide, left_open
 from placement.decide.quota import on_node
+from placement.decide.request import NO_KIN, Kin
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.live_usage import NOTHING, Live
 from placement.state import pools
@@ -33,8 +34,6 @@ from process.log import Log
 from proto import nri_pb2 as nri
 
 log = Log("hook.agent")
-
-NO_KIN = Kin()
 
 
 class Ledger:

@@ -77,7 +77,7 @@ class WorkloadIndex:
 
     def with_silent(self, weights: Weights) -> Weights:
         """Weights of pairs of workloads, with what is expected of those that were not seen to talk."""
-        return {**weights, **silent.expected(weights, self.groups)}
+        return silent.with_silent(weights, self.groups)
 
     def expected(self, weights: Weights) -> list[Workload]:
         """The workloads whose traffic is known, those too whose pods are gone, but not for long. Of the others nothing

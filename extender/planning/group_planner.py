@@ -189,14 +189,12 @@ def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMe
 
 def _with_silent(known: ClusterTraffic) -> Peers:
     """The peers of each workload, with what is expected of those that name a group and were not seen to talk."""
-    groups = {name: group for name, group in known.declared.items() if group}
-    if groups.keys() <= known.peers.keys():
+    if known.named.keys() <= known.peers.keys():
         return known.peers
     weights = {
         (name, peer): weight for name, row in known.peers.items() for peer, weight in row.items() if name <= peer
     }
-    silent_peers = neighbours(silent.expected(weights, groups))
-    return {**known.peers, **{name: {**known.peers.get(name, {}), **row} for name, row in silent_peers.items()}}
+    return neighbours(silent.with_silent(weights, known.named))
 
 
 def _weights(names: Sequence[str], peers: Peers, spec: GroupSpec) -> dict[tuple[str, str], float]:

@@ -17,13 +17,11 @@ from extender.state.cells import Floats
 from extender.state.column_store import Bools, Candidates, Positions
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
-from placement.decide.decide import Kin
 from placement.decide.kin_share import pulls, strangers, weight_by_home
+from placement.decide.request import NO_KIN, Kin
 
 GROUPS = 16
 """Groups whose shares are kept: newcomers of one group mostly come together."""
-
-NO_KIN = Kin()
 
 
 class _GroupShares:

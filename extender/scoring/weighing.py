@@ -14,7 +14,7 @@ from extender.state.column_store import Bools, Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin
-from placement.decide.kin_share import pulls, strangers, weight_by_home
+from placement.decide.kin_share import pulls_of
 from placement.decide.quota import in_use, limit_of, taken_by
 from placement.decide.scoring import KIN_SHARE
 
@@ -107,9 +107,7 @@ def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
         return 0.0, 0.0
-    request = want.requests[0]
-    strange = strangers(view.occupancy, request, kin)
-    pull = pulls(view.machine, weight_by_home(view.occupancy, request, kin), kin, strange)
+    pull = pulls_of(view.machine, view.occupancy, want.requests[0], kin)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
     return prediction.score, min(near, prediction.score / KIN_SHARE)

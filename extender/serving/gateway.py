@@ -73,14 +73,14 @@ class Gateway:
                     answer, after = _json(answered), answered.after
                 else:
                     environ = _environ(scope, body, connection)
-                    answer = await self._answer(environ)
+                    answer = await self._answer(environ, workers)
         except Over as over:
             self._refusals.over(over.limit, connection.peer)
             answer = _refusal(over)
         finally:
             held.release()
         if answer.events and not self.events.full:
-            await self.events.follow(answer, partial(self._again, environ), receive, send)
+            await self.events.follow(answer, partial(self._again, environ, workers), receive, send)
             return
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
@@ -95,15 +95,15 @@ class Gateway:
             raise Over("certificate", HTTPStatus.UNAUTHORIZED, "kube-scheduler's client certificate is needed")
         return limits.BODY_BYTES
 
-    async def _answer(self, environ: dict[str, Any]) -> HttpAnswer:
-        workers = self._workers.get(_first_part(environ["PATH_INFO"]), self._workers["api"])
+    async def _answer(self, environ: dict[str, Any], workers: Workers) -> HttpAnswer:
         return await workers.run(lambda: _answered(self._app, environ))
 
-    async def _again(self, environ: dict[str, Any], event: str) -> HttpAnswer:
+    async def _again(self, environ: dict[str, Any], workers: Workers, event: str) -> HttpAnswer:
         """The answer to the same request from that event on."""
         try:
             with self._admitted(environ["REMOTE_ADDR"]):
-                return await self._answer({**environ, "wsgi.input": io.BytesIO(), "HTTP_LAST_EVENT_ID": event})
+                asked = {**environ, "wsgi.input": io.BytesIO(), "HTTP_LAST_EVENT_ID": event}
+                return await self._answer(asked, workers)
         except Over as over:
             self._refusals.over(over.limit, environ["REMOTE_ADDR"])
             return _refusal(over)

@@ -55,10 +55,14 @@ class ClusterTraffic:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
+    def named(self) -> dict[str, str]:
+        """The group of each workload whose pods name one."""
+        return _named(self.declared)
+
+    @cached_property
     def groups(self) -> dict[str, str]:
         """The group of each workload that has one."""
-        named = {workload: group for workload, group in self.declared.items() if group}
-        return {**{workload: member.group for workload, member in self.found.members.items()}, **named}
+        return {**{workload: member.group for workload, member in self.found.members.items()}, **self.named}
 
     @cached_property
     def members(self) -> dict[str, list[str]]:

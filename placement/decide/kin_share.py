@@ -93,6 +93,12 @@ def pulls(machine: Machine, peers: Mapping[int, float], kin: Kin, strange: int =
     return shares
 
 
+def pulls_of(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> dict[int, float]:
+    """As `pulls` has them, of all peers and strangers that the request finds there."""
+    peers = weight_by_home(occupancy, request, kin)
+    return pulls(machine, peers, kin, strangers(occupancy, request, kin))
+
+
 def homes(machine: Machine, numa_nodes: NumaSet) -> Mapping[int, float]:
     """The NUMA nodes with CPUs among these, each with its share of their CPUs."""
     sizes = machine.cpu_counts

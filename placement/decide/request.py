@@ -92,3 +92,6 @@ class Kin:
     expected: NumaSet = NumaSet()
     planned: NumaSet = NumaSet()
     room_milli: int = 0
+
+
+NO_KIN = Kin()

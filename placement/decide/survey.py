@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from placement.decide import memory
 from placement.decide.cpus import exclusive
 from placement.decide.headroom import GroupOutlook, Headroom, StillNeeded
-from placement.decide.kin_share import pulls, strangers, weight_by_home
+from placement.decide.kin_share import pulls_of
 from placement.decide.request import Kin, Request
 from placement.decide.room import Room
 from placement.model.demand import Demand
@@ -45,7 +45,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         ),
         needed=StillNeeded(_need(request), yet_to_take.memory, yet_to_take.hugepages),
         group=GroupOutlook(
-            kin=pulls(machine, weight_by_home(occupancy, request, kin), kin, strangers(occupancy, request, kin)),
+            kin=pulls_of(machine, occupancy, request, kin),
             rest=kin.room_milli or _rest_of_group(occupancy, request),
             reserved=occupancy.kept(machine, but=request.opt_in.group) if occupancy.directory.sized else {},
         ),

@@ -109,8 +109,12 @@ def best_step(
     for target in targets:
         if target == source:
             continue
-        forward, has_room = state.gain(kind, source, target), state.fits(kind, target)
-        if forward > best[0] and has_room and not (declined is not None and declined(kind, source, -1, target)):
+        forward = state.gain(kind, source, target)
+        if (
+            forward > best[0]
+            and state.fits(kind, target)
+            and not (declined is not None and declined(kind, source, -1, target))
+        ):
             best = (forward, -1, target)
         for other in state.present[target] if swaps else ():
             if other == kind or state.movable(other, target) <= 0:
@@ -122,7 +126,7 @@ def best_step(
             gain = state.swap_gain(kind, source, other, target)
             if gain <= best[0] or not state.swap_fits(kind, source, other, target):
                 continue
-            alone = max(forward if has_room else 0.0, backward if state.fits(other, source) else 0.0)
+            alone = max(forward if state.fits(kind, target) else 0.0, backward if state.fits(other, source) else 0.0)
             if gain < alone + pays:
                 continue
             if declined is None or not declined(kind, source, other, target):

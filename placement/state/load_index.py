@@ -183,10 +183,7 @@ class Directory:
 
 
 def _place(
-    placed: dict[str, Mapping[int, int]],
-    grouped: dict[int, Mapping[str, int]],
-    reservation: Reservation,
-    more: int,
+    placed: dict[str, Mapping[int, int]], grouped: dict[int, Mapping[str, int]], reservation: Reservation, more: int
 ) -> None:
     place = reservation.numa_nodes.lowest if len(reservation.numa_nodes) == 1 else WIDE
     if reservation.workload:

@@ -22,6 +22,11 @@ MOST_PEERS = 16
 Pair = tuple[str, str]
 
 
+def with_silent(weights: Mapping[Pair, float], groups: Mapping[str, str]) -> dict[Pair, float]:
+    """The weights with what is expected of the silent."""
+    return {**weights, **expected(weights, groups)}
+
+
 def expected(weights: Mapping[Pair, float], groups: Mapping[str, str]) -> dict[Pair, float]:
     """Weights by pair, ends in ascending order, of what is expected of the silent. weights: of the pairs that were
     seen. groups: of each workload, NAMESPACE/KIND/NAME, the group that it names; empty: none.
@@ -36,8 +41,9 @@ def expected(weights: Mapping[Pair, float], groups: Mapping[str, str]) -> dict[P
         if talk.get(name, 0.0) > 0:
             talking[circles[name]].append(name)
     pairs: dict[Pair, float] = {}
-    drawn = {circle: _drawn(talk, names) for circle, names in talking.items()}
-    for name in sorted(circles.keys() - {name for names in talking.values() for name in names}):
+    silent = sorted(circles.keys() - {name for names in talking.values() for name in names})
+    drawn = {circle: _drawn(talk, talking[circle]) for circle in {circles[name] for name in silent} & talking.keys()}
+    for name in silent:
         pairs |= {(min(name, peer), max(name, peer)): weight for peer, weight in drawn.get(circles[name], {}).items()}
     return pairs
 
