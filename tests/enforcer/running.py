@@ -18,6 +18,7 @@ from placement.model.cpuset import CpuSet
 from process.ports import free_address
 from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
+from tests.enforcer.command import command
 from tests.trees import sysfs
 
 GROUP = {"group.numakin.io": "web"}
@@ -50,13 +51,10 @@ class Enforcer:
         return process
 
     def status(self) -> dict:
-        asked = subprocess.run(
-            [sys.executable, "-m", "enforcer", "status", "--json", "--run-dir", str(self.run_dir)],
-            capture_output=True,
-            text=True,
-            check=True,
+        """Once it answers: on a busy machine that may take longer than the command waits."""
+        return json.loads(
+            until(lambda: command("status", "--json", "--run-dir", str(self.run_dir)).stdout, "an answer")
         )
-        return json.loads(asked.stdout)
 
     def children(self) -> dict[str, int]:
         """The pids of the hook and the observer."""
