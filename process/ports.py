@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
+from itertools import cycle
 from random import SystemRandom
 
 FIRST, LAST = 20_000, 29_999
@@ -12,13 +15,20 @@ may be somebody else's by the time that it is used. And below those of Kubernete
 nothing may listen on and which lead elsewhere all the same.
 """
 
-_random = SystemRandom()
+
+@cache
+def _all() -> Iterator[int]:
+    """In an order of this process's own, over and over: none comes again before all the others have."""
+    ports = range(FIRST, LAST + 1)
+    return cycle(SystemRandom().sample(ports, len(ports)))
 
 
 def free_port() -> int:
-    """A port of loopback that nothing listens on now."""
+    """A port of loopback that nothing listens on now, and that was not given out here: who got it may not have taken it
+    yet.
+    """
     while True:
-        port = _random.randint(FIRST, LAST)
+        port = next(_all())
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -4,6 +4,7 @@ whose reason is an exception of Python's has failed.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Generator
@@ -13,6 +14,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from process import ports
 from tests import trees
 
 settings.register_profile("any machine", deadline=None)
@@ -26,6 +28,14 @@ groups: they do nothing with pytest 9.2."""
 
 OUR_FAULT = re.compile(r"Traceback|\b(Import|ModuleNotFound|Attribute|Name|Type|Syntax)Error\b|the loader failed")
 """In the reason of a skip: nothing that a machine lacks, but code that is broken."""
+
+
+def pytest_configure() -> None:
+    """Each of several processes draws its ports from a part of its own: one is taken only a while after it was drawn."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        each = (ports.LAST + 1 - ports.FIRST) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        ports.FIRST += each * int(worker.removeprefix("gw"))
+        ports.LAST = ports.FIRST + each - 1
 
 
 class _SideBySide(LoadScopeScheduling):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 
 class Cgroups:
@@ -30,7 +31,9 @@ class Cgroups:
         (self._folder(cgroups_path) / "memory.max").write_text(f"{memory or 'max'}\n")
 
     def remove(self, cgroups_path: str) -> None:
-        shutil.rmtree(self._folder(cgroups_path), ignore_errors=True)
+        """At once, as the kernel does it: nobody sees it with some of its files."""
+        with suppress(FileNotFoundError), TemporaryDirectory(dir=self.root.parent) as elsewhere:
+            self._folder(cgroups_path).rename(Path(elsewhere) / "removed")
 
     def cpuset(self, cgroups_path: str) -> tuple[str, str]:
         """cpus and mems as they were written; empty where nothing was."""

@@ -32,8 +32,9 @@ def switch_cpus(folder: Path, online: CpuSet) -> None:
         former = node / "cpulist.present"
         if not former.exists():
             former.write_text((node / "cpulist").read_text())
-        _write(folder, [(str((node / "cpulist").relative_to(folder)), f"{CpuSet.parse(former.read_text()) & online}")])
-    _write(folder, [("devices/system/cpu/offline", f"{present - online}"), ("devices/system/cpu/online", f"{online}")])
+        _replace(node / "cpulist", CpuSet.parse(former.read_text()) & online)
+    _replace(cpu / "offline", present - online)
+    _replace(cpu / "online", online)
 
 
 def write_procfs(description: Description, folder: Path) -> None:
@@ -175,6 +176,13 @@ def mask(cpus: CpuSet) -> str:
 def _both_forms(path: str, cpus: CpuSet) -> Iterator[tuple[str, str]]:
     yield path, mask(cpus)
     yield f"{path}_list", f"{cpus}"
+
+
+def _replace(file: Path, cpus: CpuSet) -> None:
+    """At once, as the kernel does it: nobody reads an empty file."""
+    draft = file.with_suffix(".draft")
+    draft.write_text(f"{cpus}\n")
+    draft.replace(file)
 
 
 def _write(folder: Path, files: Iterable[tuple[str, str]]) -> None:

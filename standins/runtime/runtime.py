@@ -18,6 +18,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from proto import nri_pb2 as nri
+from standins.patience import PATIENCE_S
 from standins.runtime import framing
 from standins.runtime.attached import Terms
 from standins.runtime.connection import UNKNOWN, StatusError
@@ -25,6 +26,11 @@ from standins.runtime.events import CriError, Events
 from standins.runtime.plugins import Plugins
 from standins.runtime.records import Container, Pod, resources_of
 from standins.runtime.versions import VERSIONS
+
+TIMEOUT_S = 60.0
+"""For a registration, and for an answer. containerd gives 5 s and 2 s, which a plugin on a busy machine may exceed: who
+wants one to be late sets its own.
+"""
 
 
 class Runtime:
@@ -42,8 +48,8 @@ class Runtime:
         nri_version: str = "0.8.0",
         name: str = "containerd",
         version: str = "",
-        registration_timeout_s: float = 5.0,
-        request_timeout_s: float = 2.0,
+        registration_timeout_s: float = TIMEOUT_S,
+        request_timeout_s: float = TIMEOUT_S,
         max_message: int = framing.MAX_MESSAGE,
         refuse_registration: str = "",
         mute: bool = False,
@@ -99,7 +105,7 @@ class Runtime:
         with self._lock:
             yield
 
-    def wait_for_plugin(self, timeout_s: float = 10.0) -> None:
+    def wait_for_plugin(self, timeout_s: float = PATIENCE_S) -> None:
         """Returns when a plugin is synchronized that no wait before was for. Raises TimeoutError.
 
         One that was there before, and has ended without the runtime having seen it yet, is not taken for the next.

@@ -17,7 +17,7 @@ class Site(NodeSite):
     """options: the enforcer's."""
 
     def __init__(self, folder: Path, *options: str, nri_version: str = "0.8.0") -> None:
-        super().__init__(folder, *options, nri_version=nri_version, registration_timeout_s=60, request_timeout_s=60)
+        super().__init__(folder, *options, nri_version=nri_version)
 
     def namespace(self, name: str) -> str:
         self.server.create("v1", "namespaces", {"metadata": {"name": name}})

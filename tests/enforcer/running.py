@@ -52,9 +52,10 @@ class Enforcer:
         return process
 
     def status(self) -> dict:
-        asked = command("status", "--json", "--run-dir", str(self.run_dir))
-        asked.check_returncode()
-        return json.loads(asked.stdout)
+        """Once it answers: on a busy machine that may take longer than the command waits."""
+        return json.loads(
+            until(lambda: command("status", "--json", "--run-dir", str(self.run_dir)).stdout, "an answer")
+        )
 
     def children(self) -> dict[str, int]:
         """The pids of the hook and the observer."""

@@ -23,7 +23,7 @@ def test_deleted_it_is_made_anew_and_everybody_finds_the_hook_again(enforcer: En
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
     until(lambda: enforcer.get("/readyz")[0] == 200, "ready")
-    shutil.rmtree(enforcer.run_dir)
+    shutil.rmtree(enforcer.run_dir.rename(enforcer.folder / "deleted"))
     assert pinned(runtime, "meanwhile")
     until((enforcer.run_dir / "hook.sock").exists, "the socket")
     assert enforcer.status()["registered"]

@@ -26,7 +26,7 @@ class NodeSite:
         self.runtime = Runtime(self.enforcer.socket, **runtime)
         self.runtime.start()
         self.enforcer.start("--extender", self.extender.grpc_address, "--podresources-socket", "off", *options)
-        self.runtime.wait_for_plugin(60)
+        self.runtime.wait_for_plugin()
         until(lambda: [node for node in self.nodes() if node["connected"]], "the node is connected")
 
     def close(self) -> None:

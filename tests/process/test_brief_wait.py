@@ -13,7 +13,8 @@ def test_one_caller_waits_at_a_time():
     brief, waiting, known = BriefWait(), Event(), Event()
 
     def looked() -> bool:
-        waiting.set()
+        if brief._turn.locked():
+            waiting.set()
         return known.is_set()
 
     with ThreadPoolExecutor() as threads:

@@ -14,8 +14,14 @@ def test_one_that_somebody_has_is_passed_over(monkeypatch: pytest.MonkeyPatch) -
     with socket.socket() as theirs:
         theirs.bind(("127.0.0.1", taken := free_port()))
         drawn = iter((taken, taken, other := free_port()))
-        monkeypatch.setattr(ports._random, "randint", lambda _first, _last: next(drawn))
+        monkeypatch.setattr(ports, "_all", lambda: drawn)
         assert free_port() == other
+
+
+def test_none_is_given_twice() -> None:
+    """Who got the first may be about to take it."""
+    drawn = [free_port() for _ in range(300)]
+    assert len(set(drawn)) == len(drawn)
 
 
 def test_it_is_none_that_the_kernel_gives_to_others() -> None:

@@ -83,8 +83,9 @@ def beating(_arguments: Sequence[str]) -> int:
 
 
 @pytest.mark.alone
-def test_a_stopped_process_is_killed_and_one_that_lives_is_not() -> None:
-    children = [Child(name, Program(name, (), beating), pulse=Pulse(silent_s=2)) for name in ("first", "second")]
+def test_a_stopped_process_is_killed_and_one_that_lives_is_not(clock: Clock) -> None:
+    """Time goes on as the one that lives gives signs of it."""
+    children = [Child(name, Program(name, (), beating), pulse=Pulse(clock, silent_s=2)) for name in ("first", "second")]
     for child in children:
         child.start()
     stopped, living = children
@@ -94,6 +95,8 @@ def test_a_stopped_process_is_killed_and_one_that_lives_is_not() -> None:
         stopped.process.send(signal.SIGSTOP)
 
         def died() -> bool:
+            if select.select([living.pulse._received], [], [], 0)[0]:
+                clock.now += 0.1
             for child in children:
                 child.kill_silent()
             return stopped.process.poll() is not None

@@ -79,7 +79,7 @@ class EmbeddedNode:
         processes.enter_context(run_folder.mounted(self.run_dir))
         self.machine = read_machine(sysfs(MACHINE), name=name)
         self.room = Room(pods=14, exclusive_cpus=40, cpus=(1, 2, 3, 4), claim="3,83")
-        self.runtime = Runtime(folder / "nri.sock")
+        self.runtime = Runtime(folder / "nri.sock", registration_timeout_s=5.0, request_timeout_s=2.0)  # as containerd
         self._made: dict[str, tuple[Pod, Container]] = {}
         self.runtime.start()
         processes.callback(self.runtime.stop)

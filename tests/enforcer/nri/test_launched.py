@@ -59,7 +59,7 @@ def program(tmp_path, ended):
 
 @pytest.mark.parametrize("version", ["0.6.1", "0.8.0"])
 def test_it_is_configured_by_the_runtime_and_pins(program, ended, version):
-    with Runtime(nri_version=version, registration_timeout_s=30) as runtime:
+    with Runtime(nri_version=version) as runtime:
         runtime.launch(program, "10", "numakin", "reserved=0-1\n")
         assert runtime.plugins.names == ["10-numakin"]
         container = runtime.create_container(runtime.run_pod("cart"), "server")
@@ -72,14 +72,14 @@ def test_it_is_configured_by_the_runtime_and_pins(program, ended, version):
 
 
 def test_it_ends_when_the_runtime_does(program, ended):
-    with Runtime(registration_timeout_s=30) as runtime:
+    with Runtime() as runtime:
         runtime.launch(program, "10", "numakin")
         runtime.plugins.hang_up()
         assert ended.read_bytes() == b""  # waits until the program has opened it, with its last line
 
 
 def test_it_ends_when_its_configuration_is_bad(program, ended):
-    with Runtime(registration_timeout_s=30) as runtime:
+    with Runtime() as runtime:
         runtime.launch(program, "10", "numakin", "bad")
         assert runtime.plugins.notes == ["plugin 10-numakin: configuration refused: unknown option 'bad'"]
         assert ended.read_bytes() == b""

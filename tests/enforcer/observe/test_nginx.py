@@ -1,12 +1,13 @@
 """A server and a load generator as they come, against the server's own log."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 from enforcer.observe.bpf.counters import TCP
 from enforcer.observe.collectors import cgroup_skb, socket_tracepoints
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.enforcer.observe.observe_lab import flows
 
 pytestmark = [
@@ -42,6 +43,8 @@ def nginx(lab, pods, tmp_path):
     configuration = tmp_path / "nginx.conf"
     configuration.write_text(CONFIGURATION.format(folder=tmp_path, body="x" * 1009))
     process = lab.start("nginx", "-p", str(tmp_path), "-c", str(configuration), **pods["server"])
+    # 10.87.0.2:80, and nobody at the other end, for it listens.
+    until(lambda: "0200570A:0050 00000000:0000 " in Path(f"/proc/{process.pid}/net/tcp").read_text(), "nginx listens")
 
     def moved():
         process.terminate()

@@ -10,6 +10,7 @@ from typing import Self
 import grpc
 import pytest
 
+from enforcer.observer import podresources
 from enforcer.observer.device_watch import DeviceWatch
 from enforcer.observer.podresources import MOST_ALIKE, told_of
 from proto import local_pb2 as local
@@ -26,6 +27,12 @@ from tests.supervised import threads
 def path() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
         yield Path(folder) / "kubelet.sock"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is missed because the machine is busy."""
+    monkeypatch.setattr(podresources, "TIMEOUT_S", PATIENCE_S)
 
 
 class Asking:
@@ -186,14 +193,14 @@ class TestDoctor:
     def test_a_kubelet_that_tells_is_found(self, path: Path) -> None:
         with Kubelet(path) as kubelet:
             kubelet.admit("ns", "a", "app", "vendor.com/gpu", ("g0", (1,)))
-            output = command("doctor", "--podresources-socket", str(path))
-        assert f"the kubelet reports devices at {path}: containers with some: 1" in output.stdout
+            found = f"the kubelet reports devices at {path}: containers with some: 1"
+            until(lambda: found in command("doctor", "--podresources-socket", str(path)).stdout, "it is found")
 
     def test_a_kubelet_that_refuses_is_quoted(self, path: Path) -> None:
         with Kubelet(path) as kubelet:
             kubelet.refusal = grpc.StatusCode.UNIMPLEMENTED
-            output = command("doctor", "--podresources-socket", str(path))
-        assert "the kubelet does not report devices: UNIMPLEMENTED: refused by the test" in output.stdout
+            quoted = "the kubelet does not report devices: UNIMPLEMENTED: refused by the test"
+            until(lambda: quoted in command("doctor", "--podresources-socket", str(path)).stdout, "it is quoted")
 
     def test_no_socket_is_a_note(self, path: Path) -> None:
         output = command("doctor", "--podresources-socket", str(path))

@@ -23,7 +23,7 @@ from proto import local_pb2 as local
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc
 from proto.report_format import REPORT_FORMAT
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from tests.enforcer.report.listening import Extender
 from tests.supervised import threads
 
@@ -211,7 +211,7 @@ class Fleet:
         for server in self.servers.values():
             server.stop(None)
         self.streams.stop(PATIENCE_S)
-        assert not self.threads.standings()
+        until(lambda: not self.threads.standings(), "all have ended")
 
 
 @pytest.fixture

@@ -13,6 +13,9 @@ from standins.runtime import CriError, Runtime, framing
 
 UNPINNED = ("", "")
 
+LATE_S = 3.0
+"""Long enough for an answer that is not to be late, and short enough to wait for."""
+
 
 class Plugin:
     """Answers as its table says, by method: a message, a status code, bytes to send instead, or a function of the
@@ -102,7 +105,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def runtime(path):
-    with Runtime(path, request_timeout_s=1.0) as runtime:
+    with Runtime(path, request_timeout_s=LATE_S) as runtime:
         yield runtime
 
 
@@ -214,7 +217,7 @@ def test_a_bad_index_is_refused_with_the_connection_left_open_and_nothing_coming
 @pytest.mark.parametrize(("version", "stays"), [("0.6.1", True), ("0.8.0", False)])
 def test_who_fails_to_synchronize_is_forgotten_and_the_oldest_leaves_its_socket_open(path, version, stays, answer):
     """As measured on containerd 1.7.24 and 2.1.9."""
-    with Runtime(path, nri_version=version, request_timeout_s=0.3) as runtime:
+    with Runtime(path, nri_version=version, request_timeout_s=LATE_S) as runtime:
         container = runtime.run_container(runtime.run_pod("p"), "c")
         with Plugin(path, Synchronize=answer) as plugin:
             assert runtime.plugins.wait_for_note("plugin 10-test: ", PATIENCE_S)

@@ -1,7 +1,11 @@
 """The hook decides by what the kernel says now, in steps worth backlog, and the extender predicts by the same figures."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from hypothesis import given
@@ -41,7 +45,30 @@ HUGE = machines.HUGE
 def ticks(proc: Path, busy: int, idle: int, only: CpuSet) -> None:
     """Of the Xeon's CPUs since its boot: those in `only` are busy for part of it."""
     lines = [f"cpu{cpu} {busy if cpu in only else 0} 0 0 {idle} 0 0 0 0" for cpu in XEON.machine.cpus]
-    (proc / "stat").write_text("\n".join(lines))
+    draft = proc / "stat.draft"
+    draft.write_text("\n".join(lines))
+    draft.replace(proc / "stat")
+
+
+@contextmanager
+def ticking(proc: Path, only: CpuSet) -> Iterator[None]:
+    """Meanwhile the CPUs in `only` are busy for nine tenths of the time, between whichever two readings."""
+    ended = Event()
+
+    def tick() -> None:
+        for number in count():
+            ticks(proc, 900 * number, 100 + 100 * number, only)
+            if ended.wait(0.2):
+                return
+
+    ticks(proc, 0, 100, only)
+    thread = Thread(target=tick)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 class Kernel:
@@ -277,12 +304,10 @@ def test_the_enforcer_decides_by_what_the_kernel_told_it_and_shows_it(enforcer: 
     """Real processes on the files of a Xeon whose NUMA node 0 becomes busy."""
     proc = idle_procfs(enforcer.folder)
     first, second = numa_cpus(enforcer)
-    ticks(proc, 0, 100, first)
-    with Runtime(enforcer.socket) as runtime:
+    with ticking(proc, first), Runtime(enforcer.socket) as runtime:
         enforcer.start("--procfs", str(proc))
         runtime.wait_for_plugin(PATIENCE_S)
         until(lambda: enforcer.get("/readyz")[0] == 200, "the observer knows the hook")
-        ticks(proc, 900, 200, first)
         shown = f'numakin_enforcer_used_cpus{{numa_node="0"}} {len(first) * 0.9}'
         until(lambda: shown in enforcer.get("/metrics")[1], "the used CPU is told")
         text = enforcer.get("/metrics")[1]

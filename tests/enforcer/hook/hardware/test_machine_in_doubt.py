@@ -46,7 +46,7 @@ def test_the_hook_works_on_and_status_names_it(enforcer: Enforcer, runtime) -> N
     (there / "devices/system/cpu/nohz_full").write_text("2-3,42-43\n")
     (there / CACHE).write_text("\n")
     enforcer.start()
-    runtime.wait_for_plugin(30)
+    runtime.wait_for_plugin()
     made = runtime.run_container(runtime.run_pod("m", annotations={"group.numakin.io": "web"}), "app", cpu_request=2)
     assert str(cpus(runtime, made)) == "0-1,4-39,80-119"
     until((enforcer.run_dir / "hook.sock").exists, "the hook's socket")
