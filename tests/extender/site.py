@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from standins.apiserver import ApiServer
-from standins.patience import until
+from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
 from tests.enforcer.running import Enforcer
 from tests.extender.running import Extender
@@ -26,7 +26,7 @@ class NodeSite:
         self.runtime = Runtime(self.enforcer.socket, **runtime)
         self.runtime.start()
         self.enforcer.start("--extender", self.extender.grpc_address, "--podresources-socket", "off", *options)
-        self.runtime.wait_for_plugin(60)
+        self.runtime.wait_for_plugin(PATIENCE_S)
         until(lambda: [node for node in self.nodes() if node["connected"]], "the node is connected")
 
     def close(self) -> None:
