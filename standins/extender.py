@@ -15,9 +15,6 @@ from pathlib import Path
 from process.ports import free_address
 from standins.patience import PATIENCE_S
 
-GRACE_S = 20.0
-"""After SIGTERM, before it is killed; in a cluster the kubelet gives 30 s."""
-
 
 class ExtenderGone(RuntimeError):
     """It does not start, or ended by itself; the text is the end of its log."""
@@ -76,7 +73,7 @@ class ExtenderProcess:
             return 0
         process.send_signal(how)
         try:
-            process.wait(GRACE_S)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.kill()
         self.process = None

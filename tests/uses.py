@@ -19,10 +19,9 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Self
 
-ROOT = Path(__file__).parents[1]
+from standins.patience import PATIENCE_S
 
-LONGEST_S = 60.0
-"""A use that has not ended by then hangs."""
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Program:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.stdin.close()
-        self._process.wait(LONGEST_S)
+        self._process.wait(PATIENCE_S)
         self._process.stdout.close()
 
     def use(self, *arguments: str, **environment: str) -> Ended:
@@ -99,7 +98,7 @@ def _run(module: ModuleType, arguments: list[str], environment: dict[str, str], 
 
 
 def _ended(pid: int) -> int | None:
-    deadline = time.monotonic() + LONGEST_S
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:

@@ -30,7 +30,7 @@ from standins.scheduler.cache import Room
 from standins.scheduler.extender_client import ExtenderClient
 from standins.scheduler.scheduler import DoesNotFitError, Scheduler
 
-WATCH_WITHIN_S = 5.0
+WATCH_WITHIN_S = 120.0
 """How long an extender that watches the API server may take to begin with it."""
 
 CLIENT_S = 30.0

@@ -11,6 +11,7 @@ from standins.apiserver.faults import Orders
 from standins.apiserver.model.requests import Request
 from standins.apiserver.objects.store import Store
 from standins.apiserver.watching import Watch
+from standins.patience import PATIENCE_S
 
 
 class Exchange:
@@ -58,7 +59,7 @@ class Exchange:
         """Holds a stalled connection until the server closes."""
         self.closing.wait()
 
-    def wait_for(self, holds: Callable[[], bool], timeout_s: float = 60.0) -> bool:
+    def wait_for(self, holds: Callable[[], bool], timeout_s: float = PATIENCE_S) -> bool:
         """Waits until the predicate over `asked`, `done` or `watches` holds."""
         with self._happened:
             return self._happened.wait_for(holds, timeout_s)

@@ -17,8 +17,9 @@ from benchmarks.cluster.result import percentile
 from benchmarks.cluster.simulation import simulated
 from benchmarks.graphs.app import app
 from standins.machines import MACHINES
+from standins.patience import PATIENCE_S
 
-SMALL = Plan(nodes=6, seed=7, burst=30, lockstep=True)
+SMALL = Plan(nodes=6, seed=7, burst=30, lockstep=True, kubelet_s=PATIENCE_S)
 
 
 XEON = MACHINES["xeon-e5-2680v4-in-turn"].machine

@@ -140,7 +140,7 @@ class Extender:
 
     def __init__(self, directory: Path, *options: str, **program: Any) -> None:
         """program: as ExtenderProcess takes it."""
-        own = ("--no-kube", "--log-level", "debug", "--log-format", "json")
+        own = ("--no-kube", "--log-level", "debug", "--log-format", "json", "--report-timeout", "3600")
         self.program = ExtenderProcess(directory, (*own, *options), **program)
         self._enforcers: list[Enforcer] = []
         self.start()

@@ -8,6 +8,7 @@ import pytest
 from extender.config import load
 from extender.main import Program
 from standins.patience import PATIENCE_S
+from tests.clock import Clock
 
 
 @pytest.fixture
@@ -21,8 +22,10 @@ def program() -> Program:
 @pytest.fixture(params=[False, True])
 def essential(program: Program, request: pytest.FixtureRequest) -> Iterator[bool]:
     let_go = threading.Event()
-    thread = program.threads.thread("lease", lambda: let_go.wait(60), stale_after_s=0, essential=request.param)
+    program.threads.clock = clock = Clock()
+    thread = program.threads.thread("lease", let_go.wait, stale_after_s=0, essential=request.param)
     thread.start()
+    clock.now += 0.25
     yield request.param
     thread.stop()
     let_go.set()

@@ -27,8 +27,8 @@ class Site:
         server.create_node(NODE)
         self.uids = {workload: self._pod(workload) for workload in WORKLOADS}
         kubeconfig = str(server.kubeconfig(folder / "kubeconfig"))
-        lease = ("--lease-duration", "4", "--renew-deadline", "3", "--retry-period", "0.2")
-        self.extender = Extender(folder, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default", *lease)
+        options = ("--kubeconfig", kubeconfig, "--namespace", "default", "--retry-period", "0.2")
+        self.extender = Extender(folder, "--kube", *options)
 
     def enforcer(self) -> Enforcer:
         enforcer = self.extender.enforcer(NODE)

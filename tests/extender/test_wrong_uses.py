@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from standins.patience import until
 from tests.certificates import Authority, Mount, needed
 from tests.extender.running import running
 from tests.uses import Program
@@ -206,6 +207,5 @@ def test_an_api_server_that_does_not_answer_is_waited_for(tmp_path):
     with running(tmp_path, "--kube", "--kubeconfig", str(path)) as extender:
         assert "numakin_extender_api_server_configured 1.0" in extender.get("/metrics")
         assert extender.ask("GET", "/readyz")[0] == 503
-    text = extender.log.read_text()
-    assert "Connection refused" in text
-    assert "Traceback" not in text
+        until(lambda: "Connection refused" in extender.log.read_text(), "it has tried")
+    assert "Traceback" not in extender.log.read_text()

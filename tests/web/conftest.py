@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
+from standins.patience import PATIENCE_S
 from tests.web import site as sites
 from tests.web.site import Site
 
-PATIENCE_MS = 30_000
-"""How long the page may take to show something; a loaded machine needs a tenth of that."""
+PATIENCE_MS = 1000 * PATIENCE_S
+"""How long the page may take to show something."""
 
 EXPECTED = ("401", "403", "404", "503")
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Playwright
 
 from benchmarks.cluster import load
 from benchmarks.cluster.driver import Cluster, Plan
-from standins.patience import until
+from standins.patience import PATIENCE_S, until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -51,7 +51,7 @@ class Site:
 @contextmanager
 def running(folder: Path) -> Iterator[Site]:
     """Four machines; two applications and one that no NUMA node holds, and groups with exclusive CPUs."""
-    with Cluster(folder, Plan(nodes=4, kubelet_s=0.3)) as cluster:
+    with Cluster(folder, Plan(nodes=4, kubelet_s=PATIENCE_S)) as cluster:
         site = Site(cluster)
         cluster.place(load.arrivals([load.wide(), *load.instances(2, cluster.random)], cluster.random))
         cluster.place(load.crowd(8, cluster.random))

@@ -147,7 +147,7 @@ class TestStaticPods:
         enforcer = watching.enforcer("n1")
         enforcer.report(machine())
         assert enforcer.next().expect.pod == HASH
-        assert ASSUMED.format(1) in watching.get("/metrics")
+        until(lambda: ASSUMED.format(1) in watching.get("/metrics"), "it is assumed")
         enforcer.send(report=whole_report(2, [reservation(HASH, "dns-n1")]))
         until(lambda: enforcer.next().HasField("ack"), "the report is taken")
         assert ASSUMED.format(0) in watching.get("/metrics")

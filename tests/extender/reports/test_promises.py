@@ -89,9 +89,13 @@ def test_a_pod_that_has_not_opted_in_is_not_nominated(watching, server):
 
 
 def test_a_nomination_waits_for_an_enforcer_that_comes_later(watching, server):
-    server.create_node("n1")
+    for node in ("n1", "n2"):
+        server.create_node(node)
     uid = bound(server, "web-1", "n1", group="shop")
-    until(lambda: watching.get("/metrics"), "the binding is seen")
+    other = watching.enforcer("n2")
+    other.report(machine())
+    later = bound(server, "web-2", "n2", group="shop")
+    assert other.next().expect.pod == later, "so the binding before it is seen too"
     enforcer = watching.enforcer("n1")
     enforcer.report(machine())
     expect = enforcer.next().expect

@@ -219,8 +219,14 @@ def test_a_port_in_use_is_named_and_the_program_leaves(tmp_path):
 
 def test_a_silent_node_counts_less_and_then_not_at_all(tmp_path):
     with running(tmp_path, "--report-timeout", "1") as extender:
-        extender.enforcer("n2").report(machine(), reservation("kin", "1"))
+        enforcer = extender.enforcer("n2")
+        enforcer.report(machine(), reservation("kin", "1"))
         body = recorded("basic-nodecache-true.prioritize", opted_in=True)
-        assert extender.scores(body)["n2"] > 0
+
+        def scored() -> bool:
+            enforcer.send(heartbeat=pb.Heartbeat(generation=1))
+            return extender.scores(body)["n2"] > 0
+
+        until(scored, "the node that is heard of scores")
         until(lambda: extender.scores(body)["n2"] == 0, "the silent node scores 0")
         assert extender.get("/api/v1/nodes")["nodes"][0]["live"] is False

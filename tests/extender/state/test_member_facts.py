@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import until
+from standins.patience import PATIENCE_S, until
 from standins.runtime.records import Pod
 from tests.extender.site import NodeSite
 
@@ -79,7 +79,7 @@ def test_a_pod_that_was_deleted_while_its_runtime_was_away_leaves_no_room_behind
     site.runtime.stop()
     until(lambda: not site.enforcer.joined(), "the runtime is missed")
     site.runtime.start()
-    site.runtime.wait_for_plugin()
+    site.runtime.wait_for_plugin(PATIENCE_S)
     site.server.delete("v1", "pods", "web", namespace="default", grace_s=0)
     site.runtime.remove_pod(pod)
     until(lambda: site.counted() == (0, 0), "its room is free")

@@ -95,6 +95,7 @@ def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender:
     uids = {name: started(server, name) for name in NODES}
     talk(enforcers(extender, uids), uids)
     until(lambda: len(edges(extender)) == 2, "the graph is known")
+    until(lambda: sum(extender.get("/api/v1/graph")["bytes"].values()) == 180_200, "all is taken in")
     graph = extender.get("/api/v1/graph")
     workloads = {workload["workload"].rpartition("/")[2]: workload for workload in graph["workloads"]}
     assert workloads["redis"]["replicas"] == 1
