@@ -126,8 +126,8 @@ class ReportRefused(Enum):
     UNKNOWN_BASE = "it is a difference against a generation that is not held here"
     FINGERPRINT = "its fingerprint differs from what it gives here"
     TOO_MUCH = (
-        f"with it the node has over {RESERVATIONS} reservations, {ALLOCATIONS} allocations or {HUGEPAGE_SIZES} sizes of "
-        "hugepages on each NUMA node"
+        f"with it the node has over {RESERVATIONS} reservations, {ALLOCATIONS} allocations "
+        f"or {HUGEPAGE_SIZES} sizes of hugepages on each NUMA node"
     )
 
 
