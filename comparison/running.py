@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -128,7 +129,8 @@ def _loaded(command: Sequence[str], cpus: CpuSet, sampler: _Sampler, seconds: fl
             output, _ = client.communicate(timeout=SAMPLE_EVERY_S)
             break
         except subprocess.TimeoutExpired:
-            sampler.sample()
+            if _is_on(client.pid, cpus):
+                sampler.sample()
             if time.monotonic() > deadline:
                 client.kill()
                 client.communicate()
@@ -136,6 +138,14 @@ def _loaded(command: Sequence[str], cpus: CpuSet, sampler: _Sampler, seconds: fl
     if client.returncode:
         raise RunFailed(f"the client failed ({client.returncode}): {' '.join(output.split())[-300:]}")
     return output
+
+
+def _is_on(pid: int, cpus: CpuSet) -> bool:
+    """Whether a process was put there yet: before that it says nothing of where it runs."""
+    try:
+        return os.sched_getaffinity(pid) <= {*cpus}
+    except OSError:  # gone meanwhile
+        return False
 
 
 def _family(pid: int) -> Iterator[int]:

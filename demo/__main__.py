@@ -20,6 +20,7 @@ from demo.baselines import BASELINES
 from demo.cluster import Cluster, NotReadyError
 from demo.locality import Place, locality
 from demo.shop import SHOPS, Pod, arrivals
+from standins.patience import PATIENCE_S
 from standins.runtime.records import Container
 from standins.scheduler.binding import Binder
 from standins.scheduler.cache import Room
@@ -71,7 +72,7 @@ def _rolled_out(
     console: Console, cluster: Cluster, pods: list[Pod], uids: dict[Pod, str], seed: int
 ) -> dict[Pod, Place]:
     """One after the other is scheduled, while those before are still being bound and started. uids: is filled."""
-    client, lots = ExtenderClient(cluster.extender), Random(seed)  # noqa: S311 - lots, no secret
+    client, lots = ExtenderClient(cluster.extender, PATIENCE_S), Random(seed)  # noqa: S311 - lots, no secret
     machines = {name: node.machine for name, node in cluster.nodes.items()}
     scheduler = Scheduler(baselines.rooms(machines), client, random=lots)
     started: list[tuple[Pod, Choice, Future[Container]]] = []

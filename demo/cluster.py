@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from demo.shop import TEMPLATE, Pod
 from enforcer.machine.sysfs import read_machine
@@ -29,6 +30,9 @@ from standins.runtime.runtime import Runtime
 
 SANDBOX_S = 0.1
 """Between a pod's sandbox and its container: what a fast runtime takes, and more than a nomination needs to arrive."""
+
+PATIENT = ("--patience", "20", "--hold", "3600")
+"""Options of an extender that waits for its watch on a busy machine too."""
 
 OPT_IN = {"group.numakin.io": "boutique"}
 """All that a pod's user writes; the shops' namespaces make it one group for each."""
@@ -89,6 +93,7 @@ class Cluster(AllOrNothing):
 
     def run(self, pod: Pod, uid: str, node: str) -> Container:
         """What the kubelet does with a pod that is bound to its node."""
+        _until(lambda: self._nominated(pod), f"the extender has not seen that {pod.name} is bound")
         runtime = self.nodes[node].runtime
         sandbox = runtime.run_pod(pod.name, pod.shop, uid, OPT_IN, {"pod-template-hash": TEMPLATE})
         time.sleep(SANDBOX_S)
@@ -124,7 +129,7 @@ class Cluster(AllOrNothing):
         _until(self._all_live, "the extender does not hear every enforcer")
 
     def _start_extender(self, kubeconfig: Path) -> str:
-        extender = ExtenderProcess(self.folder, ("--kubeconfig", str(kubeconfig)))
+        extender = ExtenderProcess(self.folder, ("--kubeconfig", str(kubeconfig), *PATIENT))
         self._stack.callback(extender.end)
         extender.start()
         self.extender = extender.http
@@ -155,11 +160,23 @@ class Cluster(AllOrNothing):
         return process
 
     def _all_live(self) -> bool:
-        nodes = self._get("/api/v1/nodes")["nodes"]
+        try:
+            nodes = self._get("/api/v1/nodes")["nodes"]
+        except OSError:  # it is late with its answer
+            return False
         return sum(1 for node in nodes if node["live"] and node["registered"]) == len(self.nodes)
 
+    def _nominated(self, pod: Pod) -> bool:
+        """Whether the extender saw the pod bound, with which its nomination is sent; also where it holds no room."""
+        try:
+            expected = self.explain(pod)["expected"]
+        except HTTPError as error:  # it was not asked about the pod
+            error.close()
+            return True
+        return expected is None or bool(expected["bound"])
+
     def _get(self, path: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://{self.extender}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self.extender}{path}", timeout=PATIENCE_S) as answer:
             body: dict[str, Any] = json.load(answer)
         return body
 

@@ -44,6 +44,7 @@ class Config:
     enforcer_account: str = ""
     report_timeout: float = 60.0
     hold: float = 30.0
+    patience: float = 0.25
     refuse: bool = False
     tls_cert: str = ""
     tls_key: str = ""
@@ -107,6 +108,7 @@ _RANGES = (
     ("retry_period", 0.1, 3600),
     ("report_timeout", 1, 3600),
     ("hold", 1, 3600),
+    ("patience", 0, 60),
 )
 
 _HELP: Mapping[str, tuple[str, str]] = {
@@ -132,6 +134,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     ),
     "report_timeout": ("SECONDS", "a node without a report for so long counts as without an enforcer and scores 0"),
     "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
+    "patience": (
+        "SECONDS",
+        "how long an answer waits for a pod that the watch has not shown yet; well below kube-scheduler's httpTimeout",
+    ),
     "refuse": (
         "",
         "let /filter refuse nodes for pods of policy restricted and single-numa-node; needs the preempt verb",

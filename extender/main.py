@@ -66,7 +66,7 @@ class Program(SessionCallbacks):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.metrics = Metrics()
-        self.cluster = Cluster(Settings(config.report_timeout, config.hold))
+        self.cluster = Cluster(Settings(config.report_timeout, config.hold, config.patience))
         self.calls = scheduler_calls(Verbs(self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
         self.learner = Learner(self.cluster.learned, threads=self.threads)

@@ -18,6 +18,9 @@ TEN_NODES = {f"node-{number}": "epyc-7763-nps2" for number in range(10)}
 ANY_ANSWER = "60s"
 """As httpTimeout: where a busy machine delays an answer, kube-scheduler waits for it and does not go on without."""
 
+PATIENT = ("--patience", "20", "--hold", "3600")
+"""Options of an extender that waits for its watch on a busy machine too: no group is split for want of time."""
+
 _numbers = count()
 
 
@@ -43,7 +46,7 @@ def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> It
 
 @pytest.fixture(scope="package")
 def ten_nodes(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with up(kubernetes, Terms(TEN_NODES, http_timeout=ANY_ANSWER), request) as cluster:
+    with up(kubernetes, Terms(TEN_NODES, extender_options=PATIENT, http_timeout=ANY_ANSWER), request) as cluster:
         yield cluster
 
 

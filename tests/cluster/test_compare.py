@@ -16,7 +16,9 @@ import pytest
 
 from tests.cluster.workloads import Namespace, deployment
 
-PATIENCE_S = 300.0
+pytestmark = pytest.mark.timeout(1200)
+
+PATIENCE_S = 500.0
 
 RATE = """\
 import json, subprocess, sys

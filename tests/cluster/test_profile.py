@@ -9,7 +9,7 @@ import pytest
 from cluster.binaries import Binaries
 from cluster.cluster import Cluster, Terms
 from cluster.release import Release
-from tests.cluster.conftest import ANY_ANSWER, TEN_NODES, made, up
+from tests.cluster.conftest import ANY_ANSWER, PATIENT, TEN_NODES, made, up
 from tests.cluster.workloads import Namespace, member, split
 
 MANY = 250
@@ -23,7 +23,8 @@ def profile(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cl
     """Ten nodes have enforcers; the others only make the cluster large."""
     if not Release(kubernetes.minor).profiles_have_percentages:
         pytest.skip("a profile of this kube-scheduler (before 1.25) has no percentage; KUBERNETES_BIN of a newer one")
-    with up(kubernetes, Terms(TEN_NODES, scheduler="profile", http_timeout=ANY_ANSWER), request) as cluster:
+    terms = Terms(TEN_NODES, extender_options=PATIENT, scheduler="profile", http_timeout=ANY_ANSWER)
+    with up(kubernetes, terms, request) as cluster:
         for number in range(MANY - len(TEN_NODES)):
             cluster.register(f"bare-{number}", cluster.nodes["node-0"].capacity)
         yield cluster

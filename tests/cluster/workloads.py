@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Any
+from urllib.error import HTTPError
 
 from cluster.cluster import Cluster
+from standins.patience import until
 
 Deployment = dict[str, Any]
 
@@ -77,6 +80,22 @@ class Namespace:
             return sum(1 for pod in self.pods() if pod["status"]["phase"] == "Running") == count
 
         self.cluster.until(running, f"{count} pods running in {self.name}")
+
+    def reported_cpus(self, pod: str) -> list[str]:
+        """Of each container of a pod, as its node told the extender, once it has."""
+        path = f"/api/v1/explain?namespace={self.name}&pod={pod}"
+
+        def reported() -> list[str]:
+            try:
+                happened = self.cluster.extenders[0].get(path)["happened"]
+            except HTTPError as error:
+                error.close()
+                if error.code != HTTPStatus.NOT_FOUND:
+                    raise
+                return []
+            return [row["cpus"] for row in happened if row["container"]]
+
+        return until(reported, f"the extender to be told of {pod}")
 
     def delete(self) -> None:
         """And waits until the last pod is gone."""

@@ -16,7 +16,7 @@ from cluster.binaries import Binaries, NoKubernetes, binaries
 from cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER
 from tests.e2e.lab import containerd, place, vm
-from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.split_machine import SplitMachine, split
 
@@ -50,6 +50,17 @@ def have_containerd(name: str) -> None:
 
 @pytest.fixture(scope="session")
 def containerd_of_session(suite: str) -> Iterator[RealContainerd]:
+    running = RealContainerd(suite, registration_timeout=PATIENT, request_timeout=PATIENT)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.destroy()
+
+
+@pytest.fixture
+def impatient_runtime(suite: str) -> Iterator[RealContainerd]:
+    """With NRI's own timeouts, for a test of what is late."""
     running = RealContainerd(suite)
     try:
         running.start()

@@ -71,7 +71,8 @@ def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier
     assert pinned(stranger, machine) == machine.halves[1 - machine.halves.index(home)]
     for pid in (cart, checkout, stranger):
         assert kernel.allowed(pid) == kernel.cpuset(pid)
-    (shown,) = [container for container in enforcer.status()["containers"] if container["pod"] == "default/cart"]
+    containers = until(enforcer.status, "the enforcer to answer")["containers"]
+    (shown,) = [container for container in containers if container["pod"] == "default/cart"]
     assert any(reason.startswith("late: ") for reason in shown["reasons"])
 
 
@@ -110,12 +111,12 @@ def test_it_follows_a_runtime_that_comes_back(
     before = run(runtime, "cart", "shop")
     home = pinned(before, machine)
     ends(runtime)
-    until(lambda: not enforcer.status()["registered"], "the enforcer to miss its runtime")
+    until(lambda: enforcer.status().get("registered") is False, "the enforcer to miss its runtime")
     runtime.start()
     after = run(runtime, "payment", "shop")
     assert pinned(after, machine) == home
     assert kernel.cpuset(before).cpus == home
-    assert enforcer.status()["registered"]
+    assert until(enforcer.status, "the enforcer to answer")["registered"]
 
 
 def test_it_yields_where_somebody_else_writes_the_cpuset(
@@ -125,10 +126,11 @@ def test_it_yields_where_somebody_else_writes_the_cpuset(
     container = runtime.kubelet.run(sandbox, resources=SMALL)
     pid = runtime.kubelet.pid(container)
     other = machine.halves[1 - machine.halves.index(pinned(pid, machine))]
+    until(lambda: enforcer.log_records("cpuset written"), "the enforcer to know what it wrote")
     runtime.kubelet.update(container, cri.LinuxContainerResources(cpuset_cpus=other))
     until(lambda: enforcer.log_records("yielded"), "the enforcer to see it")
     assert kernel.cpuset(pid).cpus == other
-    assert enforcer.status()["counts"]["yielded"] == 1
+    assert until(enforcer.status, "the enforcer to answer")["counts"]["yielded"] == 1
 
 
 def test_a_cpuset_that_the_kernel_refuses_is_counted_and_left_alone(

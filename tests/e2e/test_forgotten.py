@@ -15,11 +15,11 @@ from tests.enforcer.nri.running import Running
 pytestmark = pytest.mark.runtime
 
 
-def test_a_plugin_that_is_late_with_synchronize_is_told_of_pods_again(runtime: RealContainerd) -> None:
+def test_a_plugin_that_is_late_with_synchronize_is_told_of_pods_again(impatient_runtime: RealContainerd) -> None:
     """containerd 1.7 leaves the socket of such a plugin open and tells it nothing any more; 2.1 closes it."""
 
     def forgotten() -> int:
-        return runtime.log.read_text(errors="replace").count("failed to synchronize plugin")
+        return impatient_runtime.log.read_text(errors="replace").count("failed to synchronize plugin")
 
     before = forgotten()
     pods: Queue[str] = Queue()
@@ -32,9 +32,9 @@ def test_a_plugin_that_is_late_with_synchronize_is_told_of_pods_again(runtime: R
         return []
 
     handlers = Handlers(synchronize=synchronize, run_pod_sandbox=lambda pod: pods.put(pod.name))
-    with Running(runtime.nri_socket, handlers) as plugin:
+    with Running(impatient_runtime.nri_socket, handlers) as plugin:
         plugin.wait_for(Stage.CONFIGURED, Stage.ENDED, Stage.SYNCHRONIZED)
         assert Stage.SYNCHRONIZED not in plugin.stages[: plugin.stages.index(Stage.ENDED)]
-        runtime.kubelet.run_pod("after")
+        impatient_runtime.kubelet.run_pod("after")
         assert pods.get(timeout=PATIENCE_S) == "after"
         assert plugin.do(lambda: plugin.plugin.confirmed_s_ago) is not None

@@ -12,7 +12,7 @@ import pytest
 from enforcer.cli.status import NobodyAnswersError, ask
 from standins.patience import until
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.split_machine import SplitMachine
@@ -35,7 +35,7 @@ runpy.run_module("enforcer", run_name="__main__")'
 @pytest.fixture
 def launching(suite: str, tmp_path: Path) -> Iterator[RealContainerd]:
     """A containerd, not started, that will launch the enforcer as 10-numakin."""
-    runtime = RealContainerd(suite)
+    runtime = RealContainerd(suite, registration_timeout=PATIENT, request_timeout=PATIENT)
     plugin = runtime.plugins / "10-numakin"
     text = PLUGIN.format(
         run_dir=tmp_path / "run", log_inside=runtime.folder / "plugin.log", python=sys.executable, repository=REPOSITORY

@@ -55,10 +55,12 @@ def test_a_pod_is_pinned_beside_the_device_that_the_kubelet_gave_it(
         kubelet.admit("default", "trainer", "main", "vendor.com/gpu", ("gpu-0", (1,)))
         try:
             enforcer.start()
-            until(lambda: enforcer.status()["devices"], "what the kubelet knows already to be told")
+            until(lambda: enforcer.status().get("devices"), "what the kubelet knows already to be told")
             kubelet.admit("default", "tuner", "main", "vendor.com/gpu", ("gpu-1", (1,)))
             pod = runtime.kubelet.run_pod("tuner", annotations={"group.numakin.io": "shop"})
-            until(lambda: "default/tuner/main" in enforcer.status()["devices"], "the new pod's device to be told")
+            until(
+                lambda: "default/tuner/main" in enforcer.status().get("devices", ()), "the new pod's device to be told"
+            )
             pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL))
         finally:
             enforcer.stop()
@@ -81,6 +83,7 @@ def test_a_killed_enforcer_pins_on_its_return_what_was_created_meanwhile_and_lea
 ) -> None:
     pinned = run(runtime, "cart", "shop")
     home = kernel.cpuset(pinned)
+    before = len(until(lambda: enforcer.log_records("synchronized"), "the first synchronization to be logged"))
     enforcer.kill()
     missed, plain = run(runtime, "checkout", "shop"), run(runtime, "plain")
     assert kernel.allowed(missed).cpus == machine.whole, "the runtime goes on without us"
@@ -90,8 +93,13 @@ def test_a_killed_enforcer_pins_on_its_return_what_was_created_meanwhile_and_lea
     until(lambda: kernel.cpuset(missed) == home, "the container created meanwhile to be pinned")
     assert kernel.cpuset(pinned) == home
     assert kernel.allowed(plain).cpus == machine.whole
-    until(lambda: len(enforcer.log_records("synchronized")) == 2, "the second synchronization to be logged")
-    assert enforcer.log_records("synchronized")[-1]["updates"] == 1, "one container was wrong, and one was changed"
+
+    def updates() -> list[int]:
+        return [log_record["updates"] for log_record in enforcer.log_records("synchronized")[before:]]
+
+    # A busy machine may have it synchronized more than once.
+    until(lambda: any(updates()), "what was changed to be logged")
+    assert sum(updates()) == 1, "one container was wrong, and one was changed"
 
 
 def test_a_container_whose_start_is_under_way_while_the_enforcer_registers_is_pinned_all_the_same(
@@ -118,7 +126,7 @@ def test_the_enforcer_comes_back_to_a_runtime_that_comes_back(
     before = run(runtime, "cart", "shop")
     home = kernel.cpuset(before)
     ends(runtime)
-    until(lambda: not enforcer.status()["registered"], "the enforcer to miss its runtime")
+    until(lambda: enforcer.status().get("registered") is False, "the enforcer to miss its runtime")
     runtime.start()
     meanwhile = run(runtime, "checkout", "shop")
     enforcer.wait_registered()
@@ -129,13 +137,20 @@ def test_the_enforcer_comes_back_to_a_runtime_that_comes_back(
 
 
 def test_a_hanging_enforcer_delays_a_container_by_the_runtimes_patience_and_no_more(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    impatient_runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
 ) -> None:
-    home = kernel.cpuset(run(runtime, "cart", "shop"))
-    with enforcer.hanging():
-        missed = run(runtime, "checkout", "shop")
-        assert kernel.allowed(missed).cpus == machine.whole
-    until(lambda: kernel.cpuset(missed) == home, "the missed container to be pinned after the enforcer's return")
+    enforcer = RunningEnforcer(tmp_path, impatient_runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    try:
+        enforcer.start()
+        pinned = run(impatient_runtime, "cart", "shop")
+        until(lambda: kernel.cpuset(pinned).cpus in machine.halves, "the first container to be pinned")
+        with enforcer.hanging():
+            missed = run(impatient_runtime, "checkout", "shop")
+            assert kernel.allowed(missed).cpus == machine.whole
+        home = kernel.cpuset(pinned)
+        until(lambda: kernel.cpuset(missed) == home, "the missed container to be pinned after the enforcer's return")
+    finally:
+        enforcer.stop()
 
 
 def test_a_container_restarted_in_place_finds_its_cpus_again_before_the_old_one_is_removed(
@@ -157,4 +172,4 @@ def test_one_enforcer_per_node_a_second_one_says_so_and_leaves(
     status, output = enforcer.try_another()
     assert status == 1
     assert "another" in output
-    assert enforcer.status()["registered"]
+    assert until(enforcer.status, "the first one to answer")["registered"]

@@ -19,7 +19,7 @@ from placement.model.cpuset import CpuSet
 from tests.cluster.workloads import Deployment, Namespace, member
 from tests.e2e.conftest import absent, for_real_node, have_containerd
 from tests.e2e.lab import image, kernel
-from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.kubelet import RealKubelet, has_address
 from tests.e2e.lab.split_machine import SplitMachine
@@ -66,6 +66,12 @@ class Node:
         assert kernel.allowed(pid) == kernel.cpuset(pid)
         return str(kernel.allowed(pid).cpus)
 
+    def settled_cpus(self, pod: dict[str, Any]) -> str:
+        """As `cpus`; empty while the two differ, as on the way from one to the other."""
+        pid = self.pid(pod)
+        allowed = kernel.allowed(pid)
+        return str(allowed.cpus) if allowed == kernel.cpuset(pid) else ""
+
     def yielded(self, pod: dict[str, Any]) -> bool:
         """Whether the enforcer has left a container of the pod to another owner."""
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
@@ -81,13 +87,14 @@ def node(
         absent("a real kubelet needs an address besides loopback's")
     with ExitStack() as stack:
         # containerd 2 no longer speaks the CRI of old kubelets.
-        runtime = RealContainerd("trixie")
+        runtime = RealContainerd("trixie", registration_timeout=PATIENT, request_timeout=PATIENT)
         stack.callback(runtime.destroy)
         runtime.start()
         options = ("--sysfs", str(machine.sysfs), "--extender", cluster.extenders[0].grpc, "--node-name", NODE)
         enforcer = RunningEnforcer(tmp_path_factory.mktemp("enforcer"), runtime.nri_socket, *options)
         stack.callback(enforcer.stop)
         enforcer.start()
+        cluster.until(lambda: cluster.extenders[0].live() == 1, "the enforcer to report to the extender")
         kubelet = RealKubelet(cluster, kubernetes, runtime, NODE)
         stack.callback(kubelet.stop)
         kubelet.start()
@@ -131,16 +138,12 @@ def runnable(name: str, replicas: int) -> Deployment:
     return deployment
 
 
-def test_the_pods_of_a_deployment_run_where_the_extender_says(
-    cluster: Cluster, node: Node, namespace: Namespace, machine: SplitMachine
-):
+def test_the_pods_of_a_deployment_run_where_the_extender_says(node: Node, namespace: Namespace, machine: SplitMachine):
     namespace.deploy(runnable("cart", 2), runnable("bank", 1))
     namespace.until_running(3)
     cpus = defaultdict(set)
     for pod in namespace.pods():
-        name = pod["metadata"]["name"]
-        explained = cluster.extenders[0].get(f"/api/v1/explain?namespace={namespace.name}&pod={name}")
-        assert [row["cpus"] for row in explained["happened"]] == [node.cpus(pod)]
+        assert namespace.reported_cpus(pod["metadata"]["name"]) == [node.cpus(pod)]
         cpus[pod["metadata"]["labels"]["app"]].add(node.cpus(pod))
     assert len(cpus["cart"]) == 1
     assert cpus["cart"] | cpus["bank"] == set(machine.halves)
@@ -256,7 +259,9 @@ def test_cpusets_are_left_to_a_kubelet_that_assigns_cpus_itself(
     namespace.until_running(2)
     sharing = namespace.pods()
     cluster.until(lambda: all(node.yielded(pod) for pod in sharing), "the enforcer to yield for the kubelet's cpusets")
-    cluster.until(lambda: {node.cpus(pod) for pod in sharing} == {machine.whole}, "the pods to have the shared CPUs")
+    cluster.until(
+        lambda: {node.settled_cpus(pod) for pod in sharing} == {machine.whole}, "the pods to have the shared CPUs"
+    )
     alone = runnable("bank", 1)
     (main,) = alone["spec"]["template"]["spec"]["containers"]
     main["resources"] = {kind: {"cpu": "1", "memory": "16Mi"} for kind in ("requests", "limits")}
@@ -265,7 +270,9 @@ def test_cpusets_are_left_to_a_kubelet_that_assigns_cpus_itself(
     (owner,) = (pod for pod in namespace.pods() if pod["metadata"]["labels"]["app"] == "bank")
 
     def as_the_kubelet_has_it() -> bool:
-        own, others = CpuSet.parse(node.cpus(owner)), [CpuSet.parse(node.cpus(pod)) for pod in sharing]
-        return all(not own & shared and own | shared == CpuSet.parse(machine.whole) for shared in others)
+        own, *others = (CpuSet.parse(node.settled_cpus(pod)) for pod in (owner, *sharing))
+        return bool(own) and all(
+            shared and not own & shared and own | shared == CpuSet.parse(machine.whole) for shared in others
+        )
 
     cluster.until(as_the_kubelet_has_it, "the pod to have a CPU that the others do not use")

@@ -30,6 +30,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
         (["--threads", "many"], "--threads must be a whole number, not 'many'"),
         (["--threads", "0"], "--threads must be within 1..256, not 0"),
         (["--hold", "0.5"], "--hold must be within 1..3600, not 0.5"),
+        (["--patience", "61"], "--patience must be within 0..60, not 61"),
         (["--lease-duration", "0"], "--lease-duration must be within 1..3600, not 0"),
         (["--lease-duration", "9"], "--lease-duration 9 must be over renew-deadline 10"),
         (["--retry-period", "9"], "--renew-deadline 10 must be over 1.2 x retry-period 9"),

@@ -11,7 +11,7 @@ from demo.cluster import OPT_IN
 from enforcer.observer.windows import Window
 from kubectl_numakin.recording import read
 from placement.traffic.graph import Flow
-from standins.patience import until
+from standins.patience import PATIENCE_S, until
 from tests.extender.running import Enforcer, machine
 from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, installed
 
@@ -47,7 +47,7 @@ def test_an_extender_that_is_never_asked_is_bad_news(there):
 def test_an_extender_that_is_asked_is_well(there):
     from standins.scheduler.extender_client import ExtenderClient  # noqa: PLC0415
 
-    client = ExtenderClient(there.cluster.extender)
+    client = ExtenderClient(there.cluster.extender, PATIENCE_S)
     client.prioritize(there.api.create_pod("asked", annotations=OPT_IN), [NODE])
     client.close()
     grade, text = findings(there.ask("doctor", "-o", "json"))["cluster", "scheduler"][0]

@@ -92,6 +92,11 @@ class World:
         asking = web.client(folder, f"{address}:{pair.port}", CONNECTIONS, 3600, PAUSE_MS)
         self._run(client, asking, folder)
 
+    def all_talk(self) -> bool:
+        """Whether each server has answered its client."""
+        logs = (self._folder(pair.server) / web.LOG for pair in PAIRS)
+        return all(log.exists() and log.stat().st_size for log in logs)
+
     def replica(self, deployment: str) -> None:
         """One more, which need not talk any more to be placed."""
         sibling, kin = (self.pids[pod_name(entry, 1)] for entry in (deployment, REPLICAS[deployment]))
@@ -140,7 +145,12 @@ def listens(address: str, port: int) -> bool:
 
 
 def asked(path: str) -> dict[str, Any]:
-    """An answer of the enforcer's port; {} while there is none."""
+    """An answer of the enforcer's port, once there is one."""
+    return until(lambda: tried(path), f"an answer to {path}", PATIENCE_S, pause_s=POLL_S)
+
+
+def tried(path: str) -> dict[str, Any]:
+    """{} without an answer."""
     try:
         with urllib.request.urlopen(f"http://{METRICS}{path}", timeout=PATIENCE_S) as answer:
             result: dict[str, Any] = json.load(answer)
@@ -180,6 +190,7 @@ def learn(world: World) -> None:
     until(lambda: traffic().get("collector", "none") != "none", seeing, PATIENCE_S, pause_s=POLL_S)
     with ThreadPoolExecutor() as pool:
         list(pool.map(world.talk, PAIRS))
+    until(world.all_talk, "each server to have answered", PATIENCE_S)
     since = max(windows(), default=0)
     until(lambda: all(map(known, PAIRS)), "the pairs to be known", PATIENCE_S, pause_s=POLL_S)
     say({"traffic": traffic(), "windows": windows(), "talking_since": since, "uids": world.uids})

@@ -67,7 +67,7 @@ EXCHANGES = (
 )
 FIRST_PORT = 5000
 WEB_PORT = 80
-WRK_S, WRK_CONNECTIONS, WRK_PAUSE_MS = 5, 4, 10
+WRK_S, WRK_CONNECTIONS, WRK_PAUSE_MS = 15, 4, 10
 
 
 class Members:
@@ -152,8 +152,8 @@ def served(built: Lab, pods: Mapping[str, Any], members: Members) -> None:
     folder = Path(tempfile.mkdtemp())
     with nginx(built, pods, folder):
         wrk = built.start(*web.client(folder, SERVER[4], WRK_CONNECTIONS, WRK_S, WRK_PAUSE_MS), **pods["client"])
-        wrk.wait(60)
-        result = members.counted(pods, WEB_PORT, TCP)
+        wrk.wait(PATIENCE_S)
+    result = members.counted(pods, WEB_PORT, TCP)  # the log has what was under way when wrk ended, too
     say({"web": dict(zip(("requests", "asked", "answered"), web.moved(folder), strict=True)), "counted": result})
 
 

@@ -51,6 +51,7 @@ def main() -> None:
             enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
             stack.callback(enforcer.stop)
             enforcer.start(PATIENCE_S)
+            until(lambda: _reports(enforcer), "the enforcer to report to the extender", PATIENCE_S)
             stack.enter_context(_kubelet(folder, node))
             for row in until(lambda: _all(int(pods)), f"{pods} pods to run", PATIENCE_S, pause_s=1.0):
                 print(json.dumps(row), flush=True)
@@ -58,6 +59,10 @@ def main() -> None:
         for log in sorted(folder.glob("*.log")):
             print(f"--- {log.name}\n{log.read_text(errors='replace')[-8000:]}")
         raise
+
+
+def _reports(enforcer: RunningEnforcer) -> bool:
+    return "1 extender receives reports" in enforcer.status().get("observer", {}).get("doing", "")
 
 
 def _all(count: int) -> list[dict[str, Any]]:

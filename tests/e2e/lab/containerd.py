@@ -25,6 +25,9 @@ SUITES = {"trixie": "containerd 1.7, NRI 0.6", "sid": "containerd 2, NRI 0.8 or 
 
 CAP_SYS_RESOURCE = 24
 
+PATIENT = "60s"
+"""For a timeout of NRI's on which nothing is tested: its own ones are too short for Python on a busy machine."""
+
 CONFIG = """\
 version = 2
 root = "{folder}/root"

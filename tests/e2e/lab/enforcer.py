@@ -30,7 +30,7 @@ class RunningEnforcer:
         self._command += ["--log-format", "json", "--procfs", str(idle_procfs(folder)), *options]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, patience_s: float = 20.0) -> None:
+    def start(self, patience_s: float = PATIENCE_S) -> None:
         """Returns when the runtime has taken it as a plugin. Raises TimeoutError with the end of its log."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -38,7 +38,7 @@ class RunningEnforcer:
             )
         self.wait_registered(patience_s)
 
-    def wait_registered(self, patience_s: float = 20.0) -> None:
+    def wait_registered(self, patience_s: float = PATIENCE_S) -> None:
         try:
             until(lambda: self.status().get("registered"), "the enforcer to be registered with the runtime", patience_s)
         except TimeoutError as error:
