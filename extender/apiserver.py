@@ -28,7 +28,7 @@ from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
 from extender.reports.streams import Denied, Unproven
-from extender.state.node_view import DecisionRow
+from extender.state.node_report import DecisionRow
 from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
 from extender.traffic.policies import PolicyRow
 from extender.views.readout import Gauge

@@ -28,7 +28,8 @@ from extender.settings import DEFAULT_SETTINGS, Settings
 from extender.state.column_store import Candidates
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
-from extender.state.node_view import NodeView, Report, ReportRefused
+from extender.state.node_report import Report, ReportRefused
+from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.traffic.known import ClusterTraffic
 from placement.namespaces import Namespaces

@@ -42,7 +42,7 @@ from extender.serving.refusals import LimitRefusals
 from extender.settings import Settings
 from extender.startup import connected, namespace, own_certificates, renewed, written
 from extender.state.enforcer_health import EnforcerHealth
-from extender.state.node_view import DecisionRow
+from extender.state.node_report import DecisionRow
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.thread_gauges import thread_gauges
 from extender.traffic.learner import Learner

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from extender.cluster import Cluster
 from extender.settings import Settings
-from extender.state.node_view import NodeView, Report
+from extender.state.node_report import Report
+from extender.state.node_view import NodeView
 from extender.state.pods import Changes, PodRow
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from extender.views.plan import plan

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from extender.cluster import Cluster
-from extender.state.node_view import NodeView, Report
+from extender.state.node_report import Report
+from extender.state.node_view import NodeView
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.topology import Machine, NumaNode

@@ -15,7 +15,8 @@ from benchmarks.quality.scenario import Pair, Scenario
 from enforcer.local.learned import Learned
 from extender.cluster import Cluster
 from extender.state.group_spec import GroupSpec
-from extender.state.node_view import NodeView, Report
+from extender.state.node_report import Report
+from extender.state.node_view import NodeView
 from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, ServiceRow
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.optin import parsing

@@ -209,9 +209,8 @@ class Wiring:
         node = self._hardware.changed() if self._hardware is not None else None
         if node is None:
             return
-        updates = self.agent.rehoming.onto(node)
+        self.push_when_safe(self.agent.rehoming.onto(node))
         self._describe(node)
-        self.push_when_safe(updates)
         self._introduce()
 
     def push_when_safe(self, updates: Updates) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sized
 from functools import lru_cache
 
 from extender.state.enforcer_health import DeviceRow, EnforcerHealth, ThreadState
-from extender.state.node_view import DecisionRow, Report
+from extender.state.node_report import DecisionRow, Report
 from placement.decide.decide import Reason
 from placement.model import names
 from placement.model.errors import PlacementError

@@ -24,7 +24,8 @@ from extender.cluster import Cluster
 from extender.reports import incoming
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.state.enforcer_health import EnforcerHealth
-from extender.state.node_view import DecisionRow, NodeView, ReportRefused
+from extender.state.node_report import DecisionRow, ReportRefused
+from extender.state.node_view import NodeView
 from placement.traffic.graph import Flow
 from process.version import VERSION
 from proto import bounds

@@ -11,7 +11,8 @@ import numpy as np
 from extender.scoring.predict import Wanted
 from extender.state.cells import Floats
 from extender.state.kins import Kins
-from extender.state.node_view import Assumption, DecisionRow, NodeView
+from extender.state.node_report import DecisionRow
+from extender.state.node_view import Assumption, NodeView
 from placement.decide.decide import Kin
 
 OFFERS = 256

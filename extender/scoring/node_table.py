@@ -15,7 +15,8 @@ from extender.scoring.steering import vacant
 from extender.state.column_store import Candidates, ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.kins import Kins
-from extender.state.node_view import Assumption, NodeView, Report, ReportRefused
+from extender.state.node_report import Report, ReportRefused
+from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic

@@ -7,7 +7,8 @@ from typing import Any
 from extender.cluster import Cluster
 from extender.scoring.history import ExplainRow, Offer
 from extender.scoring.predict import Prediction, Wanted, predict
-from extender.state.node_view import Assumption, DecisionRow
+from extender.state.node_report import DecisionRow
+from extender.state.node_view import Assumption
 
 NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S, until
+from standins.patience import until
 from standins.runtime.runtime import Runtime
 from tests.enforcer.running import Enforcer
 from tests.extender.running import Extender

@@ -9,7 +9,8 @@ import pytest
 from extender.cluster import Cluster
 from extender.scoring.predict import wanted
 from extender.scoring.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
-from extender.state.node_view import DecisionRow, NodeView, Report
+from extender.state.node_report import DecisionRow, Report
+from extender.state.node_view import NodeView
 from extender.state.pods import Changes, ContainerRow, NodeRow
 from extender.views.explain import explain
 from placement.decide.decide import Reason

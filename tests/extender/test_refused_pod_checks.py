@@ -8,7 +8,8 @@ from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.session import ReportSession, SessionCallbacks
 from extender.scoring.predict import Wanted
 from extender.scoring.refused_pods import MOST_DECIDED, Welcome
-from extender.state.node_view import NodeView, Report
+from extender.state.node_report import Report
+from extender.state.node_view import NodeView
 from extender.state.pods import Changes
 from placement.state.occupancy import fingerprint
 from proto import convert

@@ -8,7 +8,7 @@ import pytest
 
 from extender.scoring import history
 from extender.scoring.history import DECISIONS_OF_POD, History
-from extender.state.node_view import DecisionRow
+from extender.state.node_report import DecisionRow
 from placement.decide.decide import Reason
 
 ROW = DecisionRow("uid-0", "shop", "web", "app", "create", "0", "0-3", "0", 1.0, (), "unpromised", "", 1)

@@ -6,7 +6,8 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.scoring.refused_pods import Welcome
-from extender.state.node_view import NodeView, Report
+from extender.state.node_report import Report
+from extender.state.node_view import NodeView
 from extender.state.pods import Changes
 from extender.views.explain import explain
 from extender.views.readout import gauges, nodes

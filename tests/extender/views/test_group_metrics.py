@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from extender.cluster import Cluster
 from extender.state.groups import locality
-from extender.state.node_view import NodeView, Report
+from extender.state.node_report import Report
+from extender.state.node_view import NodeView
 from extender.state.pods import Changes
 from extender.views.group_metrics import GroupGauges, Room, possible
 from extender.views.group_sums import MemberSum
