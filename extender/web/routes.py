@@ -10,8 +10,8 @@ from flask import Flask, Response, request
 
 from extender.cluster import Cluster
 from extender.state.enforcer_health import EnforcerHealths
-from extender.state.locality_history import LocalityHistory
 from extender.views.explain import unknown
+from extender.views.locality_history import LocalityHistory
 from extender.views.page.group import group
 from extender.views.page.machine import node
 from extender.views.page.overview import Overview

@@ -11,8 +11,8 @@ from heapq import nlargest
 from typing import Any
 
 from extender.scoring.node_table import NodeState
-from extender.state.locality_history import LocalityHistory
 from extender.state.node_view import NodeView
+from extender.views.locality_history import LocalityHistory
 from extender.views.page.baselines import MOST_NODES, Compared, PlacedGroup, compared, free_milli
 from extender.views.page.overview import Live
 from extender.views.page.scene import Line, Reach, Scene

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.state.locality_history import MOST_GROUPS, MOST_POINTS, LocalityHistory
+from extender.views.locality_history import MOST_GROUPS, MOST_POINTS, LocalityHistory
 
 
 def test_a_series_has_what_was_sampled() -> None:
