@@ -1,11 +1,12 @@
 """Which node an enforcer speaks for: its service account token, asked of the API server by TokenReview.
 
-The token is projected into the enforcer's pod for our audience alone, and bound to that pod; so the API server knows,
-and says, on which node the pod runs.
+The token is projected into the enforcer's pod for our audience alone, and bound to that pod; so the API server knows
+the pod, and from Kubernetes 1.30 on says on which node it runs. Before, that is read from the pod.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from extender.kube.api import Api, Unreachable
@@ -14,12 +15,21 @@ AUDIENCE = "numakin"
 LONGEST = 16 * 1024
 """Characters of a token; real ones have about 1,000."""
 
-_NODE = "authentication.kubernetes.io/node-name"
+_EXTRA = "authentication.kubernetes.io/"
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
 class BadToken(Exception):
     """The token proves nothing; the text says why, and holds no part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a token is bound to. node: empty before Kubernetes 1.30. pod, uid: of the pod; empty where it has none."""
+
+    node: str
+    pod: str
+    uid: str
 
 
 def node_of(api: Api, token: str, account: str) -> str:
@@ -37,13 +47,14 @@ def node_of(api: Api, token: str, account: str) -> str:
     }
     status = api.request("POST", _PATH, body=body).json().get("status") or {}
     try:
-        return node_in(status, account)
+        bound = bound_in(status, account)
     except (AttributeError, TypeError, KeyError) as bad:
         raise Unreachable(f"POST {_PATH}: no TokenReview came back") from bad
+    return bound.node or _node_of_pod(api, account.partition(":")[0], bound)
 
 
-def node_in(status: dict[str, Any], account: str) -> str:
-    """The same from a TokenReview's status."""
+def bound_in(status: dict[str, Any], account: str) -> Bound:
+    """By a TokenReview's status. BadToken where it is bound to no pod or node."""
     if not status.get("authenticated"):
         raise BadToken(status.get("error") or "not authenticated")
     # An API server that knows no audiences would have accepted a token for anything.
@@ -52,7 +63,24 @@ def node_in(status: dict[str, Any], account: str) -> str:
     user = status.get("user") or {}
     if user.get("username") != f"system:serviceaccount:{account}":
         raise BadToken(f"of {user.get('username')}, not of system:serviceaccount:{account}")
-    names = (user.get("extra") or {}).get(_NODE) or []
-    if len(names) != 1:
-        raise BadToken("not bound to a pod on a node (a Kubernetes older than 1.30 does not say which)")
-    return str(names[0])
+    extra = user.get("extra") or {}
+    bound = Bound(*(_only(extra.get(_EXTRA + what) or []) for what in ("node-name", "pod-name", "pod-uid")))
+    if not bound.node and not (bound.pod and bound.uid):
+        raise BadToken("not bound to a pod on a node")
+    return bound
+
+
+def _only(names: list[str]) -> str:
+    return str(names[0]) if len(names) == 1 else ""
+
+
+def _node_of_pod(api: Api, namespace: str, bound: Bound) -> str:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    listed = api.request("GET", path, {"fieldSelector": f"metadata.name={bound.pod}"}).json().get("items") or []
+    try:
+        nodes = [pod["spec"].get("nodeName", "") for pod in listed if pod["metadata"]["uid"] == bound.uid]
+    except (AttributeError, TypeError, KeyError) as bad:
+        raise Unreachable(f"GET {path}: no list of pods came back") from bad
+    if len(nodes) != 1 or not nodes[0]:
+        raise BadToken(f"of a pod that is on no node: {bound.pod}")
+    return str(nodes[0])

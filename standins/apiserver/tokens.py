@@ -46,6 +46,8 @@ class Tokens:
         self._store = store
         self._made: dict[str, Token] = {}
         self.static: dict[str, User] = {}
+        self.names_nodes = True
+        """Whether a pod's token says on which node it is, as from Kubernetes 1.30 on."""
 
     def request(self, request: Request) -> dict[str, Any]:
         """Answers a TokenRequest."""
@@ -184,7 +186,7 @@ class Tokens:
             return {f"{_EXTRA}node-name": [metadata["name"]], f"{_EXTRA}node-uid": [metadata["uid"]]}
         extra = {f"{_EXTRA}pod-name": [metadata["name"]], f"{_EXTRA}pod-uid": [metadata["uid"]]}
         node = stored.object["spec"].get("nodeName")
-        if node:
+        if node and self.names_nodes:
             extra[f"{_EXTRA}node-name"] = [node]
             known = self._store.get(_NODE, ("", node))
             extra |= {f"{_EXTRA}node-uid": [known.object["metadata"]["uid"]]} if known else {}

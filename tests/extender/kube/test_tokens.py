@@ -1,13 +1,17 @@
 """An enforcer proves by its token which node it is, and no other."""
 
+import json
+from typing import Any
+
 import pytest
 
-from extender.kube.api import ApiError
+from extender.kube.api import Answer, Api, ApiError
 from extender.kube.config import connect
-from extender.kube.tokens import AUDIENCE, BadToken, node_in, node_of
+from extender.kube.tokens import AUDIENCE, BadToken, bound_in, node_of
 from standins.apiserver import ApiServer
 
 ACCOUNT = "numakin:numakin-enforcer"
+REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
 @pytest.fixture
@@ -21,6 +25,48 @@ def node_1(server: ApiServer) -> ApiServer:
 def test_a_token_of_the_enforcers_pod_names_its_node(node_1, api):
     token = node_1.token_for("numakin", "numakin-enforcer", AUDIENCE, "enforcer-x")
     assert node_of(api, token, ACCOUNT) == "node-1"
+
+
+class TestBefore130:
+    """The token names the pod alone."""
+
+    @pytest.fixture
+    def older(self, node_1: ApiServer) -> ApiServer:
+        node_1.tokens.names_nodes = False
+        return node_1
+
+    def test_the_pods_node_is_asked_for(self, older: ApiServer, api):
+        token = older.token_for("numakin", "numakin-enforcer", AUDIENCE, "enforcer-x")
+        assert node_of(api, token, ACCOUNT) == "node-1"
+
+    def test_a_pod_that_is_on_no_node_proves_nothing(self, older: ApiServer, api):
+        older.create_pod("pending", "numakin", serviceAccountName="numakin-enforcer")
+        token = older.token_for("numakin", "numakin-enforcer", AUDIENCE, "pending")
+        with pytest.raises(BadToken, match="of a pod that is on no node: pending"):
+            node_of(api, token, ACCOUNT)
+
+    def test_another_pod_of_that_name_proves_nothing(self, older: ApiServer, api):
+        """One that came between the answers, to another node."""
+        token = older.token_for("numakin", "numakin-enforcer", AUDIENCE, "enforcer-x")
+        review = api.request("POST", REVIEWS, body={"spec": {"token": token, "audiences": [AUDIENCE]}}).json()["status"]
+        older.delete("v1", "pods", "enforcer-x", "numakin", grace_s=0)
+        older.create_node("node-2")
+        older.create_pod("enforcer-x", "numakin", serviceAccountName="numakin-enforcer")
+        older.bind("enforcer-x", "node-2", "numakin")
+        with pytest.raises(BadToken, match="on no node"):
+            node_of(Reviewed(api, review), token, ACCOUNT)
+
+
+class Reviewed:
+    """The API server, but for this TokenReview, which it gave before."""
+
+    def __init__(self, api: Api, status: dict[str, Any]) -> None:
+        self._api, self._status = api, status
+
+    def request(self, method: str, path: str, *more: Any, **named: Any) -> Answer:
+        if path == REVIEWS:
+            return Answer(201, json.dumps({"status": self._status}).encode(), path)
+        return self._api.request(method, path, *more, **named)
 
 
 def test_a_token_for_another_audience_is_worth_nothing(node_1, api):
@@ -68,7 +114,7 @@ def test_garbage_is_refused_without_being_repeated(node_1, api):
 def test_an_api_server_that_ignores_audiences_is_not_trusted():
     user = {"username": "system:serviceaccount:numakin:numakin-enforcer"}
     with pytest.raises(BadToken, match="audience"):
-        node_in({"authenticated": True, "user": user}, ACCOUNT)
+        bound_in({"authenticated": True, "user": user}, ACCOUNT)
 
 
 def test_without_the_right_to_ask_that_is_said(server, tmp_path):

@@ -11,7 +11,7 @@ import msgspec
 from extender.kube import stream
 from extender.kube.api import ApiError, Unreachable
 from extender.kube.objects.grouprows import affinity_groups
-from extender.kube.tokens import BadToken, node_in
+from extender.kube.tokens import BadToken, bound_in
 from tests.fuzz.target import Target, must, pieces
 
 METADATA = {"name": "cart-0", "namespace": "shop", "uid": "u1", "resourceVersion": "7"}
@@ -66,7 +66,8 @@ def review(data: bytes) -> None:
     """A TokenReview's status, whatever its shape."""
     try:
         status = json.loads(data)
-        must(node_in(status, "numakin:enforcer"), "a node has a name")
+        bound = bound_in(status, "numakin:enforcer")
+        must(bound.node or (bound.pod and bound.uid), "a node or a pod has a name")
     except (ValueError, RecursionError, BadToken, Unreachable, AttributeError, TypeError, KeyError):
         pass
 
