@@ -56,6 +56,11 @@ class MoveExecutor:
         """The next answer about a member also has these, as they are due by then."""
         self._unsent |= {update.container_id: update for update in updates}
 
+    @property
+    def unsent(self) -> bool:
+        """Whether some wait for such an answer."""
+        return bool(self._unsent)
+
     def with_stop(self, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
         """An answer's updates with what waits, one for each container. The container stops: no pod waits for that."""
         self._stopped = self._clock()

@@ -36,6 +36,9 @@ from proto import nri_pb2 as nri
 
 logger = log.Log("hook")
 
+QUIET_S = 10.0
+"""So long a container waits for its cpuset where the runtime takes updates with answers alone."""
+
 GROUP_KEY = parsing.GROUP_KEY.encode()
 
 Given = ParamSpec("Given")
@@ -47,7 +50,7 @@ class Hook:
 
     def __init__(self, loop: Loop, flags: Mapping[str, object], refusal: str = "") -> None:
         """refusal: why this plugin can't work, known before the runtime asks."""
-        self._refusal = refusal
+        self._loop, self._refusal = loop, refusal
         self.launched = False
         self._flags = flags
         self.wiring = Wiring(loop)
@@ -119,7 +122,15 @@ class Hook:
         return updates
 
     def _started(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        self.wiring.push_when_safe(self.agent.post_start_container(pod, container))
+        updates = self.agent.post_start_container(pod, container)
+        self.wiring.push_when_safe(updates)
+        if updates and not self.wiring.at_any_time:
+            self._loop.call_later(QUIET_S, self._synchronize_anew)
+
+    def _synchronize_anew(self) -> None:
+        """Where nothing was asked meanwhile: the answer to the runtime's Synchronize may have updates too."""
+        if self.agent.moves.unsent:
+            self.wiring.register_again("the cpuset of a container waits for an answer that may have it")
 
     def _concerns(self, request: bytes) -> bool:
         """Whether an undecoded request may be about a container that gets an adjustment."""
