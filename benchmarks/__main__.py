@@ -1,6 +1,6 @@
 """Every target's figure in one table.
 
-    make bench                      about 20 minutes
+    make bench                      about 8 minutes
     make bench-quick                about three: fewer repetitions and smaller clusters
     python -m benchmarks --only decisions --only plans
 

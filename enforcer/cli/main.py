@@ -26,7 +26,7 @@ FIRST = {"nri": "hook", "bypass": "bypass"}
 """The process that follows the runtime, by mode."""
 
 EPILOG = """examples:
-  numakin-enforcer run --node-name node-1 --extender numakin-extender.numakin:8081
+  numakin-enforcer run --node-name node-1 --extender numakin-extender-replicas.numakin.svc:8081
   numakin-enforcer run --mode bypass            where the container runtime has no NRI
   numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
   numakin-enforcer status                       what is pinned where on this node, and why
