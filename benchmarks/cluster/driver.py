@@ -42,7 +42,7 @@ class Plan:
     """What to simulate. percentage: kube-scheduler's percentageOfNodesToScore, 0 for its default.
 
     burst: members of the group that comes at once. lockstep: in a burst too each step waits for what the one before
-    has caused, so that the placements are the same in every run.
+    has caused, so that the placements are the same in every run. extender_options: as `numakin-extender` takes them.
     """
 
     nodes: int
@@ -52,6 +52,7 @@ class Plan:
     kubelet_s: float = 1.0
     burst: int = 200
     lockstep: bool = False
+    extender_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ class Cluster(AllOrNothing):
         control_plane = self._remote(ControlPlane, kubeconfig, list(self.specs))
         self.kube = Kube(control_plane.call("url"))
         self._stack.callback(self.kube.close)
-        self.extender = MeasuredExtender(self._folder, ("--kubeconfig", str(kubeconfig)))
+        options = ("--kubeconfig", str(kubeconfig), *self.plan.extender_options)
+        self.extender = MeasuredExtender(self._folder, options)
         self._stack.callback(self.extender.end)
         self.extender.start()
         self.watched = control_plane.call("watched", WATCH_WITHIN_S)

@@ -19,8 +19,10 @@ from benchmarks.graphs.app import app
 from standins.machines import MACHINES
 from standins.patience import PATIENCE_S
 
-SMALL = Plan(nodes=6, seed=7, burst=30, lockstep=True, kubelet_s=PATIENCE_S)
+PATIENT = ("--patience", "20", "--hold", "3600")
+"""No group is split for want of time on a busy machine."""
 
+SMALL = Plan(nodes=6, seed=7, burst=30, lockstep=True, kubelet_s=PATIENCE_S, extender_options=PATIENT)
 
 XEON = MACHINES["xeon-e5-2680v4-in-turn"].machine
 """Two NUMA nodes of 14 CPUs."""
@@ -121,7 +123,8 @@ def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_p
 
 def test_no_small_group_is_split_though_nobody_waits_for_a_binding(tmp_path):
     """The stand-in scheduler draws lots among the best, and binds later than it scores the next pod."""
-    result = simulated(tmp_path, Plan(nodes=6, seed=7), lambda _: None, [scenarios.small_groups])
+    plan = Plan(nodes=6, seed=7, extender_options=PATIENT)
+    result = simulated(tmp_path, plan, lambda _: None, [scenarios.small_groups])
     assert result.findings[0].pods == 680
     assert set(result.findings[0].figures.values()) == {0.0}
     assert result.errors == ()
