@@ -61,6 +61,10 @@ class MoveExecutor:
         """Whether some wait for such an answer."""
         return bool(self._unsent)
 
+    def all_told(self) -> None:
+        """By an answer that gave every container its cpuset."""
+        self._unsent.clear()
+
     def with_stop(self, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
         """An answer's updates with what waits, one for each container. The container stops: no pod waits for that."""
         self._stopped = self._clock()
