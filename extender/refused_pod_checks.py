@@ -48,7 +48,7 @@ class RefusedPodChecks:
         self._pending.set()
 
     def _round(self) -> object:
-        if not self._pending.wait(IDLE_S):
+        if not self._pending.wait(IDLE_S) or self._thread.stopping.is_set():
             return IDLE
         self._pending.clear()
         with self._lock:
