@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from enforcer.cli.terminal import console
 from enforcer.local import control
 from proto import local_pb2 as local
 
@@ -55,10 +55,10 @@ def status(run_dir: Path, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(answer, indent=2))
         return 0
-    console = Console()
-    console.print(_table(answer))
+    out = console()
+    out.print(_table(answer))
     for line in _why(answer):
-        console.print(line, highlight=False, soft_wrap=True)
+        out.print(line, highlight=False, soft_wrap=True)
     return 0
 
 
@@ -96,7 +96,7 @@ def _table(answer: dict[str, Any]) -> Table:
         registered += ", RELEASED: nothing is pinned until `numakin-enforcer resume`"
     table = Table(title=f"node {answer['node']}: generation {answer['generation']}, {registered}")
     for column in ("pod", "container", "NUMA nodes", "CPUs", "mems"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for container in answer["containers"]:
         table.add_row(
             container["pod"],

@@ -11,12 +11,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-WIDE = 200
-"""Columns where no terminal says how many there are: names are not broken for whoever greps."""
+from enforcer.cli.terminal import console
 
 _ADDRESS = re.compile(r"[^\s/]+:\d{1,5}")
 
@@ -51,14 +49,13 @@ def top(address: str, *, as_json: bool) -> int:
         if as_json:
             print(json.dumps(get(address, "/api/v1/traffic"), indent=2))
             return 0
-        console = Console()
-        if not console.is_terminal:
-            console.width = WIDE
-            console.print(_table(get(address, "/api/v1/traffic"), 40))
+        out = console()
+        if not out.is_terminal:
+            out.print(_table(get(address, "/api/v1/traffic"), 40))
             return 0
-        with Live(console=console, screen=True, auto_refresh=False) as live:
+        with Live(console=out, screen=True, auto_refresh=False) as live:
             while True:
-                live.update(_table(get(address, "/api/v1/traffic"), console.height - 8), refresh=True)
+                live.update(_table(get(address, "/api/v1/traffic"), out.height - 8), refresh=True)
                 time.sleep(EVERY_S)
     except NoAnswerError as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
