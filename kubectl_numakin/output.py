@@ -18,8 +18,10 @@ NO_TERMINAL_COLUMNS = 240
 
 
 def console() -> Console:
-    """The terminal. Elsewhere there is no colour, and lines are long."""
-    made = Console(highlight=False)
+    """The terminal. Elsewhere there is no colour, and lines are long. Text is shown as it is: the cluster's names, as
+    [fd00::5]:80, are no markup.
+    """
+    made = Console(highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = NO_TERMINAL_COLUMNS
     return made

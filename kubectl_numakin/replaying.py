@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,13 +42,18 @@ class Way:
 
 
 def learned(recording: Recording) -> tuple[ClusterTraffic, Pairs]:
-    """What the extender makes of the recorded traffic, and the pods' pairs."""
-    learning, now = TrafficLearning(), 0.0
-    learning.apply(Changes(rows=recording.pods, whole=True), now)
-    clocks = dict.fromkeys(recording.machines, 0.0)
+    """What the extender makes of the recorded traffic, and the pods' pairs. Nodes were recorded until the same moment,
+    each from as long before as its windows last.
+    """
+    seconds: dict[str, float] = defaultdict(float)
     for node, window in recording.windows:
-        clocks[node] = clocks.get(node, 0.0) + window.seconds
-        now = max(now, clocks[node])
+        seconds[node] += window.seconds
+    now = max(seconds.values(), default=0.0)
+    learning = TrafficLearning()
+    learning.apply(Changes(rows=recording.pods, whole=True), 0.0)
+    clocks = {node: now - own for node, own in seconds.items()}
+    for node, window in recording.windows:
+        clocks[node] += window.seconds
         learning.receive(node, window.flows, clocks[node])
     return learning.known(now), learning.graph.pods(now).weights()
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
+from rich.text import Text
 
 from enforcer.bypass.cri_client import CriClient, RuntimeAway
 from enforcer.bypass.follower import POLL_S
 from enforcer.cli.kubelet import managers
+from enforcer.cli.terminal import console
 from enforcer.hook.hardware.node import read_by
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
@@ -28,7 +29,8 @@ from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
 from enforcer.settings.config import Config, ConfigError
 from placement.model.errors import PlacementError
 
-SIGNS = {"good": "[green]ok  [/]", "note": "[yellow]note[/]", "bad": "[red]bad [/]"}
+SIGNS = {"good": ("ok  ", "green"), "note": ("note", "yellow"), "bad": ("bad ", "red")}
+"""By grade: the sign and its colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,10 @@ def doctor(config: Config, *, as_json: bool) -> int:
         rows = [{"topic": finding.topic, "grade": finding.grade, "text": finding.text} for finding in findings]
         print(json.dumps(rows, indent=2))
     else:
-        console = Console()
+        out = console()
         for finding in findings:
-            console.print(f"{SIGNS[finding.grade]} {finding.topic:8} {finding.text}", highlight=False, soft_wrap=True)
+            text = Text.assemble(SIGNS[finding.grade], f" {finding.topic:8} {finding.text}")
+            out.print(text, highlight=False, soft_wrap=True)
     return 1 if any(finding.grade == "bad" for finding in findings) else 0
 
 

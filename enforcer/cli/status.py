@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from enforcer.cli.terminal import console
 from enforcer.local import control
 from proto import local_pb2 as local
 
 PATIENCE_S = 5.0
+RELEASE_S = 120.0
+"""A release is answered once the runtime has carried all of it out."""
 
 SILENT_S = 10.0
 """An observer that was silent for so long is reported."""
@@ -24,12 +26,17 @@ class NobodyAnswersError(RuntimeError):
     """No enforcer runs here, or it does not answer."""
 
 
+class NotFinishedError(NobodyAnswersError):
+    """It runs, and has not answered yet."""
+
+
 def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
-    """The hook's answer; NobodyAnswersError when there is none."""
+    """The hook's answer; NobodyAnswersError when there is none, NotFinishedError when it takes too long."""
     path = run_dir / "hook.sock"
+    patience_s = RELEASE_S if role == "release" else PATIENCE_S
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(PATIENCE_S)
+            sock.settimeout(patience_s)
             sock.connect(str(path))
             sock.sendall(control.framed(local.ToHook(who=local.Who(role=role))))
             buffer = bytearray()
@@ -40,6 +47,8 @@ def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
                     if message.HasField("status"):
                         answer: dict[str, Any] = json.loads(message.status.json)
                         return answer
+    except TimeoutError as error:
+        raise NotFinishedError(f"the enforcer at {path} has not answered within {patience_s:.0f} s") from error
     except OSError as error:
         why = f"{error.strerror or error}; is it running, with this --run-dir?"
         raise NobodyAnswersError(f"no enforcer answers at {path}: {why}") from error
@@ -55,10 +64,10 @@ def status(run_dir: Path, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(answer, indent=2))
         return 0
-    console = Console()
-    console.print(_table(answer))
+    out = console()
+    out.print(_table(answer))
     for line in _why(answer):
-        console.print(line, highlight=False, soft_wrap=True)
+        out.print(line, highlight=False, soft_wrap=True)
     return 0
 
 
@@ -66,6 +75,10 @@ def release(run_dir: Path) -> int:
     """Gives every pinned container the whole machine back; 1 when some could not be."""
     try:
         answer = ask(run_dir, "release")
+    except NotFinishedError:
+        todo = "it goes on: see `numakin-enforcer status`, or release again"
+        print(f"numakin-enforcer: not finished within {RELEASE_S:.0f} s; {todo}", file=sys.stderr)
+        return 1
     except NobodyAnswersError as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
         return 1
@@ -96,7 +109,7 @@ def _table(answer: dict[str, Any]) -> Table:
         registered += ", RELEASED: nothing is pinned until `numakin-enforcer resume`"
     table = Table(title=f"node {answer['node']}: generation {answer['generation']}, {registered}")
     for column in ("pod", "container", "NUMA nodes", "CPUs", "mems"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for container in answer["containers"]:
         table.add_row(
             container["pod"],

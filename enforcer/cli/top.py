@@ -9,14 +9,12 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-WIDE = 200
-"""Columns where no terminal says how many there are: names are not broken for whoever greps."""
+from enforcer.cli.terminal import console
 
 _ADDRESS = re.compile(r"[^\s/]+:\d{1,5}")
 
@@ -51,14 +49,13 @@ def top(address: str, *, as_json: bool) -> int:
         if as_json:
             print(json.dumps(get(address, "/api/v1/traffic"), indent=2))
             return 0
-        console = Console()
-        if not console.is_terminal:
-            console.width = WIDE
-            console.print(_table(get(address, "/api/v1/traffic"), 40))
+        out = console()
+        if not out.is_terminal:
+            out.print(_table(get(address, "/api/v1/traffic"), 40))
             return 0
-        with Live(console=console, screen=True, auto_refresh=False) as live:
+        with Live(console=out, screen=True, auto_refresh=False) as live:
             while True:
-                live.update(_table(get(address, "/api/v1/traffic"), console.height - 8), refresh=True)
+                live.update(_table(get(address, "/api/v1/traffic"), out.height - 8), refresh=True)
                 time.sleep(EVERY_S)
     except NoAnswerError as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
@@ -68,22 +65,33 @@ def top(address: str, *, as_json: bool) -> int:
 
 
 def record(address: str, file: Path, seconds: float) -> int:
-    """Appends each window as a line of JSON until the seconds are over, or until Ctrl-C when they are 0."""
+    """Appends each window as a line of JSON until the seconds are over, or until Ctrl-C when they are 0: then what the
+    observer has kept from before, too. With seconds the latest of that, only where no window ended meanwhile.
+    """
     tape, until = Tape(address), time.monotonic() + seconds if seconds else float("inf")
+    written = 0
     try:
         with file.open("a") as out:
-            while time.monotonic() < until:
-                for line in tape.newer():
-                    out.write(line + "\n")
-                    out.flush()
-                time.sleep(min(EVERY_S, max(0.0, until - time.monotonic())))
+            kept = tape.newer()
+            written += 0 if seconds else _append(out, kept)
+            while (left := until - time.monotonic()) > 0:
+                time.sleep(min(EVERY_S, left))
+                written += _append(out, tape.newer())
+            written += 0 if written else _append(out, kept[-1:])
     except (NoAnswerError, OSError) as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         pass
-    print(f"{file}: {tape.windows} windows recorded; replay it with `numakin-enforcer run --replay {file}`")
+    print(f"{file}: {written} windows recorded; replay it with `numakin-enforcer run --replay {file}`")
     return 0
+
+
+def _append(out: TextIO, lines: list[str]) -> int:
+    """How many."""
+    out.writelines(f"{line}\n" for line in lines)
+    out.flush()
+    return len(lines)
 
 
 class Tape:

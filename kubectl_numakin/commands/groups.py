@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kubectl_numakin.members import by_pod
 from kubectl_numakin.output import FORMATS, percent, show, table
 from kubectl_numakin.reach import get
 from kubectl_numakin.session import Session
+from placement.model.cpuset import NumaSet
 
 NAME = "groups"
 EXAMPLES = """\
@@ -45,12 +47,13 @@ def _rendered(groups: list[dict[str, Any]], where: str, *, wide: bool) -> Iterat
         return
     rows = table("group", "members", "locality", "where (node:numa node x members)", right=("members", "locality"))
     for group in groups:
-        rows.add_row(group["group"], str(len(group["members"])), percent(group["locality"]), _places(group["members"]))
+        pods = by_pod(group["members"])
+        rows.add_row(group["group"], str(len(pods)), percent(group["locality"]), _places(pods.values()))
     yield rows
 
 
-def _places(members: list[dict[str, Any]]) -> str:
-    places = Counter(f"{member['node']}:{member['numa_nodes']}" for member in members)
+def _places(pods: Iterable[tuple[str, NumaSet]]) -> str:
+    places = Counter(f"{node}:{numa_nodes}" for node, numa_nodes in pods)
     return ", ".join(f"{place} x{count}" for place, count in places.most_common())
 
 

@@ -6,11 +6,14 @@ On each node `numakin-enforcer record` is run in the enforcer's pod. Of the pods
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kubectl_numakin.errors import BAD_NEWS, CommandError, UsageError
+from kubectl_numakin.members import by_pod
 from kubectl_numakin.pods import ENFORCER, EXEC_S, OwnPod, each, own_pods, run_in
 from kubectl_numakin.reach import get
 from kubectl_numakin.session import Session
@@ -38,26 +41,35 @@ def add_options(own: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, session: Session) -> int:
     from kubectl_numakin import recording  # noqa: PLC0415 - as in `replay`
 
+    if os.path.lexists(given.file):
+        raise UsageError(f"{given.file}: File exists")
     enforcers = [pod for pod in own_pods(session.api, session.installed_in, ENFORCER) if pod.running]
     if not enforcers:
         raise CommandError(f"no enforcer runs in namespace {session.installed_in}")
     pods = [pod for pod in session.api.object("/api/v1/pods")["items"] if _opted_in(pod)]
     groups = get(session.extender, "/api/v1/groups")["groups"]
-    places = {member["uid"]: member["numa_nodes"] for group in groups for member in group["members"]}
+    places = {uid: str(place) for group in groups for uid, (_, place) in by_pod(group["members"]).items()}
     nodes = get(session.extender, "/api/v1/nodes")["nodes"]
     missing = windows = 0
+    part = given.file.with_name(f"{given.file.name}.{os.getpid()}.part")
     try:
-        with given.file.open("x") as out:
+        with part.open("x") as out:
             out.write(recording.header(pods, nodes, places) + "\n")
-            for pod, answer in each(enforcers, lambda pod: _recorded(session, pod, given.seconds)):
+            # All at the same time: windows of different times tell nothing about who talks more.
+            answers = each(enforcers, lambda pod: _recorded(session, pod, given.seconds), len(enforcers))
+            for pod, answer in answers:
                 if isinstance(answer, CommandError):
                     missing += 1
                     print(f"kubectl numakin: {pod.node}: {answer}", file=sys.stderr)
                     continue
                 out.writelines(recording.line(pod.node, window) + "\n" for window in answer)
                 windows += len(answer)
+        part.rename(given.file)
     except OSError as bad:
         raise UsageError(f"{given.file}: {bad.strerror or bad}") from bad
+    finally:
+        with suppress(OSError):
+            part.unlink()
     print(f"{given.file}: {windows} windows of {len(enforcers) - missing} nodes, {len(pods)} pods")
     return BAD_NEWS if missing else 0
 

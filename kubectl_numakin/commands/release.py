@@ -28,6 +28,9 @@ exit code 1: some node was not released as a whole
 
 RUN_DIR = "/run/numakin"
 
+RELEASE_S = 150.0
+"""Longer than the program in the pod waits for its runtime: who is still at it has not failed."""
+
 
 def add_options(own: argparse.ArgumentParser) -> None:
     own.add_argument("--node", action="append", default=[], metavar="NAME", help="this node; may be repeated")
@@ -64,7 +67,7 @@ def _agreed(count: int) -> bool:
 def _done(session: Session, pod: OwnPod, verb: str) -> str:
     """What it printed. CommandError when it was not carried out as a whole."""
     command = ["numakin-enforcer", verb, f"--run-dir={pod.option('run-dir', RUN_DIR)}"]
-    ran = run_in(session.api, session.installed_in, pod, command)
+    ran = run_in(session.api, session.installed_in, pod, command, RELEASE_S)
     if ran.code:
         raise CommandError("; ".join((ran.err or ran.out).strip().splitlines()) or f"it failed ({ran.code})")
     return ran.out.strip()

@@ -60,6 +60,8 @@ def run(given: argparse.Namespace, _session: Session) -> int:
     if given.machine:
         names = [f"node-{at + 1}" for at in range(given.nodes or len(recording.machines))]
         machines = {name: _machine(name, *given.machine) for name in names}
+    if not machines:
+        raise UsageError(f"{given.file}: it has no machine: give --machine and --nodes")
     results = ways(recording, machines)
     show(
         {"pods": len(recording.pods), "ways": [asdict(way) for way in results]}, given.output, lambda: [_table(results)]

@@ -142,13 +142,20 @@ def test_status_says_what_is_seen_and_learned(enforcer: Enforcer, runtime: Runti
     assert seen in command("status", "--run-dir", str(enforcer.run_dir)).stdout
 
 
-def test_a_recording_of_what_is_seen_can_be_replayed(enforcer: Enforcer, runtime: Runtime) -> None:
-    run(runtime, "web")
-    until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
-    file = enforcer.folder / "again"
-    output = command("record", str(file), "--seconds", "1", "--metrics", enforcer.metrics)
-    assert output.returncode == 0, output.stderr
-    assert any(window.flows for window in recorded(file))
+class TestRecording:
+    @pytest.fixture
+    def recording(self, recording: Path) -> Path:
+        """They go on talking while they are recorded."""
+        recording.write_text(recording.read_text() * 100)
+        return recording
+
+    def test_what_is_seen_can_be_replayed(self, enforcer: Enforcer, runtime: Runtime) -> None:
+        run(runtime, "web")
+        until(lambda: traffic(enforcer)["edges"], "the traffic is learned")
+        file = enforcer.folder / "again"
+        output = command("record", str(file), "--seconds", "1", "--metrics", enforcer.metrics)
+        assert output.returncode == 0, output.stderr
+        assert any(window.flows for window in recorded(file))
 
 
 def test_top_says_through_whom_nobody_is_seen() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -214,3 +218,36 @@ def test_a_recording_is_never_written_over(there, tmp_path):
     received = there.ask("record", str(tmp_path / "traffic"), "--seconds", "2")
     assert (received.code, "File exists" in received.err) == (2, True)
     assert (tmp_path / "traffic").read_text() == "dear"
+
+
+def test_where_nothing_can_be_written_nobody_is_asked(there, tmp_path):
+    before = len(there.started)
+    received = there.ask("record", str(tmp_path / "nowhere" / "traffic"), "--seconds", "2")
+    assert (received.code, received.err) == (
+        2,
+        f"kubectl numakin: {tmp_path}/nowhere/traffic: No such file or directory\n",
+    )
+    assert len(there.started) == before
+
+
+def test_an_interrupt_ends_a_recording_at_once_and_leaves_no_file(there, tmp_path):
+    asked, done = threading.Event(), threading.Event()
+
+    def program(words) -> subprocess.CompletedProcess[bytes]:
+        asked.set()
+        done.wait(PATIENCE_S)
+        return recording_program(words)
+
+    there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
+    command = [sys.executable, "-m", "kubectl_numakin", "record", str(tmp_path / "traffic"), "--seconds", "2"]
+    environment = os.environ | {"KUBECONFIG": str(there.api.kubeconfig(there.folder / "user", "admin-token"))}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        assert asked.wait(PATIENCE_S)
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=PATIENCE_S / 2)
+    finally:
+        process.kill()
+        done.set()
+    assert (process.returncode, complaint) == (130, b"")
+    assert list(tmp_path.iterdir()) == []

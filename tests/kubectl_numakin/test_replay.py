@@ -10,11 +10,13 @@ import pytest
 
 from enforcer.observer.windows import Window
 from kubectl_numakin import recording
+from kubectl_numakin.replaying import learned
 from placement.traffic.graph import Flow
 from tests.kubectl_numakin.asking import Told, ask
 
 PAIRS = 6
 GIB = 1 << 30
+TALK = "tcp", 1 << 24, 20_000, True
 
 
 def pod(name: str, at: int, cpu: str = "2", **annotations: str) -> dict[str, Any]:
@@ -107,6 +109,27 @@ def test_another_policy_may_leave_pods_without_a_place(recorded):
     assert replayed(recorded, "--policy", "single-numa-node", "--machine", "4x1")["numakin, new to it"]["placed"] == 0
 
 
+def test_nodes_of_which_less_was_recorded_are_no_older(tmp_path):
+    """All were recorded until the same moment."""
+    weights = {}
+    for number in (1, 64):
+        lines = [recording.header([pod(name, 0) for name in "abcd"], [node(), node("node-2")], {})]
+        for name, flow, windows in (("node-1", Flow("a", "b", *TALK), 1), ("node-2", Flow("c", "d", *TALK), number)):
+            lines += [recording.line(name, Window(10.0, (flow,)).to_json())] * windows
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text("\n".join(lines))
+        _, pairs = learned(recording.read(path))
+        weights[number] = pairs["a", "b"]
+    assert weights[64] == pytest.approx(weights[1])
+
+
+def test_what_katalyst_says_of_a_pod_is_kept():
+    told = {"katalyst.kubewharf.io/qos_level": "dedicated_cores"}
+    header = recording.header([pod("a", 0, **told)], [node()], {})
+    (only,) = json.loads(header)["pods"]
+    assert only["metadata"]["annotations"] == {"group.numakin.io": "auto"} | told
+
+
 def test_nothing_secret_is_in_the_file(recorded):
     assert "secret" not in recorded.read_text()
 
@@ -159,6 +182,18 @@ def test_a_file_that_is_no_recording_costs_one_line(tmp_path, case):
     (line,) = answer.err.splitlines()
     assert line.startswith(f"kubectl numakin: {path}")
     assert why in line
+
+
+def test_a_recording_without_a_machine_takes_one_by_hand(tmp_path):
+    path = tmp_path / "traffic.jsonl"
+    path.write_text(recording.header([pod("a", 0)], [], {}) + "\n")
+    for words in ((), ("--machine", "2x16")):
+        answer = ask("replay", str(path), *words)
+        assert (answer.code, answer.err) == (
+            2,
+            f"kubectl numakin: {path}: it has no machine: give --machine and --nodes\n",
+        )
+    assert replayed(path, "--machine", "2x16", "--nodes", "1")["numakin, new to it"]["placed"] == 1
 
 
 @pytest.mark.parametrize(("words", "why"), [

@@ -1,0 +1,16 @@
+"""The terminal, or what there is in its place."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+WIDE = 200
+"""Columns where no terminal says how many there are: names are not broken for whoever greps."""
+
+
+def console() -> Console:
+    """Text is shown as it is: names that others gave, as [fd00::5]:80, are no markup."""
+    made = Console(markup=False, emoji=False)
+    if not made.is_terminal:
+        made.width = WIDE
+    return made

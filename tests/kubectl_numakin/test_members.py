@@ -1,0 +1,30 @@
+"""A pod whose containers are placed one by one is one member, on all of their NUMA nodes."""
+
+from __future__ import annotations
+
+from kubectl_numakin.commands.groups import _rendered
+from kubectl_numakin.members import by_pod
+from kubectl_numakin.output import console
+
+
+def member(uid: str, numa_nodes: str, node: str = "node-1") -> dict[str, object]:
+    return {"uid": uid, "pod": None, "node": node, "numa_nodes": numa_nodes, "cache_domain": "", "expected": False}
+
+
+MEMBERS = [member("a", "1"), member("a", "0"), member("b", "1"), member("c", "", "node-2")]
+
+
+def test_a_pod_is_on_all_numa_nodes_of_its_containers():
+    assert {uid: (node, str(place)) for uid, (node, place) in by_pod(MEMBERS).items()} == {
+        "a": ("node-1", "0-1"),
+        "b": ("node-1", "1"),
+        "c": ("node-2", ""),
+    }
+
+
+def test_groups_counts_it_once(capsys):
+    for part in _rendered([{"group": "shop/boutique", "locality": 0.5, "members": MEMBERS}], "", wide=False):
+        console().print(part)
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split()[1] == "3"
+    assert "node-1:0-1 x1, node-1:1 x1, node-2: x1" in row
