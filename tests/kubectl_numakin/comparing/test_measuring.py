@@ -59,9 +59,14 @@ def test_who_reads_no_longer_finds_all_restored(gone, monkeypatch):
 @pytest.mark.parametrize("number", STOPPING)
 def test_each_signal_that_stops_undoes_first(number):
     undo: list[str] = []
-    with pytest.raises(KeyboardInterrupt), undone(lambda: undo.append("undone")):
-        os.kill(os.getpid(), number)
-        signal.pause()
+
+    def stopped() -> None:
+        with undone(lambda: undo.append("undone")):
+            os.kill(os.getpid(), number)
+            signal.pause()
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
     assert undo == ["undone"]
 
 
