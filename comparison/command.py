@@ -23,7 +23,7 @@ from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet
 from placement.model.errors import PlacementError
 
-INCONCLUSIVE, WRONG_USE = 1, 2
+INCONCLUSIVE, WRONG_USE, INTERRUPTED = 1, 2, 130
 
 
 def compare(given: argparse.Namespace, program: str) -> int:
@@ -48,6 +48,8 @@ def compare(given: argparse.Namespace, program: str) -> int:
     except (RunFailed, BadFigures, OSError) as bad:
         print(f"{program}: {bad}", file=sys.stderr)
         return INCONCLUSIVE
+    except KeyboardInterrupt:
+        return INTERRUPTED
     outcome = result(rounds, ON_ONE_MACHINE)
     if given.json:
         print(

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from comparison import command
 from comparison.arms import AGAIN, ON_ONE_MACHINE, SPREAD, TOGETHER, UNPINNED, Arm
+from comparison.options import add_options
 from comparison.rounds import in_turn, result
 from comparison.running import RunFailed, run
 from comparison.workloads import WORKLOADS, BadFigures, Figures, Workload, of_commands, redis_figures, wrk_figures
 from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet
-from standins.patience import PATIENCE_S
+from standins.machines import MACHINES, write_sysfs
+from standins.patience import PATIENCE_S, until
 from tests.extender.running import machine
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -107,6 +112,65 @@ def test_every_way_is_run_in_each_round_on_its_own_cpus():
 def test_who_fails_is_told_with_his_last_words(changes, why):
     with pytest.raises(RunFailed, match=why):
         run(read_machine(), pinging(**changes), one(CPUS[0], CPUS[0]), 1)
+
+
+def sleeper(folder: Path) -> list[str]:
+    """A shell that leaves a child, whose id it writes down, and prints what is no UTF-8."""
+    script = f"sleep 3600 & echo $! >{folder}/child; printf '\\377 rate: 1; late: 1\\n'"
+    return ["sh", "-c", script]
+
+
+def ended(folder: Path) -> bool:
+    """Whether the sleeper's child runs no more; a zombie does not."""
+    try:
+        return (
+            Path(f"/proc/{(folder / 'child').read_text().strip()}/stat").read_text().rpartition(")")[2].split()[0]
+            == "Z"
+        )
+    except OSError:
+        return True
+
+
+def test_nothing_that_a_server_has_started_outlives_the_run(tmp_path):
+    server = [*sleeper(tmp_path)[:2], sleeper(tmp_path)[2] + f'; {sys.executable} -c "$0" {{port}}; true', ECHO]
+    run(read_machine(), pinging(server), one(CPUS[0], CPUS[0]), 1)
+    until(lambda: ended(tmp_path), "the server's child has ended")
+
+
+def test_nothing_that_a_client_has_started_outlives_a_run_that_is_stopped(tmp_path, monkeypatch):
+    def stop(_self: object) -> None:
+        if (tmp_path / "child").exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("comparison.running._Sampler.sample", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            read_machine(),
+            pinging(client=[*sleeper(tmp_path)[:2], sleeper(tmp_path)[2] + "; wait"]),
+            one(CPUS[0], CPUS[0]),
+            1,
+        )
+    until(lambda: ended(tmp_path), "the client's child has ended")
+
+
+def test_output_that_is_no_utf_8_is_read():
+    client = ["printf", r"\377 rate: 7; late: 1\n"]
+    assert run(read_machine(), pinging(client=client), one(CPUS[0], CPUS[0]), 1).figures.throughput == 7
+
+
+def test_who_stops_it_sees_no_traceback(tmp_path, monkeypatch, capsys):
+    write_sysfs(MACHINES["xeon-8380"], tmp_path)
+    monkeypatch.setattr("comparison.command.os.sched_getaffinity", lambda _: range(160))
+    monkeypatch.setattr("comparison.command.run", stopped)
+    words = ["--sysfs", str(tmp_path), "--server", "true", "--client", "true", "--throughput", "(x)"]
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    assert command.compare(parser.parse_args(words), "numakin-enforcer") == 130
+    assert capsys.readouterr().err == ""
+
+
+def stopped(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_client_without_figures_is_told_so():
