@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+SYSFS = Path("/sys")
+
 EXAMPLES = """\
 examples:
   numakin-enforcer compare                                  wrk -> nginx, some 4 minutes
@@ -31,7 +33,7 @@ def add_options(own: argparse.ArgumentParser) -> None:
     own.add_argument("--throughput", default="", metavar="REGEX", help="its group is the client's rate, more is better")
     own.add_argument("--latency", default="", metavar="REGEX", help="its group is the client's latency, in any unit")
     own.add_argument(
-        "--sysfs", type=Path, default=Path("/sys"), metavar="DIR", help="the machine's sysfs (default: %(default)s)"
+        "--sysfs", type=Path, default=SYSFS, metavar="DIR", help="the machine's sysfs (default: %(default)s)"
     )
     own.add_argument("--json", action="store_true", help="every run and every ratio, for machines")
 
