@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from comparison.design import Design
@@ -32,8 +33,9 @@ class Arm:
 def arms(machine: Machine, usable: CpuSet) -> tuple[Arm, ...]:
     """The ways, each with as many CPUs for either end but `unpinned`, which has all. usable: CPUs that may be used.
 
-    The two NUMA nodes are the first with CPUs to spare and the farthest one from it. NothingToCompare on a machine with
-    one, or where one CPU is all that a NUMA node has.
+    No physical core is cut, nor has CPUs of both ends, and either end has as many cores in each way: SMT is no part of
+    the difference. The two NUMA nodes are the first with CPUs to spare and the farthest one from it. NothingToCompare
+    on a machine with one, or where a NUMA node has too few cores.
     """
     homes = [(node, node.cpus & usable) for node in machine.numa_nodes]
     homes = [(node, cpus) for node, cpus in homes if cpus]
@@ -41,21 +43,41 @@ def arms(machine: Machine, usable: CpuSet) -> tuple[Arm, ...]:
         where = f"CPUs {homes[0][1]} are all on one NUMA node" if homes else "no CPU may be used"
         raise NothingToCompare(f"there is nothing to compare on this machine: {where}")
     home, near = homes[0]
-    _, far = max(homes[1:], key=lambda other: home.distances.get(other[0].id, 0))
-    half = min(len(near) // 2, len(far))
-    if half == 0:
+    away, far = max(homes[1:], key=lambda other: home.distances.get(other[0].id, 0))
+    server, beside, apart = _ends(_cores(machine, near), _cores(machine, far))
+    if not server:
         raise NothingToCompare(
-            f"NUMA node {home.id} has one usable CPU ({near}): both ends do not fit on it side by side"
+            f"both ends do not fit on NUMA node {home.id} (usable CPUs {near}) side by side, each with a core of its "
+            f"own that has as many usable CPUs as one of NUMA node {away.id} ({far})"
         )
-    server, rest = _first(near, half), CpuSet.of(sorted(near)[half : 2 * half])
     every = CpuSet.of(cpu for _, cpus in homes for cpu in cpus)
     return (
-        Arm(TOGETHER, server, rest),
-        Arm(SPREAD, server, _first(far, half)),
+        Arm(TOGETHER, server, beside),
+        Arm(SPREAD, server, apart),
         Arm(UNPINNED, every, every),
         Arm(AGAIN, every, every),
     )
 
 
-def _first(cpus: CpuSet, count: int) -> CpuSet:
-    return CpuSet.of(sorted(cpus)[:count])
+def _cores(machine: Machine, cpus: CpuSet) -> dict[int, list[CpuSet]]:
+    """These CPUs by core, in order, for each number of siblings: SMT may be off on some, or some not be usable."""
+    alike: dict[int, list[CpuSet]] = {}
+    for core in dict.fromkeys(machine.core_of(cpu) & cpus for cpu in cpus):
+        alike.setdefault(len(core), []).append(core)
+    return alike
+
+
+def _ends(near: dict[int, list[CpuSet]], far: dict[int, list[CpuSet]]) -> tuple[CpuSet, CpuSet, CpuSet]:
+    """Two disjoint sets of near cores and one of far ones, all with as many of each number of siblings."""
+    server, beside, apart = CpuSet(), CpuSet(), CpuSet()
+    for siblings, cores in near.items():
+        others = far.get(siblings, [])
+        count = min(len(cores) // 2, len(others))
+        server |= _all(cores[:count])
+        beside |= _all(cores[count : 2 * count])
+        apart |= _all(others[:count])
+    return server, beside, apart
+
+
+def _all(cores: Sequence[CpuSet]) -> CpuSet:
+    return CpuSet.of(cpu for core in cores for cpu in core)

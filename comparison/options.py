@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+SYSFS = Path("/sys")
+
 EXAMPLES = """\
 examples:
   numakin-enforcer compare                                  wrk -> nginx, some 4 minutes
@@ -17,7 +19,8 @@ The two ends run together on one NUMA node, spread over two, and wherever the ke
 in turn, in another order each round. Run it on a quiet machine. No container, no cgroup and no privilege is needed:
 CPUs are set by taskset, and memory follows by first touch.
 
-exit codes: 0 some difference is significant, 1 none is, or the machine has nothing to compare, 2 wrong use
+exit codes: 0 some difference is significant, 1 none is, a run failed, or the machine has nothing to
+compare, 2 wrong use
 """
 
 
@@ -31,7 +34,7 @@ def add_options(own: argparse.ArgumentParser) -> None:
     own.add_argument("--throughput", default="", metavar="REGEX", help="its group is the client's rate, more is better")
     own.add_argument("--latency", default="", metavar="REGEX", help="its group is the client's latency, in any unit")
     own.add_argument(
-        "--sysfs", type=Path, default=Path("/sys"), metavar="DIR", help="the machine's sysfs (default: %(default)s)"
+        "--sysfs", type=Path, default=SYSFS, metavar="DIR", help="the machine's sysfs (default: %(default)s)"
     )
     own.add_argument("--json", action="store_true", help="every run and every ratio, for machines")
 

@@ -11,9 +11,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from comparison.arms import Arm
 from comparison.workloads import Figures, Workload
@@ -97,12 +98,21 @@ def _started(command: Sequence[str], cpus: CpuSet, log: Path) -> Iterator[subpro
         try:
             yield process
         finally:
-            process.send_signal(signal.SIGTERM)
-            try:
+            _signal(process, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(END_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _killed(process)
+
+
+def _signal(process: subprocess.Popen[Any], number: signal.Signals) -> None:
+    """To it and to all that it has started: a shell's children outlive the shell."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _killed(process: subprocess.Popen[Any]) -> None:
+    _signal(process, signal.SIGKILL)
+    process.wait()
 
 
 def _wait_for(port: int, served: subprocess.Popen[bytes], log: Path) -> None:
@@ -120,24 +130,31 @@ def _wait_for(port: int, served: subprocess.Popen[bytes], log: Path) -> None:
 def _loaded(command: Sequence[str], cpus: CpuSet, sampler: _Sampler, seconds: float) -> str:
     arguments = _pinned(command, cpus)
     client = subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
-    )
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        text=True, errors="replace", start_new_session=True,
+    )  # fmt: skip
+    with client:
+        try:
+            output = _output(client, cpus, sampler, seconds)
+        finally:
+            _killed(client)
+    if client.returncode:
+        raise RunFailed(f"the client failed ({client.returncode}): {' '.join(output.split())[-300:]}")
+    return output
+
+
+def _output(client: subprocess.Popen[str], cpus: CpuSet, sampler: _Sampler, seconds: float) -> str:
+    """All of it, once the client has ended."""
     sampler.client = client.pid
     deadline = time.monotonic() + 10 * seconds + UP_WITHIN_S
     while True:
         try:
-            output, _ = client.communicate(timeout=SAMPLE_EVERY_S)
-            break
+            return client.communicate(timeout=SAMPLE_EVERY_S)[0]
         except subprocess.TimeoutExpired:
             if _is_on(client.pid, cpus):
                 sampler.sample()
             if time.monotonic() > deadline:
-                client.kill()
-                client.communicate()
                 raise RunFailed("the client does not end: ten times its time is over") from None
-    if client.returncode:
-        raise RunFailed(f"the client failed ({client.returncode}): {' '.join(output.split())[-300:]}")
-    return output
 
 
 def _is_on(pid: int, cpus: CpuSet) -> bool:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
 
+from comparison.options import SYSFS, whole
 from comparison.options import add_options as add_comparison
-from comparison.options import whole
 from comparison.workloads import PARSERS
 from kubectl_numakin.apiserver import ApiServer
 from kubectl_numakin.comparing import command
+from kubectl_numakin.comparing.deployment import PATIENT_WITH
+from kubectl_numakin.comparing.undoing import undone
 from kubectl_numakin.errors import BAD_NEWS, CommandError, Unanswered, UsageError
 from kubectl_numakin.output import FORMATS, percent, show, table
 from kubectl_numakin.session import Session
@@ -41,17 +46,23 @@ kill -9, compare deployment/NAME --restore does it. Not for Deployments that som
 GitOps or an autoscaler changes meanwhile. It takes the right to get and patch deployments, to list pods, and to list
 and delete replicasets.
 
-exit codes: 0 some difference is significant, 1 none is, or there is nothing to compare
+exit codes: 0 some difference is significant, 1 none is, or a run failed, or there is nothing to compare
 """
 
 POLL_S = 2.0
 SLACK_S = 300.0
 """Beyond the runs' own time: for the image, starts and ends."""
 
+GRACE_S = 60.0
+"""After it the pod ends by itself, should nobody be left to delete it."""
+
 RUNS = 4
 """Of each round."""
 
 NOBODY = 65532
+GONE = 404
+T = TypeVar("T")
+
 _OF_DEPLOYMENTS = ("load", "reads", "group", "restore")
 _PASSED_ON = ("workload", "rounds", "seconds", "seed", "server", "client", "throughput", "latency")
 
@@ -83,6 +94,8 @@ def run(given: argparse.Namespace, session: Session) -> int:
     foreign = next((name for name in _OF_DEPLOYMENTS if getattr(given, name)), None)
     if foreign:
         raise UsageError(f"--{foreign} belongs to Deployments, not to a comparison on one node")
+    if given.sysfs != SYSFS:
+        raise UsageError("--sysfs is not for a pod: it sees its node's own")
     return _on_node(given, session)
 
 
@@ -91,15 +104,48 @@ def _on_node(given: argparse.Namespace, session: Session) -> int:
     made = api.request("POST", f"/api/v1/namespaces/{namespace}/pods", body=json.dumps(_pod(given)).encode())
     if made.status >= 400:
         raise (UsageError if made.status in (400, 422) else Unanswered)(f"the pod can't be created: {made.why}")
-    path = f"/api/v1/namespaces/{namespace}/pods/{made.json()['metadata']['name']}"
-    try:
-        phase = _ended(api, path, given.rounds * RUNS * given.seconds * 2 + SLACK_S)
-        log = api.get(f"{path}/log").body.decode(errors="replace")
-    finally:
-        api.request("DELETE", path)
+    name = made.json()["metadata"]["name"]
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+    with undone(partial(_delete, api, namespace, name)):
+        phase = _ended(api, path, _longest_s(given))
+        log = _patiently(partial(_log, api, path))
     answer = _answer(log, phase)
     show(answer, "json" if given.json else given.output, lambda: _rendered(answer))
-    return 0 if answer["conclusive"] else BAD_NEWS
+    return 0 if answer["conclusive"] and not answer.get("cut_short") else BAD_NEWS
+
+
+def _delete(api: ApiServer, namespace: str, name: str) -> None:
+    """A pod that is left is told, and hides nothing of how the comparison ended."""
+    try:
+        answer = api.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}")
+        why = answer.why if answer.status >= 400 and answer.status != GONE else ""
+    except CommandError as bad:
+        why = str(bad)
+    if why:
+        with suppress(OSError):
+            print(f"kubectl numakin: pod {namespace}/{name} can't be deleted, and is left: {why}", file=sys.stderr)
+
+
+def _longest_s(given: argparse.Namespace) -> float:
+    """That the pod may take."""
+    return float(given.rounds * RUNS * given.seconds * 2 + SLACK_S)
+
+
+def _log(api: ApiServer, path: str) -> str:
+    answer = api.get(f"{path}/log")
+    if answer.status >= 400:
+        raise Unanswered(f"the pod's log can't be read: {answer.why}")
+    return answer.body.decode(errors="replace")
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """What it returns, though it may go unanswered before: a comparison takes minutes."""
+    for _ in range(PATIENT_WITH - 1):
+        try:
+            return ask()
+        except Unanswered:
+            time.sleep(POLL_S)
+    return ask()
 
 
 def _pod(given: argparse.Namespace) -> dict[str, Any]:
@@ -117,6 +163,7 @@ def _pod(given: argparse.Namespace) -> dict[str, Any]:
     spec = {
         "nodeName": given.node,
         "restartPolicy": "Never",
+        "activeDeadlineSeconds": int(_longest_s(given) + GRACE_S),
         "automountServiceAccountToken": False,
         "tolerations": [{"operator": "Exists"}],
         "securityContext": {"runAsNonRoot": True, "runAsUser": NOBODY, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -131,7 +178,7 @@ def _ended(api: ApiServer, path: str, within_s: float) -> str:
     """The phase in which it ended. CommandError when it does not."""
     deadline = time.monotonic() + within_s
     while True:
-        status = api.object(path).get("status") or {}
+        status = _patiently(partial(api.object, path)).get("status") or {}
         phase = str(status.get("phase") or "Pending")
         if phase in ("Succeeded", "Failed"):
             return phase

@@ -13,6 +13,7 @@ from rich.console import Console
 from comparison import presentation
 from comparison.command import parse_arguments, parse_expression
 from comparison.rounds import result
+from comparison.statistics import FEWEST_PAIRS
 from comparison.workloads import PARSERS, BadFigures, figures_by
 from kubectl_numakin.comparing import templates
 from kubectl_numakin.comparing.deployment import Deployment
@@ -47,17 +48,17 @@ def run(given: argparse.Namespace, session: Session) -> int:
     for line in _intentions(plan, session.namespace):
         log.print(line)
     try:
-        rounds = measure(plan, log.print)
+        rounds, cut_short = measure(plan, log.print)
     except BadFigures as bad:
         raise CommandError(str(bad)) from bad
-    outcome = result(rounds, templates.DESIGN)
+    outcome = result(rounds, templates.DESIGN, cut_short)
     about = {"deployments": names, "namespace": session.namespace, "group": plan.group, "load": given.load}
     show(
         presentation.as_json(outcome, about),
         "json" if given.json else given.output,
         lambda: [presentation.table(outcome), *presentation.conclusions(outcome)],
     )
-    return 0 if outcome.conclusive else BAD_NEWS
+    return 0 if outcome.conclusive and not cut_short else BAD_NEWS
 
 
 def locality(extender: Callable[[], Extender], groups: Collection[str]) -> float | None:
@@ -103,6 +104,8 @@ def _load(given: argparse.Namespace) -> Load:
     foreign = next((name for name in _OF_A_NODE if getattr(given, name)), None)
     if foreign:
         raise UsageError(f"--{foreign} belongs to a comparison on one node, not to Deployments")
+    if given.rounds < FEWEST_PAIRS:
+        raise UsageError(f"{given.rounds} rounds are too few to conclude anything: {FEWEST_PAIRS} at least (--rounds)")
     if not given.load:
         raise UsageError("Deployments are compared under your load: --load 'COMMAND'")
     if bool(given.reads) == bool(given.throughput):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,9 @@ MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 PATIENT_WITH = 3
 """Polls in a row that may go unanswered while a rollout is awaited."""
+
+ENDED = ("Succeeded", "Failed")
+"""Phases of pods that run no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,9 @@ class Deployment:
         if not templates.is_compared(deployment):
             return
         self.rolled_out(None)
-        for name in self._revisions(deployment["metadata"]["uid"]):
-            self._asked("DELETE", f"{self._folder('apps/v1', 'replicasets')}/{name}", None)
+        made = [each for each in self._revisions(deployment["metadata"]["uid"]) if templates.way_of(each) is not None]
+        for revision in made:
+            self._asked("DELETE", f"{self._folder('apps/v1', 'replicasets')}/{revision['metadata']['name']}", None)
         self._patch(templates.ended(deployment))
 
     def _ready(self, deployment: dict[str, Any], way: str | None) -> list[dict[str, Any]] | None:
@@ -112,9 +115,19 @@ class Deployment:
                 raise CommandError(f"{self} can't be rolled out: {condition.get('message', '')}")
         if counts != [replicas] * 3:
             return None
-        query = {"labelSelector": templates.selector_of(deployment)}
-        pods = self.api.object(self._folder("v1", "pods"), query)["items"]
+        pods = self._pods(deployment)
         return pods if len(pods) == replicas else None
+
+    def _pods(self, deployment: dict[str, Any]) -> list[dict[str, Any]]:
+        """Its own that have not ended: others may have its labels, and evicted ones stay as objects."""
+        query = {"labelSelector": templates.selector_of(deployment)}
+        revisions = {each["metadata"]["uid"] for each in self._revisions(deployment["metadata"]["uid"])}
+        pods = self.api.object(self._folder("v1", "pods"), query)["items"]
+        return [
+            pod
+            for pod in pods
+            if (pod.get("status") or {}).get("phase") not in ENDED and not revisions.isdisjoint(_owners(pod))
+        ]
 
     def _may_delete_revisions(self) -> bool:
         right = {"namespace": self.namespace, "verb": "delete", "group": "apps", "resource": "replicasets"}
@@ -127,12 +140,11 @@ class Deployment:
         answer = self.api.request("POST", path, body=json.dumps(review).encode())
         return answer.status < 400 and bool(answer.json()["status"]["allowed"])
 
-    def _revisions(self, owner: str) -> Iterator[str]:
-        """The ReplicaSets that the comparison has made, by name."""
-        for item in self.api.object(self._folder("apps/v1", "replicasets"))["items"]:
-            owners = [reference["uid"] for reference in item["metadata"].get("ownerReferences") or ()]
-            if owner in owners and templates.way_of(item) is not None:
-                yield item["metadata"]["name"]
+    def _revisions(self, owner: str) -> list[dict[str, Any]]:
+        """Its ReplicaSets."""
+        return [
+            each for each in self.api.object(self._folder("apps/v1", "replicasets"))["items"] if owner in _owners(each)
+        ]
 
     def _patch(self, patch: dict[str, Any]) -> None:
         self._asked("PATCH", f"{self._folder('apps/v1', 'deployments')}/{self.name}", json.dumps(patch).encode())
@@ -145,3 +157,8 @@ class Deployment:
     def _folder(self, group: str, kind: str) -> str:
         root = "/api" if group == "v1" else "/apis"
         return f"{root}/{group}/namespaces/{self.namespace}/{kind}"
+
+
+def _owners(item: dict[str, Any]) -> list[str]:
+    """By uid."""
+    return [reference["uid"] for reference in item["metadata"].get("ownerReferences") or ()]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from types import FrameType
+from functools import partial
 from typing import Any
 
-from comparison.rounds import Round, in_turn
+from comparison.rounds import Round, complete, in_turn
 from comparison.running import Run
-from comparison.workloads import Figures
+from comparison.workloads import BadFigures, Figures
 from kubectl_numakin.comparing.deployment import Deployment
 from kubectl_numakin.comparing.templates import WAYS, WITH, Variant
+from kubectl_numakin.comparing.undoing import undone
 from kubectl_numakin.errors import CommandError
-
-STOPPING = (signal.SIGINT, signal.SIGTERM)
-"""Signals that end a comparison, once all is restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +60,10 @@ class Plan:
     seed: int
 
 
-def measure(plan: Plan, report: Callable[[str], None]) -> tuple[Round, ...]:
-    """The rounds. The Deployments are restored, also after SIGINT and SIGTERM, before this returns or raises."""
+def measure(plan: Plan, report: Callable[[str], None]) -> tuple[tuple[Round, ...], str]:
+    """The rounds, and what ended them early, as of `complete`. The Deployments are restored, also after a signal of
+    `STOPPING`, before this returns or raises.
+    """
 
     def run(way: Variant) -> Run:
         pods = _rolled_out(plan, way)
@@ -77,10 +76,15 @@ def measure(plan: Plan, report: Callable[[str], None]) -> tuple[Round, ...]:
         report(f"{way.name}: {figures.throughput:,.1f}/s; {len(pods)} pods on {nodes} nodes")
         return Run(way.name, figures, local, None)
 
-    with _restored(plan.deployments, report):
+    with undone(partial(_restore_aloud, plan.deployments, report)):
         for deployment in plan.deployments:
             deployment.begin()
-        return in_turn(run, WAYS, plan.rounds, plan.seed, lambda number, _: report(f"round {number} of {plan.rounds}"))
+        told = partial(_progress, report, plan.rounds)
+        return complete(in_turn(run, WAYS, plan.rounds, plan.seed, told), (CommandError, BadFigures))
+
+
+def _progress(report: Callable[[str], None], rounds: int, number: int, _run: Run) -> None:
+    report(f"round {number} of {rounds}")
 
 
 def restore(deployments: Sequence[Deployment]) -> None:
@@ -104,22 +108,8 @@ def _rolled_out(plan: Plan, way: Variant) -> list[dict[str, Any]]:
     return [pod for deployment in plan.deployments for pod in deployment.rolled_out(way.name)]
 
 
-@contextmanager
-def _restored(deployments: Sequence[Deployment], report: Callable[[str], None]) -> Iterator[None]:
-    """Restores at the end; a second ^C does not stop that."""
-    before = {number: signal.signal(number, _interrupt) for number in STOPPING}
-    try:
-        yield
-    finally:
-        for number in STOPPING:
-            signal.signal(number, signal.SIG_IGN)
+def _restore_aloud(deployments: Sequence[Deployment], report: Callable[[str], None]) -> None:
+    """Also where nobody is left to report to: rich ends the process over a broken pipe."""
+    with suppress(OSError, SystemExit):
         report("restoring: please wait")
-        try:
-            restore(deployments)
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    restore(deployments)

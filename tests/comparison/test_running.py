@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from comparison import command
 from comparison.arms import AGAIN, ON_ONE_MACHINE, SPREAD, TOGETHER, UNPINNED, Arm
+from comparison.options import add_options
 from comparison.rounds import in_turn, result
 from comparison.running import RunFailed, run
-from comparison.workloads import WORKLOADS, BadFigures, Figures, Workload, of_commands, redis_figures, wrk_figures
+from comparison.workloads import (
+    WORKLOADS,
+    BadFigures,
+    Figures,
+    Workload,
+    figures_by,
+    of_commands,
+    redis_figures,
+    wrk_figures,
+)
 from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet
-from standins.patience import PATIENCE_S
+from standins.machines import MACHINES, write_sysfs
+from standins.patience import PATIENCE_S, until
 from tests.extender.running import machine
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -91,7 +105,7 @@ def test_every_way_is_run_in_each_round_on_its_own_cpus():
     """The client's figure is the CPU that it was put on."""
     received = [sys.executable, "-c", "import os; print(f'rate: {1 + max(os.sched_getaffinity(0))}; late: 1')"]
     ways = [one(CPUS[0], CPUS[0]), *(one(CPUS[0], CPUS[1], name) for name in (SPREAD, UNPINNED, AGAIN))]
-    rounds = in_turn(partial(run, SPLIT, pinging(client=received), seconds=1), ways, 6, 1, lambda *_: None)
+    rounds = tuple(in_turn(partial(run, SPLIT, pinging(client=received), seconds=1), ways, 6, 1, lambda *_: None))
     actual = result(rounds, ON_ONE_MACHINE)
     there = (1 + CPUS[0]) / (1 + CPUS[1])
     assert (actual.compared[0].ratio.value, actual.control.ratio.value) == pytest.approx((there, 1))
@@ -109,6 +123,65 @@ def test_who_fails_is_told_with_his_last_words(changes, why):
         run(read_machine(), pinging(**changes), one(CPUS[0], CPUS[0]), 1)
 
 
+def sleeper(folder: Path) -> list[str]:
+    """A shell that leaves a child, whose id it writes down, and prints what is no UTF-8."""
+    script = f"sleep 3600 & echo $! >{folder}/child; printf '\\377 rate: 1; late: 1\\n'"
+    return ["sh", "-c", script]
+
+
+def ended(folder: Path) -> bool:
+    """Whether the sleeper's child runs no more; a zombie does not."""
+    try:
+        return (
+            Path(f"/proc/{(folder / 'child').read_text().strip()}/stat").read_text().rpartition(")")[2].split()[0]
+            == "Z"
+        )
+    except OSError:
+        return True
+
+
+def test_nothing_that_a_server_has_started_outlives_the_run(tmp_path):
+    server = [*sleeper(tmp_path)[:2], sleeper(tmp_path)[2] + f'; {sys.executable} -c "$0" {{port}}; true', ECHO]
+    run(read_machine(), pinging(server), one(CPUS[0], CPUS[0]), 1)
+    until(lambda: ended(tmp_path), "the server's child has ended")
+
+
+def test_nothing_that_a_client_has_started_outlives_a_run_that_is_stopped(tmp_path, monkeypatch):
+    def stop(_self: object) -> None:
+        if (tmp_path / "child").exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("comparison.running._Sampler.sample", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            read_machine(),
+            pinging(client=[*sleeper(tmp_path)[:2], sleeper(tmp_path)[2] + "; wait"]),
+            one(CPUS[0], CPUS[0]),
+            1,
+        )
+    until(lambda: ended(tmp_path), "the client's child has ended")
+
+
+def test_output_that_is_no_utf_8_is_read():
+    client = ["printf", r"\377 rate: 7; late: 1\n"]
+    assert run(read_machine(), pinging(client=client), one(CPUS[0], CPUS[0]), 1).figures.throughput == 7
+
+
+def test_who_stops_it_sees_no_traceback(tmp_path, monkeypatch, capsys):
+    write_sysfs(MACHINES["xeon-8380"], tmp_path)
+    monkeypatch.setattr("comparison.command.os.sched_getaffinity", lambda _: range(160))
+    monkeypatch.setattr("comparison.command.run", stopped)
+    words = ["--sysfs", str(tmp_path), "--server", "true", "--client", "true", "--throughput", "(x)"]
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    assert command.compare(parser.parse_args(words), "numakin-enforcer") == 130
+    assert capsys.readouterr().err == ""
+
+
+def stopped(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_client_without_figures_is_told_so():
     with pytest.raises(BadFigures, match="holds nothing like"):
         run(read_machine(), pinging(client=["echo", "done"]), one(CPUS[0], CPUS[0]), 1)
@@ -123,7 +196,22 @@ def test_wrk_is_read_in_every_unit(text, figures):
     assert (received.throughput, received.latency) == pytest.approx((figures.throughput, figures.latency))
 
 
-@pytest.mark.parametrize("text", ["", "Requests/sec: 0.00", "Requests/sec: 5.0\nNon-2xx or 3xx responses: 7"])
+@pytest.mark.parametrize("text", ["rate: nan", "rate: inf", "rate: -1", "rate: 1.2.3", "rate: 5; late: x", "rate: x"])
+def test_what_is_no_number_to_compare_is_told_so(text):
+    """Also an optional group of the user's expression that matched nothing."""
+    with pytest.raises(BadFigures, match="is no number that can be compared"):
+        figures_by(r"rate: ([-.\d]+|nan|inf)?", r"late: (\d+)?")(text)
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "-1"])
+def test_redis_without_a_number_is_told_so(rate):
+    with pytest.raises(BadFigures, match="throughput is no number that can be compared"):
+        redis_figures(f'"GET","{rate}","0.2","0.1","0.2","0.3","0.45","1.0"\n')
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Requests/sec: 1.2.3", "Requests/sec: 0.00", "Requests/sec: 5.0\nNon-2xx or 3xx responses: 7"]
+)
 def test_wrk_that_was_not_served_has_no_figures(text):
     with pytest.raises(BadFigures):
         wrk_figures(text)

@@ -140,6 +140,8 @@ def test_who_may_not_create_pods_is_told_so(api, tmp_path):
     (("deployment/web", "--load", "x", "--reads", "wrk", "--latency", "(x)"), "--reads finds both"),
     (("deployment/web", "--load", "'x", "--throughput", "(x)"), "No closing quotation"),
     (("deployment/web", "--load", "x", "--throughput", "(x)", "--image", "i"), "--image belongs to a comparison on one node"),
+    (("--node", "n", "--image", "i", "--sysfs", "/elsewhere"), "--sysfs is not for a pod"),
+    (("deployment/web", "--load", "x", "--reads", "wrk", "--rounds", "3"), "3 rounds are too few to conclude anything: 6 at least"),
     (("--node", "n", "--image", "i", "--rounds", "x"), "'x' is not allowed"),
     (("--node", "n", "--image", "i", "--extender", "http://h:1"), "asks the API server"),
 ])  # fmt: skip

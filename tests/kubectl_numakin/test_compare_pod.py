@@ -1,0 +1,104 @@
+"""The pod of `compare --node`: it is waited for, and deleted, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from argparse import ArgumentParser
+from typing import Any
+
+import pytest
+
+from comparison.arms import ON_ONE_MACHINE
+from comparison.presentation import as_json
+from comparison.rounds import result
+from kubectl_numakin.apiserver import Answer
+from kubectl_numakin.commands import compare
+from kubectl_numakin.errors import CommandError, Unanswered
+from tests.comparison.made_up import made_up
+
+
+class Scripted:
+    """An API server whose every answer about the pod is said beforehand: its phases, or Unanswered; the last one stays."""
+
+    namespace = "default"
+    cut_short = ""
+
+    def __init__(self, *phases: str | Exception, delete: int = 200) -> None:
+        self.phases, self.delete, self.made, self.deleted = [*phases], delete, {}, 0
+        self.api = self
+
+    def request(self, method: str, _path: str, body: bytes = b"") -> Answer:
+        if method == "POST":
+            self.made = json.loads(body)
+            return Answer(201, b'{"metadata": {"name": "numakin-compare-x"}}')
+        self.deleted += 1
+        return Answer(self.delete, b'{"message": "no right to delete"}')
+
+    def object(self, _path: str) -> Any:
+        phase = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
+        if isinstance(phase, Exception):
+            raise phase
+        if phase == "signal":
+            os.kill(os.getpid(), signal.SIGTERM)
+        return {"status": {"phase": phase}}
+
+    def get(self, _path: str) -> Answer:
+        outcome = result(made_up(110.0), ON_ONE_MACHINE, self.cut_short)
+        return Answer(200, json.dumps(as_json(outcome, {}), indent=2).encode())
+
+
+def compared(api: Scripted, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(compare, "POLL_S", 0.0)
+    parser = ArgumentParser()
+    compare.add_options(parser)
+    return compare.run(parser.parse_args(["--node", "n", "--image", "i"]), api)
+
+
+MISSED = Unanswered("no answer from the API server")
+
+
+def test_two_misses_in_a_row_cost_nothing(monkeypatch):
+    api = Scripted("Running", MISSED, MISSED, "Running", MISSED, MISSED, "Succeeded")
+    assert (compared(api, monkeypatch), api.deleted) == (0, 1)
+
+
+def test_after_three_misses_it_is_given_up(monkeypatch):
+    api = Scripted("Running", MISSED)
+    with pytest.raises(Unanswered, match="no answer"):
+        compared(api, monkeypatch)
+    assert api.deleted == 1
+
+
+def test_a_pod_that_nobody_deletes_ends_by_itself(monkeypatch):
+    api = Scripted("Succeeded")
+    compared(api, monkeypatch)
+    assert api.made["spec"]["activeDeadlineSeconds"] == 12 * 4 * 5 * 2 + 300 + 60
+
+
+def test_rounds_that_were_cut_short_are_bad_news(monkeypatch, capsys):
+    api = Scripted("Failed")
+    api.cut_short = "out of luck"
+    assert compared(api, monkeypatch) == 1
+    assert "ended early, by a failure after 8 complete rounds: out of luck" in capsys.readouterr().out
+
+
+def test_a_signal_deletes_the_pod(monkeypatch):
+    api = Scripted("signal")
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # not the tests' own end
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compared(api, monkeypatch)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert api.deleted == 1
+
+
+def test_a_pod_that_may_not_be_deleted_is_named_and_what_failed_is_told(monkeypatch, capsys):
+    stuck = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+    api = Scripted(delete=403)
+    monkeypatch.setattr(api, "object", lambda _: {"status": {"containerStatuses": [stuck]}})
+    with pytest.raises(CommandError, match="no such image"):
+        compared(api, monkeypatch)
+    assert "pod default/numakin-compare-x can't be deleted, and is left: no right to delete" in capsys.readouterr().err
