@@ -15,7 +15,7 @@ from rich.console import Console
 
 from comparison import presentation
 from comparison.arms import ON_ONE_MACHINE, NothingToCompare, arms
-from comparison.rounds import in_turn, result
+from comparison.rounds import complete, in_turn, result
 from comparison.running import Run, RunFailed, run
 from comparison.workloads import WORKLOADS, BadFigures, Workload, of_commands
 from enforcer.machine.errors import MachineError
@@ -24,6 +24,8 @@ from placement.model.cpuset import CpuSet
 from placement.model.errors import PlacementError
 
 INCONCLUSIVE, WRONG_USE, INTERRUPTED = 1, 2, 130
+FAILURES = (RunFailed, BadFigures, OSError)
+"""Of one run; the rounds before it count."""
 
 
 def compare(given: argparse.Namespace, program: str) -> int:
@@ -44,13 +46,14 @@ def compare(given: argparse.Namespace, program: str) -> int:
         out.print(f"  {way.name}: server on CPUs {way.server}, client on CPUs {way.client}", soft_wrap=True)
     try:
         run_arm = partial(run, machine, workload, seconds=given.seconds)
-        rounds = in_turn(run_arm, ways, given.rounds, given.seed, partial(_progress, out, given.rounds))
-    except (RunFailed, BadFigures, OSError) as bad:
+        turns = in_turn(run_arm, ways, given.rounds, given.seed, partial(_progress, out, given.rounds))
+        rounds, cut_short = complete(turns, FAILURES)
+    except FAILURES as bad:
         print(f"{program}: {bad}", file=sys.stderr)
         return INCONCLUSIVE
     except KeyboardInterrupt:
         return INTERRUPTED
-    outcome = result(rounds, ON_ONE_MACHINE)
+    outcome = result(rounds, ON_ONE_MACHINE, cut_short)
     if given.json:
         print(
             json.dumps(presentation.as_json(outcome, {"workload": workload.name, "seconds": given.seconds}), indent=2)
@@ -59,7 +62,7 @@ def compare(given: argparse.Namespace, program: str) -> int:
         out.print(presentation.table(outcome))
         for line in presentation.conclusions(outcome):
             out.print(line, soft_wrap=True)
-    return 0 if outcome.conclusive else INCONCLUSIVE
+    return 0 if outcome.conclusive and not cut_short else INCONCLUSIVE
 
 
 def _progress(out: Console, rounds: int, number: int, run: Run) -> None:

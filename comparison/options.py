@@ -19,7 +19,8 @@ The two ends run together on one NUMA node, spread over two, and wherever the ke
 in turn, in another order each round. Run it on a quiet machine. No container, no cgroup and no privilege is needed:
 CPUs are set by taskset, and memory follows by first touch.
 
-exit codes: 0 some difference is significant, 1 none is, or the machine has nothing to compare, 2 wrong use
+exit codes: 0 some difference is significant, 1 none is, a run failed, or the machine has nothing to
+compare, 2 wrong use
 """
 
 

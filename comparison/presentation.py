@@ -36,6 +36,8 @@ def table(result: Result) -> Table:
 def conclusions(result: Result) -> Iterator[str]:
     """A line for each comparison, or one that says why there is none."""
     pairs = len(result.rounds)
+    if result.cut_short:
+        yield f"ended early, by a failure after {pairs} complete rounds: {result.cut_short}"
     if pairs < FEWEST_PAIRS:
         yield f"{pairs} rounds are too few to conclude anything: {FEWEST_PAIRS} at least"
         return
@@ -56,6 +58,7 @@ def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
     return {
         **about,
         "conclusive": result.conclusive,
+        "cut_short": result.cut_short,
         "ways": [asdict(summary(result.rounds, way)) for way in result.design.ways],
         "compared": [asdict(comparison) for comparison in result.compared],
         "control": asdict(result.control),

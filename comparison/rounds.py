@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import fmean, median
@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from comparison.design import Design
 from comparison.running import Run
-from comparison.statistics import Ratio, ratio
+from comparison.statistics import FEWEST_PAIRS, Ratio, ratio
 
 Round = dict[str, Run]
 
@@ -37,12 +37,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What all rounds show. control: the same way against itself."""
+    """What all rounds show. control: the same way against itself. cut_short: what failed before the last round."""
 
     design: Design
     rounds: tuple[Round, ...]
     compared: tuple[Comparison, ...]
     control: Comparison
+    cut_short: str = ""
 
     @property
     def noisy(self) -> bool:
@@ -59,14 +60,13 @@ class Result:
 
 def in_turn(
     run: Callable[[W], Run], arms: Sequence[W], rounds: int, seed: int, report: Callable[[int, Run], None]
-) -> tuple[Round, ...]:
+) -> Iterator[Round]:
     """One run to warm up, which is left out; then the rounds, without the same way twice in succession. report: called
     after each run with the round's number.
     """
     random = Random(seed)  # noqa: S311 - an order of runs is no secret
     last = arms[0]
     run(last)
-    done = []
     for number in range(1, rounds + 1):
         runs: Round = {}
         order = random.sample(arms, len(arms))
@@ -76,14 +76,26 @@ def in_turn(
         for arm in order:
             runs[arm.name] = run(arm)
             report(number, runs[arm.name])
-        done.append(runs)
-    return tuple(done)
+        yield runs
 
 
-def result(rounds: Sequence[Round], design: Design) -> Result:
+def complete(rounds: Iterable[Round], failures: tuple[type[Exception], ...]) -> tuple[tuple[Round, ...], str]:
+    """Those before the first of these failures, and what it says. It is raised where too few are left to conclude."""
+    done: list[Round] = []
+    try:
+        for each in rounds:
+            done.append(each)  # noqa: PERF402 - those before a failure are kept
+    except failures as failure:
+        if len(done) < FEWEST_PAIRS:
+            raise
+        return tuple(done), str(failure)
+    return tuple(done), ""
+
+
+def result(rounds: Sequence[Round], design: Design, cut_short: str = "") -> Result:
     """What may be concluded of them."""
     compared = [_compared(rounds, *pair, figure) for figure in ("throughput", "latency") for pair in design.pairs]
-    return Result(design, tuple(rounds), tuple(compared), _compared(rounds, *design.control, "throughput"))
+    return Result(design, tuple(rounds), tuple(compared), _compared(rounds, *design.control, "throughput"), cut_short)
 
 
 def _compared(rounds: Sequence[Round], ours: str, theirs: str, figure: str) -> Comparison:

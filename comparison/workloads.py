@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 
 from placement.model.cpuset import CpuSet
@@ -70,14 +71,26 @@ def _wrk(port: int, cpus: CpuSet, seconds: float) -> Sequence[str]:
     return ["wrk", "--latency", "-t", str(threads), "-c", str(CONNECTIONS), "-d", f"{max(1, round(seconds))}s", url]
 
 
+def _figure(text: str | None, what: str) -> float:
+    """A number that can be compared. text: None where an optional group of an expression matched nothing."""
+    try:
+        value = float((text or "").replace(",", ""))
+    except ValueError:
+        value = nan
+    if not isfinite(value) or value < 0:
+        raise BadFigures(f"the load's {what} is no number that can be compared: {text or ''!r}")
+    return value
+
+
 def wrk_figures(text: str) -> Figures:
     """Of wrk's output with --latency."""
     rate = re.search(r"Requests/sec:\s+([\d.]+)", text)
     tail = re.search(r"99%\s+([\d.]+)(us|ms|s|m)\b", text)
     errors = re.search(r"Socket errors: .*|Non-2xx or 3xx responses: \d+", text)
-    if rate is None or float(rate[1]) == 0 or errors:
+    throughput = _figure(rate[1], "throughput") if rate else 0.0
+    if throughput == 0 or errors:
         raise BadFigures(f"wrk was not served: {errors[0] if errors else 'no requests in its output'}")
-    return Figures(float(rate[1]), float(tail[1]) * MILLIS[tail[2]] if tail else None)
+    return Figures(throughput, _figure(tail[1], "latency") * MILLIS[tail[2]] if tail else None)
 
 
 def _redis(folder: Path, port: int, _cpus: CpuSet) -> Sequence[str]:
@@ -98,11 +111,9 @@ def _redis_benchmark(port: int, cpus: CpuSet, seconds: float) -> Sequence[str]:
 def redis_figures(text: str) -> Figures:
     """Of redis-benchmark's CSV: test, rps, average, minimum, p50, p95, p99, maximum."""
     rows = [[cell.strip('"') for cell in line.split(",")] for line in text.splitlines() if line.startswith('"GET"')]
-    try:
-        cells = rows[0]
-        return Figures(float(cells[1]), float(cells[6]))
-    except (IndexError, ValueError) as bad:
-        raise BadFigures(f"redis-benchmark reported no figures: {text.strip()[:200]!r}") from bad
+    if not rows or len(rows[0]) < 7:
+        raise BadFigures(f"redis-benchmark reported no figures: {text.strip()[:200]!r}")
+    return Figures(_figure(rows[0][1], "throughput"), _figure(rows[0][6], "latency"))
 
 
 PARSERS = {"wrk": wrk_figures, "redis-benchmark": redis_figures}
@@ -115,14 +126,10 @@ def figures_by(throughput: str, latency: str) -> Callable[[str], Figures]:
 
     def figures(text: str) -> Figures:
         rate_match, tail_match = rate.search(text), tail.search(text) if tail else None
-        try:
-            if rate_match is None:
-                raise BadFigures(f"the load's output holds nothing like {throughput!r}: {text.strip()[:200]!r}")
-            return Figures(
-                float(rate_match[1].replace(",", "")), float(tail_match[1].replace(",", "")) if tail_match else None
-            )
-        except ValueError as bad:
-            raise BadFigures(str(bad)) from bad
+        if rate_match is None:
+            raise BadFigures(f"the load's output holds nothing like {throughput!r}: {text.strip()[:200]!r}")
+        late = _figure(tail_match[1], "latency") if tail_match else None
+        return Figures(_figure(rate_match[1], "throughput"), late)
 
     return figures
 

@@ -46,7 +46,7 @@ kill -9, compare deployment/NAME --restore does it. Not for Deployments that som
 GitOps or an autoscaler changes meanwhile. It takes the right to get and patch deployments, to list pods, and to list
 and delete replicasets.
 
-exit codes: 0 some difference is significant, 1 none is, or there is nothing to compare
+exit codes: 0 some difference is significant, 1 none is, or a run failed, or there is nothing to compare
 """
 
 POLL_S = 2.0
@@ -111,7 +111,7 @@ def _on_node(given: argparse.Namespace, session: Session) -> int:
         log = _patiently(partial(_log, api, path))
     answer = _answer(log, phase)
     show(answer, "json" if given.json else given.output, lambda: _rendered(answer))
-    return 0 if answer["conclusive"] else BAD_NEWS
+    return 0 if answer["conclusive"] and not answer.get("cut_short") else BAD_NEWS
 
 
 def _delete(api: ApiServer, namespace: str, name: str) -> None:

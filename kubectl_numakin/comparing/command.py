@@ -48,17 +48,17 @@ def run(given: argparse.Namespace, session: Session) -> int:
     for line in _intentions(plan, session.namespace):
         log.print(line)
     try:
-        rounds = measure(plan, log.print)
+        rounds, cut_short = measure(plan, log.print)
     except BadFigures as bad:
         raise CommandError(str(bad)) from bad
-    outcome = result(rounds, templates.DESIGN)
+    outcome = result(rounds, templates.DESIGN, cut_short)
     about = {"deployments": names, "namespace": session.namespace, "group": plan.group, "load": given.load}
     show(
         presentation.as_json(outcome, about),
         "json" if given.json else given.output,
         lambda: [presentation.table(outcome), *presentation.conclusions(outcome)],
     )
-    return 0 if outcome.conclusive else BAD_NEWS
+    return 0 if outcome.conclusive and not cut_short else BAD_NEWS
 
 
 def locality(extender: Callable[[], Extender], groups: Collection[str]) -> float | None:

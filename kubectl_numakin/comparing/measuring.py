@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from comparison.rounds import Round, in_turn
+from comparison.rounds import Round, complete, in_turn
 from comparison.running import Run
-from comparison.workloads import Figures
+from comparison.workloads import BadFigures, Figures
 from kubectl_numakin.comparing.deployment import Deployment
 from kubectl_numakin.comparing.templates import WAYS, WITH, Variant
 from kubectl_numakin.comparing.undoing import undone
@@ -60,8 +60,10 @@ class Plan:
     seed: int
 
 
-def measure(plan: Plan, report: Callable[[str], None]) -> tuple[Round, ...]:
-    """The rounds. The Deployments are restored, also after a signal of `STOPPING`, before this returns or raises."""
+def measure(plan: Plan, report: Callable[[str], None]) -> tuple[tuple[Round, ...], str]:
+    """The rounds, and what ended them early, as of `complete`. The Deployments are restored, also after a signal of
+    `STOPPING`, before this returns or raises.
+    """
 
     def run(way: Variant) -> Run:
         pods = _rolled_out(plan, way)
@@ -77,7 +79,12 @@ def measure(plan: Plan, report: Callable[[str], None]) -> tuple[Round, ...]:
     with undone(partial(_restore_aloud, plan.deployments, report)):
         for deployment in plan.deployments:
             deployment.begin()
-        return in_turn(run, WAYS, plan.rounds, plan.seed, lambda number, _: report(f"round {number} of {plan.rounds}"))
+        told = partial(_progress, report, plan.rounds)
+        return complete(in_turn(run, WAYS, plan.rounds, plan.seed, told), (CommandError, BadFigures))
+
+
+def _progress(report: Callable[[str], None], rounds: int, number: int, _run: Run) -> None:
+    report(f"round {number} of {rounds}")
 
 
 def restore(deployments: Sequence[Deployment]) -> None:

@@ -18,7 +18,16 @@ from comparison.arms import AGAIN, ON_ONE_MACHINE, SPREAD, TOGETHER, UNPINNED, A
 from comparison.options import add_options
 from comparison.rounds import in_turn, result
 from comparison.running import RunFailed, run
-from comparison.workloads import WORKLOADS, BadFigures, Figures, Workload, of_commands, redis_figures, wrk_figures
+from comparison.workloads import (
+    WORKLOADS,
+    BadFigures,
+    Figures,
+    Workload,
+    figures_by,
+    of_commands,
+    redis_figures,
+    wrk_figures,
+)
 from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet
 from standins.machines import MACHINES, write_sysfs
@@ -96,7 +105,7 @@ def test_every_way_is_run_in_each_round_on_its_own_cpus():
     """The client's figure is the CPU that it was put on."""
     received = [sys.executable, "-c", "import os; print(f'rate: {1 + max(os.sched_getaffinity(0))}; late: 1')"]
     ways = [one(CPUS[0], CPUS[0]), *(one(CPUS[0], CPUS[1], name) for name in (SPREAD, UNPINNED, AGAIN))]
-    rounds = in_turn(partial(run, SPLIT, pinging(client=received), seconds=1), ways, 6, 1, lambda *_: None)
+    rounds = tuple(in_turn(partial(run, SPLIT, pinging(client=received), seconds=1), ways, 6, 1, lambda *_: None))
     actual = result(rounds, ON_ONE_MACHINE)
     there = (1 + CPUS[0]) / (1 + CPUS[1])
     assert (actual.compared[0].ratio.value, actual.control.ratio.value) == pytest.approx((there, 1))
@@ -187,7 +196,22 @@ def test_wrk_is_read_in_every_unit(text, figures):
     assert (received.throughput, received.latency) == pytest.approx((figures.throughput, figures.latency))
 
 
-@pytest.mark.parametrize("text", ["", "Requests/sec: 0.00", "Requests/sec: 5.0\nNon-2xx or 3xx responses: 7"])
+@pytest.mark.parametrize("text", ["rate: nan", "rate: inf", "rate: -1", "rate: 1.2.3", "rate: 5; late: x", "rate: x"])
+def test_what_is_no_number_to_compare_is_told_so(text):
+    """Also an optional group of the user's expression that matched nothing."""
+    with pytest.raises(BadFigures, match="is no number that can be compared"):
+        figures_by(r"rate: ([-.\d]+|nan|inf)?", r"late: (\d+)?")(text)
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "-1"])
+def test_redis_without_a_number_is_told_so(rate):
+    with pytest.raises(BadFigures, match="throughput is no number that can be compared"):
+        redis_figures(f'"GET","{rate}","0.2","0.1","0.2","0.3","0.45","1.0"\n')
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Requests/sec: 1.2.3", "Requests/sec: 0.00", "Requests/sec: 5.0\nNon-2xx or 3xx responses: 7"]
+)
 def test_wrk_that_was_not_served_has_no_figures(text):
     with pytest.raises(BadFigures):
         wrk_figures(text)

@@ -23,6 +23,7 @@ class Scripted:
     """An API server whose every answer about the pod is said beforehand: its phases, or Unanswered; the last one stays."""
 
     namespace = "default"
+    cut_short = ""
 
     def __init__(self, *phases: str | Exception, delete: int = 200) -> None:
         self.phases, self.delete, self.made, self.deleted = [*phases], delete, {}, 0
@@ -44,7 +45,8 @@ class Scripted:
         return {"status": {"phase": phase}}
 
     def get(self, _path: str) -> Answer:
-        return Answer(200, json.dumps(as_json(result(made_up(110.0), ON_ONE_MACHINE), {}), indent=2).encode())
+        outcome = result(made_up(110.0), ON_ONE_MACHINE, self.cut_short)
+        return Answer(200, json.dumps(as_json(outcome, {}), indent=2).encode())
 
 
 def compared(api: Scripted, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -73,6 +75,13 @@ def test_a_pod_that_nobody_deletes_ends_by_itself(monkeypatch):
     api = Scripted("Succeeded")
     compared(api, monkeypatch)
     assert api.made["spec"]["activeDeadlineSeconds"] == 12 * 4 * 5 * 2 + 300 + 60
+
+
+def test_rounds_that_were_cut_short_are_bad_news(monkeypatch, capsys):
+    api = Scripted("Failed")
+    api.cut_short = "out of luck"
+    assert compared(api, monkeypatch) == 1
+    assert "ended early, by a failure after 8 complete rounds: out of luck" in capsys.readouterr().out
 
 
 def test_a_signal_deletes_the_pod(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_who_reads_no_longer_finds_all_restored(gone, monkeypatch):
 
     load = Load(["true"], lambda _: Figures(1.0, None), 0, 60)
     with pytest.raises(type(gone)):
-        measuring.measure(Plan([web], "shop", load, lambda: None, 6, 1), report)
+        measuring.measure(Plan(cast("Any", [web]), "shop", load, lambda: None, 6, 1), report)
     assert web.done[-1] == "restored"
 
 
