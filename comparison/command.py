@@ -59,7 +59,7 @@ def compare(given: argparse.Namespace, program: str) -> int:
             json.dumps(presentation.as_json(outcome, {"workload": workload.name, "seconds": given.seconds}), indent=2)
         )
     else:
-        out.print(presentation.table(outcome))
+        out.print(presentation.table(outcome, millis=not given.server))
         for line in presentation.conclusions(outcome):
             out.print(line, soft_wrap=True)
     return 0 if outcome.conclusive and not cut_short else INCONCLUSIVE

@@ -9,18 +9,18 @@ from typing import Any
 from rich.table import Table
 
 from comparison.rounds import Comparison, Result, summary
-from comparison.statistics import FEWEST_PAIRS, LEVEL
+from comparison.statistics import FEWEST_PAIRS, LEVEL, fewest_pairs
 
 NOT_MEASURED = "-"
 FIGURES = {"throughput": "throughput", "latency": "p99 latency"}
 
 
-def table(result: Result) -> Table:
-    """A row for each way; without the columns of what was never measured."""
+def table(result: Result, *, millis: bool) -> Table:
+    """A row for each way; without the columns of what was never measured. millis: the unit of latencies, else yours."""
     rows = [summary(result.rounds, way) for way in result.design.ways]
     columns = {
         "THROUGHPUT/S": [f"{row.throughput:,.0f}" for row in rows],
-        "P99 MS": [_number(row.latency) for row in rows],
+        "P99 MS" if millis else "P99": [_number(row.latency) for row in rows],
         "LOCAL": [_share(row.local) for row in rows],
         "REMOTE PAGES": [_share(row.remote_pages) for row in rows],
     }
@@ -41,16 +41,28 @@ def conclusions(result: Result) -> Iterator[str]:
     if pairs < FEWEST_PAIRS:
         yield f"{pairs} rounds are too few to conclude anything: {FEWEST_PAIRS} at least"
         return
-    if result.noisy:
-        assert result.control.ratio is not None
-        yield (
-            f"nothing can be concluded: {result.control.ours} differs from {result.control.theirs}, which is the same, "
-            f"by {_times(result.control)}; something else changes more than what is measured"
-        )
-        return
-    for comparison in result.compared:
-        yield _concluded(comparison)
-    yield f"each interval holds the true ratio with {LEVEL:.0%}; {pairs} pairs, exact signed ranks"
+    for control in result.controls:
+        if control.noisy:
+            yield (
+                f"nothing can be concluded of {FIGURES[control.figure]}: {control.ours} differs from "
+                f"{control.theirs}, which is the same, by {_times(control)}; something else changes more than what is "
+                "measured"
+            )
+        else:
+            yield from (_concluded(each) for each in result.compared if each.figure == control.figure)
+    if result.measured:
+        yield _sure(result.measured, pairs)
+
+
+def _sure(intervals: int, pairs: int) -> str:
+    """How sure it is, for that many intervals at once."""
+    needed = fewest_pairs(intervals)
+    how = f"{pairs} pairs, exact signed ranks"
+    if pairs < needed:
+        return f"each interval holds the true ratio with {LEVEL:.0%}, all {intervals} take {needed} rounds; {how}"
+    if intervals == 1:
+        return f"the interval holds the true ratio with {LEVEL:.0%}; {how}"
+    return f"all {intervals} intervals hold the true ratios with {LEVEL:.0%}; {how}"
 
 
 def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +73,8 @@ def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
         "cut_short": result.cut_short,
         "ways": [asdict(summary(result.rounds, way)) for way in result.design.ways],
         "compared": [asdict(comparison) for comparison in result.compared],
-        "control": asdict(result.control),
+        "control": asdict(result.controls[0]),
+        "controls": [asdict(control) for control in result.controls],
         "conclusions": list(conclusions(result)),
         "rounds": [{name: asdict(run) for name, run in runs.items()} for runs in result.rounds],
     }

@@ -14,6 +14,8 @@ from comparison.statistics import FEWEST_PAIRS, Ratio, ratio
 
 Round = dict[str, Run]
 
+FIGURES = ("throughput", "latency")
+
 
 class Named(Protocol):
     """A way to run what is measured."""
@@ -34,27 +36,37 @@ class Comparison:
     figure: str
     ratio: Ratio | None
 
+    @property
+    def noisy(self) -> bool:
+        """Of a control: the machine's own ups and downs look like an effect."""
+        return self.ratio is not None and self.ratio.differs
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What all rounds show. control: the same way against itself. cut_short: what failed before the last round."""
+    """What all rounds show. controls: the same way against itself, of each figure. cut_short: what failed before the
+    last round.
+    """
 
     design: Design
     rounds: tuple[Round, ...]
     compared: tuple[Comparison, ...]
-    control: Comparison
+    controls: tuple[Comparison, ...]
     cut_short: str = ""
 
     @property
-    def noisy(self) -> bool:
-        """The control differs from itself: the machine's own ups and downs look like an effect."""
-        return self.control.ratio is not None and self.control.ratio.differs
+    def measured(self) -> int:
+        """How many comparisons there are: what is said of them holds for all at once."""
+        return sum(comparison.ratio is not None for comparison in self.compared)
 
     @property
     def conclusive(self) -> bool:
-        """Whether any difference is significant."""
-        return not self.noisy and any(
-            comparison.ratio is not None and comparison.ratio.differs for comparison in self.compared
+        """Whether any difference is significant, of a figure whose control does not differ from itself."""
+        noisy = {control.figure for control in self.controls if control.noisy}
+        return any(
+            comparison.ratio is not None and comparison.ratio.differs
+            for comparison in self.compared
+            if comparison.figure not in noisy
         )
 
 
@@ -94,14 +106,22 @@ def complete(rounds: Iterable[Round], failures: tuple[type[Exception], ...]) -> 
 
 def result(rounds: Sequence[Round], design: Design, cut_short: str = "") -> Result:
     """What may be concluded of them."""
-    compared = [_compared(rounds, *pair, figure) for figure in ("throughput", "latency") for pair in design.pairs]
-    return Result(design, tuple(rounds), tuple(compared), _compared(rounds, *design.control, "throughput"), cut_short)
+    pairs = [(*pair, figure) for figure in FIGURES for pair in design.pairs]
+    together = sum(_pairs(rounds, *pair) is not None for pair in pairs)
+    compared = tuple(_compared(rounds, *pair, together) for pair in pairs)
+    controls = tuple(_compared(rounds, *design.control, figure, 1) for figure in FIGURES)
+    return Result(design, tuple(rounds), compared, controls, cut_short)
 
 
-def _compared(rounds: Sequence[Round], ours: str, theirs: str, figure: str) -> Comparison:
+def _pairs(rounds: Sequence[Round], ours: str, theirs: str, figure: str) -> tuple[list[float], list[float]] | None:
+    """The figures of both; None where it was not reported in every run."""
     mine, other = ([getattr(runs[name].figures, figure) for runs in rounds] for name in (ours, theirs))
-    complete = all(value for value in (*mine, *other))
-    return Comparison(ours, theirs, figure, ratio(mine, other) if complete else None)
+    return (mine, other) if all((*mine, *other)) else None
+
+
+def _compared(rounds: Sequence[Round], ours: str, theirs: str, figure: str, together: int) -> Comparison:
+    pairs = _pairs(rounds, ours, theirs, figure)
+    return Comparison(ours, theirs, figure, ratio(*pairs, together) if pairs else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def _on_node(given: argparse.Namespace, session: Session) -> int:
         phase = _ended(api, path, _longest_s(given))
         log = _patiently(partial(_log, api, path))
     answer = _answer(log, phase)
-    show(answer, "json" if given.json else given.output, lambda: _rendered(answer))
+    show(answer, "json" if given.json else given.output, lambda: _rendered(answer, "p99" if given.server else "p99 ms"))
     return 0 if answer["conclusive"] and not answer.get("cut_short") else BAD_NEWS
 
 
@@ -206,14 +206,12 @@ def _answer(log: str, phase: str) -> dict[str, Any]:
     return dict(answer)
 
 
-def _rendered(answer: dict[str, Any]) -> Iterator[Any]:
-    rows = table(
-        "way", "throughput/s", "p99 ms", "local", "remote pages",
-        right=("throughput/s", "p99 ms", "local", "remote pages"),
-    )  # fmt: skip
+def _rendered(answer: dict[str, Any], latency: str) -> Iterator[Any]:
+    numbers = ("throughput/s", latency, "local", "remote pages")
+    rows = table("way", *numbers, right=numbers)
     for way in answer["ways"]:
-        latency = "-" if way["latency"] is None else f"{way['latency']:.2f}"
+        late = "-" if way["latency"] is None else f"{way['latency']:.2f}"
         shares = percent(way["local"]), percent(way["remote_pages"])
-        rows.add_row(way["arm"], f"{way['throughput']:,.0f}", latency, *shares)
+        rows.add_row(way["arm"], f"{way['throughput']:,.0f}", late, *shares)
     yield rows
     yield from answer["conclusions"]

@@ -39,7 +39,7 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
-    from kubectl_numakin import recording  # noqa: PLC0415 - as in `replay`
+    from kubectl_numakin.recordings import recording  # noqa: PLC0415 - as in `replay`
 
     if os.path.lexists(given.file):
         raise UsageError(f"{given.file}: File exists")

@@ -18,8 +18,8 @@ from placement.model.cpuset import CpuSet
 from placement.model.topology import Machine, NumaNode
 
 if TYPE_CHECKING:
-    from kubectl_numakin.recording import Recording
-    from kubectl_numakin.replaying import Way
+    from kubectl_numakin.recordings.recording import Recording
+    from kubectl_numakin.recordings.replaying import Way
 
 NAME = "replay"
 EXAMPLES = """\
@@ -48,8 +48,8 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, _session: Session) -> int:
     # The extender's own modules: a second that no other command should take.
-    from kubectl_numakin.recording import read  # noqa: PLC0415
-    from kubectl_numakin.replaying import ways  # noqa: PLC0415
+    from kubectl_numakin.recordings.recording import read  # noqa: PLC0415
+    from kubectl_numakin.recordings.replaying import ways  # noqa: PLC0415
 
     recording = read(given.file)
     if given.nodes and not given.machine:

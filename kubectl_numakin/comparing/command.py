@@ -56,7 +56,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
     show(
         presentation.as_json(outcome, about),
         "json" if given.json else given.output,
-        lambda: [presentation.table(outcome), *presentation.conclusions(outcome)],
+        lambda: [presentation.table(outcome, millis=bool(given.reads)), *presentation.conclusions(outcome)],
     )
     return 0 if outcome.conclusive and not cut_short else BAD_NEWS
 

@@ -108,7 +108,7 @@ def test_every_way_is_run_in_each_round_on_its_own_cpus():
     rounds = tuple(in_turn(partial(run, SPLIT, pinging(client=received), seconds=1), ways, 6, 1, lambda *_: None))
     actual = result(rounds, ON_ONE_MACHINE)
     there = (1 + CPUS[0]) / (1 + CPUS[1])
-    assert (actual.compared[0].ratio.value, actual.control.ratio.value) == pytest.approx((there, 1))
+    assert (actual.compared[0].ratio.value, actual.controls[0].ratio.value) == pytest.approx((there, 1))
     assert actual.conclusive
     assert {tuple(each) for each in rounds} != {tuple(rounds[0])}, "each round in another order"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from comparison.statistics import FEWEST_PAIRS, _left_out, ratio
+from comparison.statistics import FEWEST_PAIRS, _left_out, fewest_pairs, ratio
 
 FIGURE = st.floats(min_value=0.5, max_value=1e6)
 PAIRS = st.lists(st.tuples(FIGURE, FIGURE), min_size=FEWEST_PAIRS, max_size=25)
@@ -99,3 +99,19 @@ def test_an_effect_twice_the_noise_is_found_and_no_effect_is_not():
 def test_the_numbers_left_out_are_those_of_the_tables():
     """Critical values of Wilcoxon's signed-rank test at 5 %, two-sided, from any textbook."""
     assert [_left_out(count) for count in (6, 7, 8, 9, 10, 12, 15, 20)] == [0, 2, 3, 5, 8, 13, 25, 52]
+
+
+def test_several_intervals_at_once_take_more_pairs():
+    """Two of 2^n signs are at most a twentieth, shared by all."""
+    assert [fewest_pairs(together) for together in (1, 2, 3, 4)] == [FEWEST_PAIRS, 7, 7, 8]
+
+
+@pytest.mark.parametrize("together", [2, 4])
+@pytest.mark.parametrize("count", [8, 10, 12])
+def test_the_interval_of_several_is_exact(count, together):
+    sizes = [1.0 + 0.1 * number + 0.013 * number * number for number in range(count)]
+    outside = sum(
+        ratio([exp(sign * size) for sign, size in zip(signs, sizes, strict=True)], [1.0] * count, together).differs
+        for signs in product((-1, 1), repeat=count)
+    )
+    assert 0 < outside / 2**count <= 0.05 / together

@@ -13,7 +13,7 @@ import pytest
 
 from demo.cluster import OPT_IN
 from enforcer.observer.windows import Window
-from kubectl_numakin.recording import read
+from kubectl_numakin.recordings.recording import read
 from placement.traffic.graph import Flow
 from standins.patience import PATIENCE_S, until
 from tests.extender.running import Enforcer, machine

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from enforcer.observer.windows import Window
-from kubectl_numakin import recording
-from kubectl_numakin.replaying import learned
+from kubectl_numakin.recordings import recording
+from kubectl_numakin.recordings.replaying import learned
 from placement.traffic.graph import Flow
 from tests.kubectl_numakin.asking import Told, ask
 

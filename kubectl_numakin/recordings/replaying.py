@@ -13,7 +13,7 @@ from extender.state.node_view import NodeView
 from extender.state.pods import Changes, PodRow
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from extender.views.plan import plan
-from kubectl_numakin.recording import Recording
+from kubectl_numakin.recordings.recording import Recording
 from placement.model.cpuset import NumaSet
 from placement.model.topology import Machine
 from placement.plan.problem import Workload
