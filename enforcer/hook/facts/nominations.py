@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from placement.decide.decide import Kin
+from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand, of_pod
+from placement.model.errors import PlacementError
 from placement.optin.parsing import OptIn
+from process.log import Log
 from proto import convert
 from proto import report_pb2 as pb
+
+log = Log("hook.nominations")
 
 MOST = 4096
 """The most nominations kept: several times what a node can hold of pods (the kubelet's default is 110); the oldest go
@@ -41,7 +46,10 @@ class Nominations:
         self._by_pod: OrderedDict[str, _Nomination] = OrderedDict()
 
     def add(self, expect: pb.Expect) -> bool:
-        """True for the first of its pod. One that names no NUMA nodes only brings the facts up to date."""
+        """True for the first of its pod. One that names no NUMA nodes only brings the facts up to date; what is no list
+        of them is taken out of the message.
+        """
+        _leave_readable(expect)
         before = self._by_pod.get(expect.pod)
         if before is not None and not expect.numa_nodes:
             expect = _renewed(before.expect, expect)
@@ -96,6 +104,15 @@ class Nominations:
         if not now or not nomination.summed:
             return nomination.whole
         return _summed(nomination.containers, {**nomination.demands, **now})
+
+
+def _leave_readable(expect: pb.Expect) -> None:
+    for name in ("numa_nodes", "planned"):
+        try:
+            NumaSet.parse(getattr(expect, name))
+        except PlacementError as bad:
+            log.warning("a nomination's NUMA nodes are no list", pod=f"{expect.namespace}/{expect.name}", why=bad)
+            expect.ClearField(name)
 
 
 def _read(expect: pb.Expect) -> _Nomination:

@@ -30,6 +30,14 @@ class TestNominations:
         assert world.last.outcome == pb.LATE
         assert world.mems("a") == "0"
 
+    def test_one_whose_numa_nodes_are_no_list_costs_no_member_its_place(
+        self, world: World, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        world.agent.expect(pb.Expect(pod="uid-a", numa_nodes="q", planned="1-", name="a", namespace="shop"))
+        world.create(member("a"), container("a"))
+        assert (world.mems("a"), world.last.outcome) == ("0", pb.UNPROMISED)
+        assert caplog.messages.count("a nomination's NUMA nodes are no list") == 2
+
     def test_the_same_nomination_of_another_replica_is_no_news(self, world: World) -> None:
         nomination = pb.Expect(pod="uid-a", numa_nodes="1")
         world.agent.expect(nomination)
