@@ -117,6 +117,14 @@ def test_an_api_server_that_ignores_audiences_is_not_trusted():
         bound_in({"authenticated": True, "user": user}, ACCOUNT)
 
 
+@pytest.mark.parametrize("names", [[""], ["a", "b"], []], ids=["empty", "two", "none"])
+def test_a_node_without_one_name_is_none(names):
+    extra = {"authentication.kubernetes.io/node-name": names}
+    user = {"username": "system:serviceaccount:numakin:numakin-enforcer", "extra": extra}
+    with pytest.raises(BadToken, match="not bound to a pod on a node"):
+        bound_in({"authenticated": True, "audiences": [AUDIENCE], "user": user}, ACCOUNT)
+
+
 def test_without_the_right_to_ask_that_is_said(server, tmp_path):
     nobody = connect(str(server.kubeconfig(tmp_path / "nobody", server.grant("nobody", ()))), {})
     with pytest.raises(ApiError, match="403 Forbidden"):
