@@ -77,6 +77,18 @@ def test_nodes_that_are_not_told_are_not_taken_for_none(api, tmp_path, written, 
     assert f"the API server answers {code}: come back later" in line
 
 
+def test_an_affinity_without_its_operator_costs_one_line(api, tmp_path, written):
+    api.create_node("node-1")
+    wrong = deployment(1)
+    terms = [{"matchExpressions": [{"key": "zone"}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    wrong["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": required}
+    received = asked(api, tmp_path, "plan", "-f", written(wrong))
+    assert received.code == 2
+    (line,) = received.err.splitlines()
+    assert "an expression has no operator" in line
+
+
 def test_who_may_not_is_told_what_it_takes(api, tmp_path):
     received = asked(api, tmp_path, "map", token=api.grant("nobody", []))
     assert received.code == 3
