@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kubectl_numakin.errors import UsageError
+
 Object = Mapping[str, Any]
 
 KEPT_OUT = ("NoSchedule", "NoExecute")
 
 
 def feasible(pod: Object, nodes: Iterable[Object]) -> list[str]:
-    """Names. What else kube-scheduler filters by (ports, volumes, spreading, pod affinity, room) is left out."""
-    return [node["metadata"]["name"] for node in nodes if _may_go(pod["spec"], node)]
+    """Names. What else kube-scheduler filters by (ports, volumes, spreading, pod affinity, room) is left out.
+
+    UsageError when what the pod says of nodes can't be read.
+    """
+    try:
+        return [node["metadata"]["name"] for node in nodes if _may_go(pod["spec"], node)]
+    except (KeyError, TypeError, AttributeError) as bad:
+        missing = f"an expression has no {bad.args[0]}" if isinstance(bad, KeyError) else ""
+        wrong = missing or "a field has another type than it should"
+        rules = "its node selector, node affinity or tolerations can't be read"
+        raise UsageError(f"pod {pod['metadata']['name']}: {rules}: {wrong}") from bad
 
 
 def _may_go(spec: Object, node: Object) -> bool:
@@ -22,7 +33,7 @@ def _may_go(spec: Object, node: Object) -> bool:
     tolerations = spec.get("tolerations") or ()
     return (
         not own.get("unschedulable")
-        and spec.get("nodeName", node["metadata"]["name"]) == node["metadata"]["name"]
+        and spec.get("nodeName") in (None, "", node["metadata"]["name"])
         and (spec.get("nodeSelector") or {}).items() <= labels.items()
         and all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints)
         and _required(spec, node["metadata"]["name"], labels)

@@ -29,6 +29,15 @@ HASH = "numakin0plan"
 Pod = dict[str, Any]
 
 
+class _Loader(yaml.SafeLoader):
+    """As kubectl has it: what looks like a time is a text."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the base class' own
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def pods(name: str, namespace: str) -> list[Pod]:
     """Of a file, `-` being standard input. UsageError when it can't be read, or holds no pods.
 
@@ -49,13 +58,13 @@ def _objects(name: str) -> Iterator[Mapping[str, Any]]:
         else:
             with Path(name).open() as file:
                 text = file.read(LARGEST_FILE)
-        documents = list(yaml.safe_load_all(text))
+        documents = list(yaml.load_all(text, _Loader))
     except OSError as bad:
         raise UsageError(f"{name}: {bad.strerror or bad}") from bad
     except yaml.MarkedYAMLError as bad:
         line = f" in line {bad.problem_mark.line + 1}" if bad.problem_mark else ""
         raise UsageError(f"{name}: not YAML: {bad.problem}{line}") from bad
-    except (yaml.YAMLError, ValueError) as bad:
+    except (yaml.YAMLError, ValueError, RecursionError) as bad:
         raise UsageError(f"{name}: not YAML: {str(bad).splitlines()[0]}") from bad
     for document in filter(None, documents):
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
@@ -79,7 +88,7 @@ def _of(each: Mapping[str, Any], namespace: str, name: str) -> Iterator[Pod]:
         metadata = each["metadata"]
         own, where = str(metadata["name"]), str(metadata.get("namespace") or namespace)
         if kind == "Pod":
-            yield {"metadata": {**metadata, "namespace": where}, "spec": each["spec"]}
+            yield {"metadata": {**metadata, "namespace": where}, "spec": _spec(each)}
         elif kind == "CronJob":
             job = {
                 "kind": "Job",
@@ -88,13 +97,14 @@ def _of(each: Mapping[str, Any], namespace: str, name: str) -> Iterator[Pod]:
             }
             yield from _of(job, namespace, name)
         else:
-            spec = each["spec"]
-            count = spec.get(REPLICATED[kind], 1)
+            spec = _spec(each)
+            count = spec.get(REPLICATED[kind])
+            count = 1 if count is None else count
             if not isinstance(count, int) or count < 0:
                 raise UsageError(f"{name}: {kind} {own}: {REPLICATED[kind]} must be a whole number, not {count!r}")
             for at in range(count):
                 yield _replica(kind, own, where, spec["template"], at)
-    except (KeyError, TypeError, AttributeError) as bad:
+    except (KeyError, TypeError, AttributeError, ValueError) as bad:
         missing = f"it has no {bad.args[0]}" if isinstance(bad, KeyError) else "a field has another type than it should"
         raise UsageError(f"{name}: this {kind} can't be planned: {missing}") from bad
 
@@ -108,4 +118,14 @@ def _replica(kind: str, owner: str, namespace: str, template: Mapping[str, Any],
         labels["pod-template-hash"] = HASH
         owned_by |= {"kind": "ReplicaSet", "name": f"{owner}-{HASH}"}
     metadata |= {"name": pod, "namespace": namespace, "uid": f"plan/{namespace}/{pod}", "labels": labels}
-    return {"metadata": metadata | {"ownerReferences": [owned_by]}, "spec": template["spec"]}
+    return {"metadata": metadata | {"ownerReferences": [owned_by]}, "spec": _spec(template)}
+
+
+def _spec(of: Mapping[str, Any]) -> dict[str, Any]:
+    """KeyError when it is left empty, as when there is none; TypeError when it is no object."""
+    spec = of["spec"]
+    if spec is None:
+        raise KeyError("spec")
+    if not isinstance(spec, dict):
+        raise TypeError("spec")
+    return spec

@@ -13,18 +13,19 @@ PORTS = ("health", "metrics", "http")
 """The names that the port of /metrics may have, the likeliest first."""
 
 
-def counted(api: ApiServer, namespace: str, pods: Iterable[OwnPod], name: str, **labels: str) -> float | None:
-    """A counter's sum over these pods and over all labels but the given; None where no pod shows its metrics."""
-    texts = [text for pod in pods if (text := _metrics(api, namespace, pod)) is not None]
-    if not texts:
-        return None
-    return sum(
+def counted(
+    api: ApiServer, namespace: str, pods: Iterable[OwnPod], name: str, **labels: str
+) -> tuple[float, list[str]]:
+    """A counter's sum over these pods and over all labels but the given, and the pods that show no metrics."""
+    texts = {pod.name: _metrics(api, namespace, pod) for pod in pods}
+    total = sum(
         sample.value
-        for text in texts
-        for family in text_string_to_metric_families(text)
+        for text in texts.values()
+        for family in text_string_to_metric_families(text or "")
         for sample in family.samples
         if sample.name == name and labels.items() <= sample.labels.items()
     )
+    return total, [pod for pod, text in texts.items() if text is None]
 
 
 def _metrics(api: ApiServer, namespace: str, pod: OwnPod) -> str | None:

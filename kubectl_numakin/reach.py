@@ -118,8 +118,12 @@ def get(extender: Extender, path: str, **query: str) -> Any:
 
 
 def post(extender: Extender, path: str, body: object) -> Any:
-    """The JSON that a question with a body is answered by."""
-    return _decoded(extender.request("POST", path, {}, json.dumps(body).encode()), path)
+    """The JSON that a question with a body is answered by. UsageError when the body can't be sent as JSON."""
+    try:
+        text = json.dumps(body)
+    except (TypeError, ValueError, RecursionError) as bad:
+        raise UsageError(f"this can't be sent as JSON: {bad}") from bad
+    return _decoded(extender.request("POST", path, {}, text.encode()), path)
 
 
 def _decoded(answer: Answer, path: str) -> Any:

@@ -98,7 +98,7 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
 
     @app.get("/api/v1/graph")
     def graph() -> Response:
-        return _json(traffic_view.graph(cluster.known))
+        return _json(traffic_view.graph(cluster.known, request.args.get("namespace", "")))
 
 
 def _readiness(now: Readiness) -> Response:

@@ -13,15 +13,20 @@ MOST_EDGES = 2_000
 """Edges of one answer, the heaviest; `edges_known` says how many there are."""
 
 
-def graph(known: ClusterTraffic) -> dict[str, Any]:
-    """Workloads, who of them talks to whom, and the groups found, each membership with its reason."""
+def graph(known: ClusterTraffic, namespace: str = "") -> dict[str, Any]:
+    """Workloads, who of them talks to whom, and the groups found, each membership with its reason.
+
+    namespace: the edges with an end in it, and its own workloads and these ends; empty: all.
+    """
     weigh = known.graph.costs.weight
     edges = known.graph.edges
-    heaviest = nlargest(MOST_EDGES, edges, key=lambda key: (weigh(key.kind, edges[key]), key))
+    start = f"{namespace}/" if namespace else ""
+    told = [key for key in edges if key.source.startswith(start) or key.target.startswith(start)]
+    expected = [pair for pair in known.expected if any(end.startswith(start) for end in pair)]
+    heaviest = nlargest(MOST_EDGES, told, key=lambda key: (weigh(key.kind, edges[key]), key))
+    own = (name for name in known.declared if name.startswith(start))
     return {
-        "workloads": [
-            _workload(name, known) for name in sorted({*known.declared, *(end for key in edges for end in key[:2])})
-        ],
+        "workloads": [_workload(name, known) for name in sorted({*own, *(end for key in told for end in key[:2])})],
         "edges": [
             {
                 "source": key.source,
@@ -34,10 +39,8 @@ def graph(known: ClusterTraffic) -> dict[str, Any]:
             for key in heaviest
         ],
         "expected": [
-            {"source": source, "target": target, "weight": round(weight, 3)}
-            for (source, target), weight in nlargest(
-                MOST_EDGES, known.expected.items(), key=lambda edge: (edge[1], edge)
-            )
+            {"source": pair[0], "target": pair[1], "weight": round(known.expected[pair], 3)}
+            for pair in nlargest(MOST_EDGES, expected, key=lambda pair: (known.expected[pair], pair))
         ],
         "edges_known": len(edges),
         "edges_dropped": known.dropped,

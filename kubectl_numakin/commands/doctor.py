@@ -105,20 +105,21 @@ def _skew(known: dict[str, Any]) -> Iterator[Finding]:
 def _scheduler(session: Session) -> Iterator[Finding]:
     """Whether kube-scheduler is configured with the extender, and whether its calls arrive."""
     pods = [pod for pod in own_pods(session.api, session.installed_in, EXTENDER) if pod.running]
-    calls = counted(session.api, session.installed_in, pods, "numakin_extender_requests_total", verb="prioritize")
-    if calls is None:
-        yield Finding(
-            "cluster", "scheduler", NOTE, "whether kube-scheduler asks is not known: no replica shows its metrics"
-        )
-    elif calls:
-        yield Finding(
-            "cluster", "scheduler", GOOD, f"kube-scheduler has asked {calls:.0f} times since the replicas began"
-        )
+    name = "numakin_extender_requests_total"
+    calls, silent = counted(session.api, session.installed_in, pods, name, verb="prioritize")
+    if calls:
+        least = "at least " if silent else ""
+        text = f"kube-scheduler has asked {least}{calls:.0f} times since the replicas began"
+        yield Finding("cluster", "scheduler", GOOD, text)
+    elif silent or not pods:
+        why = f"no metrics are shown by {_some(silent)}" if silent else "no replica runs"
+        yield Finding("cluster", "scheduler", NOTE, f"whether kube-scheduler asks is not known: {why}")
     else:
         text = (
-            "kube-scheduler has never asked for scores: give it scheduler-config/kube-scheduler-config.yaml by --config"
+            "kube-scheduler has not asked for scores since the replicas began: if pods came meanwhile, give it "
+            "scheduler-config/kube-scheduler-config.yaml by --config; see docs/scheduler.md, Reaching the extender"
         )
-        yield Finding("cluster", "scheduler", BAD, text + "; see docs/scheduler.md, Reaching the extender")
+        yield Finding("cluster", "scheduler", NOTE, text)
     where = "/api/v1/namespaces/kube-system/pods"
     for pod in session.api.object(where, {"labelSelector": SCHEDULER})["items"]:
         container = pod["spec"]["containers"][0]

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from kubectl_numakin.errors import BAD_NEWS
+from kubectl_numakin.errors import BAD_NEWS, Unanswered
 from kubectl_numakin.feasible import feasible
 from kubectl_numakin.manifest import pods
 from kubectl_numakin.output import FORMATS, show, table
@@ -58,11 +58,13 @@ def run(given: argparse.Namespace, session: Session) -> int:
 
 
 def _nodes(session: Session) -> list[dict[str, Any]] | None:
-    """None when this user may not list them: then every node is taken."""
+    """None when this user may not list them: then every node is taken. Unanswered when the list is not given."""
     answer = session.api.get("/api/v1/nodes")
     if answer.status == FORBIDDEN:
         print("kubectl numakin: every node is taken, since this user may not list nodes", file=sys.stderr)
         return None
+    if answer.status >= 400:
+        raise Unanswered(f"the nodes can't be listed: the API server answers {answer.status}: {answer.why}")
     return [dict(node) for node in answer.json().get("items") or ()]
 
 

@@ -83,6 +83,7 @@ def test_a_tenant_reads_about_its_own_namespace_alone(site):
     assert site.ask("GET", "/api/v1/explain?namespace=shop&pod=x", Authorization=token)[0] == 404
     assert site.ask("GET", "/api/v1/explain?namespace=other&pod=x", Authorization=token)[0] == 403
     assert site.ask("GET", "/api/v1/graph", Authorization=token)[0] == 403
+    assert site.ask("GET", "/api/v1/graph?namespace=shop", Authorization=token)[0] == 403
 
 
 @pytest.mark.parametrize("header", ["Authorization", TOKEN_HEADER])

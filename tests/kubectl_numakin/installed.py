@@ -44,7 +44,7 @@ def installed(folder: Path) -> Iterator[Installed]:
         url = f"http://{cluster.extender}"
         api.behind.backends["services", NAMESPACE, "numakin-extender", "http"] = url
         api.behind.backends["pods", NAMESPACE, "numakin-extender-0", "8080"] = url
-        _pod(
+        add_pod(
             api, "numakin-extender", 0, "extender", ["--listen=0.0.0.0:8080"], [{"name": "http", "containerPort": 8080}]
         )
         options = [
@@ -52,7 +52,7 @@ def installed(folder: Path) -> Iterator[Installed]:
             f"--sysfs={node.folder / 'sys'}",
             f"--nri-socket={node.folder / 'nri.sock'}",
         ]
-        _pod(api, "numakin-enforcer", 0, "enforcer", ["run", "--node-name=$(NODE_NAME)", *options], [])
+        add_pod(api, "numakin-enforcer", 0, "enforcer", ["run", "--node-name=$(NODE_NAME)", *options], [])
         result = Installed(cluster, folder, [])
 
         def program(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
@@ -64,7 +64,7 @@ def installed(folder: Path) -> Iterator[Installed]:
         yield result
 
 
-def _pod(
+def add_pod(
     api: ApiServer, app: str, number: int, container: str, args: list[str], ports: list[dict[str, object]]
 ) -> None:
     made = {"name": container, "image": f"{app}:1", "args": args, "ports": ports}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 import yaml
 
+from kubectl_numakin.apiserver import Answer
+from kubectl_numakin.commands import top
+from kubectl_numakin.options import parser
+from kubectl_numakin.session import Session
 from placement.model.cpuset import CpuSet
 from standins.patience import until
 from tests.extender.running import reservation, running
@@ -112,6 +118,39 @@ def test_top_names_who_talks_to_whom(at):
     answer = ask("top", "-A", "--once", at)
     assert answer.code == 0, answer.err
     assert "no traffic between opted-in pods is known yet" in answer.out
+
+
+@pytest.mark.parametrize(("words", "asked"), [
+    (("-n", "shop"), {"namespace": "shop"}),
+    (("-A",), {}),
+], ids=["one namespace", "all"])  # fmt: skip
+def test_top_asks_for_its_namespace_and_takes_an_answer_about_all(words, asked, capsys):
+    """An extender that does not know the query answers with the edges of every namespace."""
+    seen: list[Mapping[str, str]] = []
+
+    class Older:
+        def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer:
+            assert (method, path, body) == ("GET", "/api/v1/graph", None)
+            seen.append(query)
+            rows = [
+                {
+                    "source": f"{name}/Deployment/a",
+                    "target": f"{name}/Deployment/b",
+                    "kind": "tcp",
+                    "bytes_per_second": 1.0,
+                    "messages_per_second": 1.0,
+                }
+                for name in ("big", "shop")
+            ]
+            return Answer(200, json.dumps({"edges": rows, "workloads": [], "edges_known": 2, "relays": []}).encode())
+
+    given = parser().parse_args(["top", *words, "--extender", "http://older:1", "--once", "-o", "json"])
+    session = Session(given)
+    session.extender = Older()
+    assert top.run(given, session) == 0
+    shown = [edge["source"].partition("/")[0] for edge in json.loads(capsys.readouterr().out)["edges"]]
+    assert seen == [asked]
+    assert shown == (["shop"] if asked else ["big", "shop"])
 
 
 @pytest.mark.parametrize("command", [("map",), ("groups", "-A"), ("top", "-A"), ("explain", "cart-9", "-n", "shop")])

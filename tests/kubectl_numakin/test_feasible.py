@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_numakin.errors import UsageError
 from kubectl_numakin.feasible import feasible
 
 
@@ -15,7 +16,11 @@ def node(name: str = "a", labels: dict[str, str] | None = None, **spec: Any) -> 
 
 def terms(*expressions: tuple[str, str, list[str]], fields: bool = False) -> dict[str, Any]:
     rows = [{"key": key, "operator": operator, "values": values} for key, operator, values in expressions]
-    term = {"matchFields" if fields else "matchExpressions": rows}
+    return affinity(*rows, by="matchFields" if fields else "matchExpressions")
+
+
+def affinity(*expressions: dict[str, Any], by: str = "matchExpressions") -> dict[str, Any]:
+    term = {by: list(expressions)}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return {"affinity": {"nodeAffinity": required}}
 
@@ -28,6 +33,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "a selector that holds": ({"nodeSelector": {"disk": "ssd"}}, node(labels={"disk": "ssd"}), True),
     "a selector that does not": ({"nodeSelector": {"disk": "ssd"}}, node(labels={"disk": "hdd"}), False),
     "another node by name": ({"nodeName": "b"}, node(), False),
+    "a node's name that is left empty": ({"nodeName": None}, node(), True),
     "a taint": ({}, node(taints=[TAINT]), False),
     "a taint that only prefers": ({}, node(taints=[TAINT | {"effect": "PreferNoSchedule"}]), True),
     "a toleration by value": ({"tolerations": [{"key": "gpu", "value": "yes"}]}, node(taints=[TAINT]), True),
@@ -52,3 +58,20 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 def test_a_pod_may_go_where_its_rules_and_the_nodes_taints_let_it(case):
     spec, there, may = CASES[case]
     assert feasible({"spec": spec}, [there]) == (["a"] if may else [])
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no operator": (affinity({"key": "zone"}), "an expression has no operator"),
+    "no key": (affinity({"operator": "Exists"}), "an expression has no key"),
+    "an affinity that is a text": ({"affinity": "zone"}, "a field has another type than it should"),
+    "a selector that is a list": ({"nodeSelector": ["zone"]}, "a field has another type than it should"),
+    "tolerations that are a text": ({"tolerations": "all"}, "a field has another type than it should"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_rules_that_can_not_be_read_are_named_with_their_pod(case):
+    spec, why = WRONG[case]
+    taints = [TAINT] if "tolerations" in spec else []
+    with pytest.raises(UsageError, match=f"pod web-0: .*: {why}"):
+        feasible({"metadata": {"name": "web-0"}, "spec": spec}, [node(taints=taints)])

@@ -17,7 +17,7 @@ from kubectl_numakin.recordings.recording import read
 from placement.traffic.graph import Flow
 from standins.patience import PATIENCE_S, until
 from tests.extender.running import Enforcer, machine
-from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, installed
+from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, add_pod, installed
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,27 @@ def test_the_doctor_of_every_node_is_asked_with_its_enforcers_options(there):
     assert f"--node-name={NODE}" in there.started[-1]
 
 
-def test_an_extender_that_is_never_asked_is_bad_news(there):
-    received = there.ask("doctor")
-    assert received.code == 1
-    assert "kube-scheduler has never asked for scores" in received.out
+@pytest.fixture
+def silent(there) -> Iterator[str]:
+    """A second replica, which runs and shows no metrics."""
+    name = "numakin-extender-1"
+    add_pod(there.api, "numakin-extender", 1, "extender", [], [{"name": "http", "containerPort": 8080}])
+    yield name
+    there.api.delete("v1", "pods", name, NAMESPACE, grace_s=0)
+
+
+def test_an_extender_that_was_not_asked_yet_may_have_begun_just_now(there):
+    grade, text = findings(there.ask("doctor", "-o", "json"))["cluster", "scheduler"][0]
+    assert grade == "note"
+    assert text.startswith("kube-scheduler has not asked for scores since the replicas began")
+
+
+@pytest.mark.usefixtures("silent")
+def test_whom_kube_scheduler_asks_is_not_known_while_a_replica_shows_no_metrics(there):
+    assert findings(there.ask("doctor", "-o", "json"))["cluster", "scheduler"][0] == (
+        "note",
+        "whether kube-scheduler asks is not known: no metrics are shown by numakin-extender-1",
+    )
 
 
 def test_an_extender_that_is_asked_is_well(there):
@@ -59,6 +76,13 @@ def test_an_extender_that_is_asked_is_well(there):
     assert text.startswith("kube-scheduler has asked 1 times")
 
 
+@pytest.mark.usefixtures("silent")
+def test_one_replica_that_is_asked_is_enough(there):
+    grade, text = findings(there.ask("doctor", "-o", "json"))["cluster", "scheduler"][0]
+    assert grade == "good"
+    assert text.startswith("kube-scheduler has asked at least 1 times")
+
+
 def test_a_kube_scheduler_without_a_configuration_is_found(there):
     command = ["kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf"]
     container = {"name": "kube-scheduler", "image": "kube-scheduler:1", "command": command}
@@ -66,7 +90,10 @@ def test_a_kube_scheduler_without_a_configuration_is_found(there):
         "kube-scheduler-a", "kube-system", labels={"component": "kube-scheduler"}, containers=[container]
     )
     try:
-        assert "kube-scheduler-a: it runs without --config" in there.ask("doctor").out
+        received = there.ask("doctor", "-o", "json")
+        bad = [text for grade, text in findings(received)["cluster", "scheduler"] if grade == "bad"]
+        assert (received.code, len(bad)) == (1, 1)
+        assert bad[0].startswith("kube-scheduler-a: it runs without --config")
     finally:
         there.api.delete("v1", "pods", "kube-scheduler-a", "kube-system", grace_s=0)
 

@@ -116,11 +116,20 @@ WRONG = {
     "a Service alone": ("kind: Service", "no pods in it"),
     "a Deployment without a name": ("kind: Deployment", "it has no metadata"),
     "a Deployment without a template": ("{kind: Deployment, metadata: {name: a}, spec: {}}", "it has no template"),
+    "a Deployment with an empty spec": ("{kind: Deployment, metadata: {name: a}, spec: }", "it has no spec"),
+    "a Pod with an empty spec": ("{kind: Pod, metadata: {name: a}, spec: }", "it has no spec"),
+    "a Pod whose spec is a list": ("{kind: Pod, metadata: {name: a}, spec: [1]}", "another type"),
+    "a template with an empty spec": (
+        "{kind: Deployment, metadata: {name: a}, spec: {template: {spec: }}}", "it has no spec",
+    ),
+    "labels that are a text": (
+        "{kind: Deployment, metadata: {name: a}, spec: {template: {metadata: {labels: x}, spec: {}}}}", "another type",
+    ),
     "a text where an object is wanted": ("{kind: Deployment, metadata: {name: a}, spec: x}", "another type"),
     "replicas that are no number": (yaml.safe_dump(deployment("many")), "replicas must be a whole number, not 'many'"),
     "too many replicas": (yaml.safe_dump(deployment(101)), "more than 100 pods"),
     "a List of numbers": ("{kind: List, items: [1]}", "items that are no objects"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -133,6 +142,25 @@ def test_each_bad_manifest_costs_one_line(tmp_path, at, case):
     (line,) = answer.err.splitlines()
     assert line.startswith(f"kubectl numakin: {path}: ")
     assert why in line
+
+
+def test_what_looks_like_a_time_is_a_text_as_kubectl_has_it(written, at, tmp_path):
+    path = tmp_path / "manifest.yaml"
+    path.write_text(
+        yaml.safe_dump(deployment(1)).replace("annotations:", "annotations:\n        at: 2026-01-02T03:04:05Z")
+    )
+    answer = ask("plan", "-f", str(path), "-n", "shop", at, "-o", "json")
+    assert answer.code == 0, answer.err
+    assert answer.json["pods"][0]["node"] == "node-1"
+
+
+def test_replicas_that_are_left_empty_are_one(written, at):
+    assert len(planned(written, at, deployment(None))) == 1
+
+
+def test_what_json_can_not_say_costs_one_line(written, at):
+    (line,) = ask("plan", "-f", written(deployment(1, annotations={"a": b"bytes"})), at).err.splitlines()  # type: ignore[dict-item]
+    assert "can't be sent as JSON" in line
 
 
 def test_a_field_that_the_extender_does_not_take_is_named(written, at):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from standins.apiserver import ApiServer
+from standins.apiserver import ApiServer, faults
 from tests.kubectl_numakin.asking import Told, ask
 from tests.kubectl_numakin.documents import deployment
 from tests.manifests.rendered import MANIFESTS
@@ -66,6 +66,27 @@ def test_without_the_right_to_list_nodes_every_node_is_taken_and_that_is_said(ap
     token = api.grant("planner", [PROXY | {"verbs": ["get", "create"]}])
     received = asked(api, tmp_path, "plan", "-f", written(deployment(1)), token=token)
     assert (received.code, "may not list nodes" in received.err) == (0, True)
+
+
+@pytest.mark.parametrize("code", [429, 500, 503, 504])
+def test_nodes_that_are_not_told_are_not_taken_for_none(api, tmp_path, written, code):
+    api.order(faults.Answer(code, b"come back later"), "list", "nodes")
+    received = asked(api, tmp_path, "plan", "-f", written(deployment(1)))
+    assert (received.code, received.out) == (3, "")
+    (line,) = received.err.splitlines()
+    assert f"the API server answers {code}: come back later" in line
+
+
+def test_an_affinity_without_its_operator_costs_one_line(api, tmp_path, written):
+    api.create_node("node-1")
+    wrong = deployment(1)
+    terms = [{"matchExpressions": [{"key": "zone"}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    wrong["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": required}
+    received = asked(api, tmp_path, "plan", "-f", written(wrong))
+    assert received.code == 2
+    (line,) = received.err.splitlines()
+    assert "an expression has no operator" in line
 
 
 def test_who_may_not_is_told_what_it_takes(api, tmp_path):
