@@ -266,7 +266,9 @@ def test_an_interrupt_ends_a_recording_at_once_and_leaves_no_file(there, tmp_pat
         return recording_program(words)
 
     there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
-    command = [sys.executable, "-m", "kubectl_numakin", "record", str(tmp_path / "traffic"), "--seconds", "2"]
+    # Whoever runs the tests in the background has the signal ignored, and its children inherit that.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "kubectl_numakin"]
+    command += ["record", str(tmp_path / "traffic"), "--seconds", "2"]
     environment = os.environ | {"KUBECONFIG": str(there.api.kubeconfig(there.folder / "user", "admin-token"))}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
