@@ -48,25 +48,24 @@ def have_containerd(name: str) -> None:
         pytest.skip(why) if name == "sid" else absent(why)
 
 
+def running(made: RealContainerd) -> Iterator[RealContainerd]:
+    """From its start to the end of whatever needs it."""
+    try:
+        made.start()
+        yield made
+    finally:
+        made.destroy()
+
+
 @pytest.fixture(scope="session")
 def containerd_of_session(suite: str) -> Iterator[RealContainerd]:
-    running = RealContainerd(suite, registration_timeout=PATIENT, request_timeout=PATIENT)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.destroy()
+    yield from running(RealContainerd(suite, registration_timeout=PATIENT, request_timeout=PATIENT))
 
 
 @pytest.fixture
 def impatient_runtime(suite: str) -> Iterator[RealContainerd]:
     """With NRI's own timeouts, for a test of what is late."""
-    running = RealContainerd(suite)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.destroy()
+    yield from running(RealContainerd(suite))
 
 
 @pytest.fixture
