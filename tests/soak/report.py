@@ -48,7 +48,11 @@ def table(tally: Tally, trends: Sequence[Trend]) -> str:
 
 
 def packets(links: Mapping[str, Link]) -> str:
-    """Markdown: by node what became of the packets while they were scrambled, and what TCP at both ends saw of it."""
+    """Markdown: by node what became of the packets while they were scrambled, and what TCP at both ends saw of it. Empty
+    without links.
+    """
+    if not links:
+        return ""
     head = ("node", "packets", "lost", "sent twice", "held back", "overtaken", *(f"TCP: {key}" for key in KERNEL))
     rows = []
     for name, link in links.items():
