@@ -15,7 +15,7 @@ from tests.e2e.lab.containerd import SUITES
 from tests.soak import report
 from tests.soak.cluster import Cluster
 from tests.soak.containerd_node import ContainerdNode
-from tests.soak.faults import FAULTS
+from tests.soak.faults import FAULTS, LEFT_OUT
 from tests.soak.nodes import EmbeddedNode
 from tests.soak.processes import NotSettled
 from tests.soak.rounds import Soak
@@ -23,10 +23,15 @@ from tests.soak.rounds import Soak
 
 def main() -> int:
     given = _arguments()
+    faults = {name: row for name, row in FAULTS.items() if given.only in name}
+    for name, why in LEFT_OUT.items():
+        print(f"left out: {name}: {why}", flush=True)
+    if not faults:
+        print(f"no fault has {given.only!r} in its name", file=sys.stderr)
+        return 2
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
     over = began + given.minutes * 60 if given.minutes else float("inf")
-    faults = {name: row for name, row in FAULTS.items() if given.only in name}
     folder = Path(tempfile.mkdtemp(prefix="numakin-soak-"))
     print(f"logs are in {folder}", flush=True)
     with _cluster(folder, given.containerd) as cluster:
@@ -41,9 +46,10 @@ def main() -> int:
             print(f"given up: {error}", file=sys.stderr)
         except KeyboardInterrupt:
             print("asked to end", file=sys.stderr)
+        packets = report.packets(cluster.links)
     for broken in soak.growth.broken():
         soak.tally.broken.append(((), broken))
-    text = f"{report.summary(soak.tally, cluster.killed, time.monotonic() - began)}\n\n{report.table(soak.tally, soak.growth.trends())}"
+    text = f"{report.summary(soak.tally, cluster.killed, time.monotonic() - began)}\n\n{report.table(soak.tally, soak.growth.trends())}\n{packets}"
     print(text)
     if given.report:
         given.report.write_text(text)

@@ -1,9 +1,12 @@
-"""The cluster of a soak: a stand-in API server, the extender, a proxy between it and each enforcer, and the nodes."""
+"""The cluster of a soak: a stand-in API server, the extender, a proxy and a link between it and each enforcer, and
+the nodes.
+"""
 
 from __future__ import annotations
 
 import json
 import signal
+import socket
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -15,7 +18,9 @@ from typing import Any, Self
 from standins.apiserver import ApiServer
 from standins.extender import ExtenderProcess
 from tests.soak.clock import WallClock, forget_killed
-from tests.soak.nodes import Node
+from tests.soak.nodes import Node, Uplink
+from tests.soak.packets import namespaces
+from tests.soak.packets.link import Link
 from tests.soak.pods import PodSpec
 from tests.soak.processes import send, until
 from tests.soak.proxy import Proxy
@@ -24,18 +29,19 @@ NAMESPACE = "soak"
 CALL_S = 5.0
 """kube-scheduler's default for an extender."""
 
-Make = Callable[[str, Path, str, ExitStack], Node]
-"""A node of this name in this folder, that reaches the extender at this address and ends with this stack."""
+Make = Callable[[str, Path, Uplink, ExitStack], Node]
+"""A node of this name in this folder, that reaches the extender by this and ends with this stack."""
 
 
 class Cluster:
-    """A context manager. nodes: their names, with what makes each."""
+    """A context manager. nodes: their names, with what makes each. links: by node; none where this machine can't have them."""
 
     def __init__(self, folder: Path, make: Make, names: Sequence[str]) -> None:
         self._folder, self._make, self._names = folder, make, names
         self._stack = ExitStack()
         self.nodes: list[Node] = []
         self.proxies: dict[str, Proxy] = {}
+        self.links: dict[str, Link] = {}
         self.killed = 0
 
     def __enter__(self) -> Self:
@@ -51,8 +57,7 @@ class Cluster:
             for name in self._names:
                 self.api.create_node(name)
                 (self._folder / name).mkdir()
-                proxy = self.proxies[name] = self._stack.enter_context(Proxy(self.extender.grpc))
-                self.nodes.append(self._make(name, self._folder / name, proxy.address, self._stack))
+                self.nodes.append(self._make(name, self._folder / name, self._uplink(name), self._stack))
         except BaseException:
             self._stack.close()
             raise
@@ -108,6 +113,17 @@ class Cluster:
             return bool(self.views())
 
         until(answers, lambda: "the extender does not answer")
+
+    def _uplink(self, name: str) -> Uplink:
+        """Over a link to the proxy, and on to the extender by loopback."""
+        if namespaces.missing():
+            proxy = self.proxies[name] = self._stack.enter_context(Proxy(self.extender.grpc))
+            return Uplink(proxy.address)
+        link = self.links[name] = self._stack.enter_context(Link())
+        with link.extender.entered():
+            listener = socket.create_server((link.extender.address, 0))
+        proxy = self.proxies[name] = self._stack.enter_context(Proxy(self.extender.grpc, listener))
+        return Uplink(proxy.address, link.node.command)
 
     def _ask(self, path: str, body: Any = None) -> Any:
         """None where the extender does not answer: kube-scheduler goes on without it (`ignorable`)."""

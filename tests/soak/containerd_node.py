@@ -19,7 +19,7 @@ from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.split_machine import split
 from tests.soak import run_folder
 from tests.soak.clock import WallClock
-from tests.soak.nodes import ContainerFailed
+from tests.soak.nodes import ContainerFailed, Uplink
 from tests.soak.pods import PodSpec, Room
 from tests.soak.processes import Enforcer
 
@@ -30,7 +30,7 @@ CPUS = 0.05
 class ContainerdNode:
     """This machine's CPUs as two NUMA nodes. No exclusive CPUs: on a small machine they would be all of a NUMA node."""
 
-    def __init__(self, name: str, folder: Path, extender: str, processes: ExitStack, suite: str = "trixie") -> None:
+    def __init__(self, name: str, folder: Path, uplink: Uplink, processes: ExitStack, suite: str = "trixie") -> None:
         self.name = name
         self.run_dir = folder / "run"
         processes.enter_context(run_folder.mounted(self.run_dir))
@@ -45,10 +45,10 @@ class ContainerdNode:
         processes.callback(self._runtime.destroy)
         self._runtime.start()
         options = ["--node-name", name, "--nri-socket", str(self._runtime.nri_socket), "--run-dir", str(self.run_dir)]
-        options += ["--sysfs", str(halves.sysfs), "--procfs", str(idle_procfs(folder)), "--extender", extender]
+        options += ["--sysfs", str(halves.sysfs), "--procfs", str(idle_procfs(folder)), "--extender", uplink.address]
         options += ["--metrics-listen", "", "--observe", "off"]
         self.clock = WallClock(folder)
-        self.enforcer = Enforcer(options, folder / "enforcer.log", self.clock)
+        self.enforcer = Enforcer(options, folder / "enforcer.log", self.clock, uplink.within)
         processes.callback(self.enforcer.close)
         self.enforcer.keep()
 

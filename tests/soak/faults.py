@@ -13,6 +13,8 @@ from standins.apiserver import faults as api
 from tests.soak import clock, processes, run_folder
 from tests.soak.cluster import Cluster
 from tests.soak.nodes import Node
+from tests.soak.packets import namespaces
+from tests.soak.packets.scrambling import Shares
 from tests.soak.proxy import Mode
 
 Fault = Callable[[Cluster, Random], AbstractContextManager[None]]
@@ -26,6 +28,13 @@ CONFLICT = EXPIRED.replace(b"Expired", b"Conflict").replace(b"410", b"409")
 JSON = {"Content-Type": "application/json"}
 STORM = 10_000
 """Answers of a storm at most: more than are asked for while it lasts."""
+
+
+PACKETS = {
+    "packets scrambled": Shares(lost=0.02, duplicated=0.02, reordered=0.2, delay_s=0.002, held_s=0.02),
+    "a third of the packets lost": Shares(lost=0.33),
+}
+"""The first is a bad wide-area network's: TCP comes through at once. By the second it waits, each time twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +109,12 @@ def _network(mode: Mode, cluster: Cluster, random: Random) -> Iterator[None]:
 
 
 @contextmanager
+def _scrambled(shares: Shares, cluster: Cluster, random: Random) -> Iterator[None]:
+    with cluster.links[_node(cluster, random).name].scrambled(shares, random.getrandbits(32)):
+        yield
+
+
+@contextmanager
 def _reset(cluster: Cluster, _random: Random) -> Iterator[None]:
     for proxy in cluster.proxies.values():
         proxy.reset()
@@ -163,6 +178,9 @@ def _every() -> Iterator[tuple[str, Row]]:
     for mode in (Mode.STALL, Mode.FORTH, Mode.BACK, Mode.DELAY, Mode.HALF_OPEN, Mode.REFUSE):
         yield f"network to the extender: {mode.value}", Row(partial(_network, mode), seconds=(0.2, 4.0))
     yield "network to the extender: RST", Row(_reset)
+    if not namespaces.missing():
+        for name, shares in PACKETS.items():
+            yield f"network to the extender: {name}", Row(partial(_scrambled, shares), weight=2, seconds=(1.5, 4.0))
     if clock.LIBRARY:
         for role in ("node", "extender"):
             yield f"wall clock jumps: {role}", Row(partial(_clock_jumped, role), weight=2, seconds=(1.5, 4.0))
@@ -180,4 +198,16 @@ def _every() -> Iterator[tuple[str, Row]]:
     yield "run folder: read-only", Row(partial(_folder, run_folder.read_only))
 
 
+def _lacking() -> Iterator[tuple[str, str]]:
+    if not processes.can_freeze():
+        yield "freezer", "no cgroup can be frozen"
+    if why := namespaces.missing():
+        yield ", ".join(f"network to the extender: {name}" for name in PACKETS), why
+    if not clock.LIBRARY:
+        yield "wall clock jumps", "Debian's package faketime is not installed"
+
+
 FAULTS: Mapping[str, Row] = dict(_every())
+
+LEFT_OUT: Mapping[str, str] = dict(_lacking())
+"""Faults that this machine can't have, and why."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +27,16 @@ MACHINE = "xeon-8380"
 
 class ContainerFailed(RuntimeError):
     """The runtime refused a container or a pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uplink:
+    """How an enforcer reaches the extender. address: HOST:PORT; empty: not at all. within: a command that becomes the one
+    after it, in the network namespace from which that address is reached.
+    """
+
+    address: str = ""
+    within: Sequence[str] = ()
 
 
 class Node(Protocol):
@@ -73,7 +85,7 @@ def status(node: Node) -> dict[str, Any]:
 class EmbeddedNode:
     """A Xeon with two NUMA nodes of 80 CPUs, and the embedded NRI runtime."""
 
-    def __init__(self, name: str, folder: Path, extender: str, processes: ExitStack) -> None:
+    def __init__(self, name: str, folder: Path, uplink: Uplink, processes: ExitStack) -> None:
         self.name = name
         self.run_dir = folder / "run"
         processes.enter_context(run_folder.mounted(self.run_dir))
@@ -84,9 +96,10 @@ class EmbeddedNode:
         self.runtime.start()
         processes.callback(self.runtime.stop)
         options = ["--node-name", name, "--nri-socket", str(folder / "nri.sock"), "--run-dir", str(self.run_dir)]
-        options += ["--sysfs", str(sysfs(MACHINE)), "--extender", extender, "--metrics-listen", "", "--observe", "off"]
+        options += ["--sysfs", str(sysfs(MACHINE)), "--extender", uplink.address, "--metrics-listen", ""]
+        options += ["--observe", "off"]
         self.clock = WallClock(folder)
-        self.enforcer = Enforcer(options, folder / "enforcer.log", self.clock)
+        self.enforcer = Enforcer(options, folder / "enforcer.log", self.clock, uplink.within)
         processes.callback(self.enforcer.close)
         self.enforcer.keep()
 

@@ -164,10 +164,10 @@ def _highest_descriptor(pid: int) -> int:
 
 
 class Enforcer:
-    """`numakin-enforcer run`, started again when it ends, as the kubelet does."""
+    """`numakin-enforcer run`, started again when it ends, as the kubelet does. within: a command that becomes it."""
 
-    def __init__(self, arguments: Sequence[str], log: Path, clock: WallClock) -> None:
-        self._command = [sys.executable, "-m", "enforcer", "run", *arguments]
+    def __init__(self, arguments: Sequence[str], log: Path, clock: WallClock, within: Sequence[str] = ()) -> None:
+        self._command = [*within, sys.executable, "-m", "enforcer", "run", *arguments]
         self._log, self._clock = log, clock
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0

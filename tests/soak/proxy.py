@@ -42,13 +42,13 @@ class Mode(Enum):
 
 
 class Proxy:
-    """A context manager. to: HOST:PORT, which may have nobody yet."""
+    """A context manager. to: HOST:PORT, which may have nobody yet. listener: takes the connections; it is closed at the end."""
 
-    def __init__(self, to: str) -> None:
+    def __init__(self, to: str, listener: socket.socket | None = None) -> None:
         host, _, port = to.rpartition(":")
         self._to = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._listener = listener or socket.create_server(("127.0.0.1", 0))
+        self.address = "{}:{}".format(*self._listener.getsockname())
         self._wake, self._woken = socket.socketpair()
         self._pairs: dict[socket.socket, socket.socket] = {}
         self._ended: set[socket.socket] = set()
@@ -116,8 +116,8 @@ class Proxy:
             self._lost.clear()
 
     def _near(self) -> list[tuple[socket.socket, socket.socket]]:
-        port = self._listener.getsockname()[1]
-        return [(near, far) for near, far in self._pairs.items() if near.getsockname()[1] == port]
+        ours = self._listener.getsockname()
+        return [(near, far) for near, far in self._pairs.items() if near.getsockname() == ours]
 
     def _accept(self) -> None:
         near, _ = self._listener.accept()

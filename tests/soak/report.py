@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.soak.growth import Trend
 from tests.soak.invariants import Invariant
+from tests.soak.packets.link import Link
 from tests.soak.rounds import Tally
 
 COLUMNS = (
@@ -16,6 +17,12 @@ COLUMNS = (
     Invariant.OUTLIVED,
     Invariant.UNSETTLED,
 )
+
+
+KERNEL = ("RetransSegs", "TCPOFOQueue", "TCPSACKReorder", "TCPDSACKRecv")
+"""Of what TCP counts itself: segments sent again, segments that came before an earlier one, and what a sender was told of
+its segments that came late or twice.
+"""
 
 
 def table(tally: Tally, trends: Sequence[Trend]) -> str:
@@ -38,6 +45,21 @@ def table(tally: Tally, trends: Sequence[Trend]) -> str:
         for trend in trends
     ]  # fmt: skip
     return f"{_markdown(head, rows)}\n\n{_markdown(memory, sizes)}\n"
+
+
+def packets(links: Mapping[str, Link]) -> str:
+    """Markdown: by node what became of the packets while they were scrambled, and what TCP at both ends saw of it. Empty
+    without links.
+    """
+    if not links:
+        return ""
+    head = ("node", "packets", "lost", "sent twice", "held back", "overtaken", *(f"TCP: {key}" for key in KERNEL))
+    rows = []
+    for name, link in links.items():
+        counts, ends = link.counts(), (link.node.tcp(), link.extender.tcp())
+        seen = [sum(end.get(key, 0) for end in ends) for key in KERNEL]
+        rows.append((name, counts.came, counts.lost, counts.duplicated, counts.held, counts.overtaken, *seen))
+    return f"{_markdown(head, rows)}\n"
 
 
 def summary(tally: Tally, killed: int, seconds: float) -> str:

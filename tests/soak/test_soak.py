@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,11 +18,15 @@ from tests.soak import invariants
 from tests.soak.cluster import Cluster
 from tests.soak.faults import FAULTS
 from tests.soak.invariants import Invariant
-from tests.soak.nodes import EmbeddedNode
+from tests.soak.nodes import EmbeddedNode, Uplink
 from tests.soak.pods import Kind, PodSpec, Running
 from tests.soak.rounds import Soak
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the run folder is a file system of its own")
+
+
+WAIT_S = 300.0
+"""Only ends a test that failed."""
 
 
 @pytest.fixture
@@ -39,10 +45,20 @@ def test_pods_come_and_go_under_every_fault_and_all_that_must_hold_holds(cluster
     assert sum(soak.tally.created.values()) > len(FAULTS)
 
 
+def test_a_machine_without_tun_devices_is_told_which_faults_it_can_not_have() -> None:
+    """Its /dev/net is hidden from this one soak alone."""
+    command = [sys.executable, "-m", "tests.soak", "--only", "packets"]
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs hidden /dev/net && exec "$@"', "sh"]
+    done = subprocess.run([*hidden, *command], capture_output=True, text=True, timeout=WAIT_S, check=False)
+    names = "network to the extender: packets scrambled, network to the extender: a third of the packets lost"
+    assert f"left out: {names}: there is no /dev/net/tun\n" in done.stdout
+    assert (done.returncode, done.stderr) == (2, "no fault has 'packets' in its name\n")
+
+
 def test_the_checks_see_what_they_are_for(tmp_path: Path) -> None:
     """Cpusets written past the enforcer, on a node without one: none of them may go unseen."""
     with ExitStack() as stack:
-        node = EmbeddedNode("n1", tmp_path, "", stack)
+        node = EmbeddedNode("n1", tmp_path, Uplink(), stack)
         node.enforcer.close()
 
         def started(name: str, kind: Kind, cpus: str) -> Running:
