@@ -167,7 +167,7 @@ def test_the_room_of_a_pod_that_ends_after_the_runtimes_restart_is_free_again(
     (cgroups.root / first.cgroup_parent.lstrip("/")).mkdir(parents=True)
     taken = cpus(runtime, runtime.run_container(first, "app", cpu_request=70))
     runtime.stop()
-    until(lambda: not enforcer.joined(), "the runtime is missed")
+    until(enforcer.parted, "the runtime is missed")
     runtime.start()
     until(enforcer.joined, "it is back")
     (cgroups.root / first.cgroup_parent.lstrip("/")).rmdir()
@@ -240,7 +240,7 @@ def test_a_release_lasts_over_restarts_of_either_until_it_is_ended(enforcer: Enf
     made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
     assert ask(enforcer.run_dir, "release")["released"] == 1
     runtime.stop()
-    until(lambda: not enforcer.joined(), "the runtime is missed")
+    until(enforcer.parted, "the runtime is missed")
     runtime.start()
     until(enforcer.joined, "it is back")
     assert str(cpus(runtime, made)) == "0-159"
