@@ -14,7 +14,6 @@ from enforcer.report.replicas import RESOLVE_EVERY_S
 from enforcer.report.stream import LONGEST_WAIT_S
 from enforcer.settings.config import MOST_REPLICAS, Config
 from enforcer.settings.options import configured, run_options
-from extender import readiness
 from extender.config import load
 from extender.kube.tls import own_ca
 from extender.kube.tokens import AUDIENCE
@@ -146,7 +145,7 @@ def test_every_replica_is_told_by_every_enforcer_before_it_is_asked(objects):
     assert dialled in arguments(objects, "DaemonSet", "numakin-enforcer")
     probe = deployment["template"]["spec"]["containers"][0]["readinessProbe"]
     assert probe["httpGet"]["path"] == "/readyz"
-    assert readiness.WITHIN_S > RESOLVE_EVERY_S + LONGEST_WAIT_S
+    assert load([], {}).readiness_timeout > RESOLVE_EVERY_S + LONGEST_WAIT_S
 
 
 def test_kube_scheduler_is_sent_to_the_service(objects):
