@@ -42,6 +42,7 @@ class Config:
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     enforcer_account: str = ""
+    readiness_timeout: float = 60.0
     report_timeout: float = 60.0
     hold: float = 30.0
     patience: float = 0.25
@@ -106,6 +107,7 @@ _RANGES = (
     ("lease_duration", 1, 3600),
     ("renew_deadline", 0.1, 3600),
     ("retry_period", 0.1, 3600),
+    ("readiness_timeout", 1, 3600),
     ("report_timeout", 1, 3600),
     ("hold", 1, 3600),
     ("patience", 0, 60),
@@ -131,6 +133,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "enforcer_account": (
         "NAMESPACE:NAME",
         "the enforcers' service account: each must prove by its token which node it speaks for; empty: none is asked",
+    ),
+    "readiness_timeout": (
+        "SECONDS",
+        "how long a new replica is not ready at most, while enforcers have not reported to it or lists are missing",
     ),
     "report_timeout": ("SECONDS", "a node without a report for so long counts as without an enforcer and scores 0"),
     "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),

@@ -130,7 +130,7 @@ class Program(SessionCallbacks):
                 "no API server is configured: neither --kubeconfig nor a service account; pods are known from their "
                 "enforcers' reports alone, and no nomination is made (--no-kube: that is meant)"
             )
-        self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported)
+        self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported, config.readiness_timeout)
         self.learner.start()
         self.sampling.start()
         if self._own_ca is not None:

@@ -13,9 +13,6 @@ import structlog
 
 from extender.state.pods import Changes, NodeRow, PodRow
 
-WITHIN_S = 60.0
-"""The longest wait for enforcers: they resolve the replicas' names every 30 s, and a DNS cache may be 30 s old."""
-
 _log = structlog.get_logger("readiness")
 
 
@@ -23,7 +20,8 @@ class ReadinessGate:
     """account: the enforcers', NAMESPACE:NAME; empty: nobody knows which pods they are, and none is waited for.
 
     unseen: resources that the API server has not listed yet. reported: whether a node's enforcer has sent everything.
-    `pods` and `nodes` may be called from a thread each.
+    within_s: the longest wait for all of that; enforcers resolve the replicas' names every 30 s, and a DNS cache may be
+    30 s old. `pods` and `nodes` may be called from a thread each.
     """
 
     def __init__(
@@ -31,9 +29,11 @@ class ReadinessGate:
         account: str,
         unseen: Callable[[], Iterable[str]],
         reported: Callable[[str], bool],
+        within_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._account, self._unseen, self._reported, self._clock = account, unseen, reported, clock
+        self._account, self._unseen, self._reported = account, unseen, reported
+        self._within_s, self._clock = within_s, clock
         self._began = clock()
         self._over = False
         self._enforcers: dict[str, str] = {}
@@ -53,7 +53,7 @@ class ReadinessGate:
     def missing(self) -> str:
         """What is still waited for; once empty, always empty."""
         waited = self._clock() - self._began
-        why = "" if self._over or waited >= WITHIN_S else self._why()
+        why = "" if self._over or waited >= self._within_s else self._why()
         if not why and not self._over:
             self._over = True
             _log.info("ready to be asked", seconds=round(waited, 1), silent=self._silent())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,12 +16,22 @@ may be somebody else's by the time that it is used. And below those of Kubernete
 nothing may listen on and which lead elsewhere all the same.
 """
 
+PART = "FREE_PORTS"
+"""The environment variable FIRST-LAST: the ports that this process and all that it starts may draw. Processes beside
+each other may draw the same one, and each takes its own only a while later.
+"""
+
+
+def part() -> range:
+    """All that may be drawn here."""
+    first, last = os.environ.get(PART, f"{FIRST}-{LAST}").split("-")
+    return range(int(first), int(last) + 1)
+
 
 @cache
 def _all() -> Iterator[int]:
     """In an order of this process's own, over and over: none comes again before all the others have."""
-    ports = range(FIRST, LAST + 1)
-    return cycle(SystemRandom().sample(ports, len(ports)))
+    return cycle(SystemRandom().sample(part(), len(part())))
 
 
 def free_port() -> int:

@@ -31,11 +31,11 @@ OUR_FAULT = re.compile(r"Traceback|\b(Import|ModuleNotFound|Attribute|Name|Type|
 
 
 def pytest_configure() -> None:
-    """Each of several processes draws its ports from a part of its own: one is taken only a while after it was drawn."""
+    """Each of several processes, with those that it starts, draws its ports from a part of its own."""
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         each = (ports.LAST + 1 - ports.FIRST) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-        ports.FIRST += each * int(worker.removeprefix("gw"))
-        ports.LAST = ports.FIRST + each - 1
+        first = ports.FIRST + each * int(worker.removeprefix("gw"))
+        os.environ[ports.PART] = f"{first}-{first + each - 1}"
 
 
 class _SideBySide(LoadScopeScheduling):

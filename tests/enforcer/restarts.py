@@ -127,3 +127,8 @@ def container(name: str, cpus: float = 1, claim: str = "", created_at: int = 0) 
     made.linux.resources.cpu.cpus = claim
     made.linux.resources.memory.limit.value = GIB
     return made
+
+
+def ours(node: Restarting, name: str) -> bool:
+    allocation = node.agent.occupancy.allocations.get(name)
+    return allocation is not None and not allocation.externally_managed and allocation.reservation != name

@@ -19,6 +19,7 @@ from process.ports import free_address
 from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
 from tests.enforcer.command import command
+from tests.metrics import value
 from tests.titled import children
 from tests.trees import sysfs
 
@@ -67,6 +68,13 @@ class Enforcer:
         except NobodyAnswersError:
             return False
 
+    def parted(self) -> bool:
+        """Whether it answers that no runtime has it registered; a question without an answer says nothing."""
+        try:
+            return not ask(self.run_dir)["registered"]
+        except NobodyAnswersError:
+            return False
+
     def kill_hook(self) -> None:
         """Its supervisor starts another."""
         hook = self.children()["hook"]
@@ -81,6 +89,10 @@ class Enforcer:
             return refused.code, refused.read().decode()
         except OSError:
             return 0, ""
+
+    def metric(self, name: str, **labels: str) -> float:
+        """0 where nobody answers, or there is no such series yet."""
+        return value(self.get("/metrics")[1], name, **labels)
 
     def close(self) -> None:
         for process in self.processes:

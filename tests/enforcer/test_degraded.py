@@ -20,7 +20,7 @@ def observer(tmp_path: Path) -> Observer:
     """Registered, with one thread that hangs."""
     made, let_go = Observer(tmp_path), threading.Event()
     made.hook_present = made.mirror.registered = True
-    hanging = made.threads.thread("traffic", lambda: let_go.wait(60), stale_after_s=0)
+    hanging = made.threads.thread("traffic", let_go.wait, stale_after_s=0)
     hanging.start()
     yield made
     hanging.stop()

@@ -3,20 +3,14 @@
 import os
 import signal
 import socket
-import sys
-from pathlib import Path
 
 import pytest
 
-from enforcer.cli.status import ask
 from enforcer.local import control
-from enforcer.settings.config import Config
-from process import lock
 from proto import local_pb2 as local
 from standins.cri.cgroups import Cgroups
 from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
-from tests.enforcer.command import command
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.trees import sysfs
 
@@ -167,7 +161,7 @@ def test_the_room_of_a_pod_that_ends_after_the_runtimes_restart_is_free_again(
     (cgroups.root / first.cgroup_parent.lstrip("/")).mkdir(parents=True)
     taken = cpus(runtime, runtime.run_container(first, "app", cpu_request=70))
     runtime.stop()
-    until(lambda: not enforcer.joined(), "the runtime is missed")
+    until(enforcer.parted, "the runtime is missed")
     runtime.start()
     until(enforcer.joined, "it is back")
     (cgroups.root / first.cgroup_parent.lstrip("/")).rmdir()
@@ -222,39 +216,6 @@ def test_told_of_containers_that_the_runtime_kept_from_it_it_registers_anew(
     assert cpus(runtime, made)
 
 
-def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer, runtime: Runtime) -> None:
-    enforcer.start()
-    runtime.wait_for_plugin(PATIENCE_S)
-    made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
-    output = command("release", "--run-dir", str(enforcer.run_dir))
-    assert output.returncode == 0
-    assert output.stdout == "released 1 containers; nothing is pinned until `numakin-enforcer resume`\n"
-    assert str(cpus(runtime, made)) == "0-159"
-    later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
-    assert not cpus(runtime, later)
-
-
-def test_a_release_lasts_over_restarts_of_either_until_it_is_ended(enforcer: Enforcer, runtime: Runtime) -> None:
-    enforcer.start()
-    runtime.wait_for_plugin(PATIENCE_S)
-    made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
-    assert ask(enforcer.run_dir, "release")["released"] == 1
-    runtime.stop()
-    until(lambda: not enforcer.joined(), "the runtime is missed")
-    runtime.start()
-    until(enforcer.joined, "it is back")
-    assert str(cpus(runtime, made)) == "0-159"
-    enforcer.kill_hook()
-    until(enforcer.joined, "it is back")
-    later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
-    assert (str(cpus(runtime, made)), str(cpus(runtime, later))) == ("0-159", "")
-    assert enforcer.status()["released"]
-    output = command("resume", "--run-dir", str(enforcer.run_dir))
-    assert output.returncode == 0
-    assert output.stdout == "resumed: containers are pinned again\n"
-    until(lambda: cpus(runtime, made) == cpus(runtime, later) == numa_cpus(enforcer)[0], "they are pinned again")
-
-
 def test_a_second_enforcer_says_so_and_leaves(enforcer: Enforcer, runtime: Runtime) -> None:
     first = enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
@@ -293,46 +254,3 @@ def test_a_bad_option_is_said_and_ends_it(
     _, output = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
     assert message in output
-
-
-class TestLaunchedByTheRuntime:
-    """An executable NN-name in the plugin folder: file descriptor 3, three environment variables, a drop-in file."""
-
-    @pytest.fixture
-    def program(self, enforcer: Enforcer) -> Path:
-        program = enforcer.folder / "10-numakin"
-        program.write_text(f"#!{sys.executable}\nimport sys\nfrom enforcer.cli.main import main\nsys.exit(main([]))\n")
-        program.chmod(0o755)
-        return program
-
-    def test_it_takes_its_options_from_the_drop_in_file(self, enforcer: Enforcer, program: Path) -> None:
-        drop_in = (
-            f'sysfs = "{enforcer.sysfs}"\nmetrics-listen = "{enforcer.metrics}"\nnode-name = "n7"\nobserve = "off"\n'
-        )
-        with Runtime() as runtime:
-            runtime.launch(program, "10", "numakin", drop_in)
-            made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
-            assert cpus(runtime, made) == numa_cpus(enforcer)[0]
-            until(lambda: enforcer.get("/readyz")[0] == 200, "ready")
-
-    def test_containerd_1_7_which_would_not_start_without_it_gets_a_plugin_that_stands_by(self, program: Path) -> None:
-        with Runtime(nri_version="0.6.1", version="1.7.24") as runtime:
-            runtime.launch(program, "10", "numakin", "sysfss = '/sys'")
-            made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
-            assert not cpus(runtime, made)
-            assert runtime.plugins.names == ["10-numakin"], runtime.plugins.notes
-
-    def test_a_second_one_is_refused_by_name(self, enforcer: Enforcer, program: Path) -> None:
-        """The lock's folder is the default one here, as for every launched plugin."""
-        held = lock.acquire(Path(Config().run_dir))
-        try:
-            with Runtime() as runtime:
-                runtime.launch(program, "10", "numakin", f'sysfs = "{enforcer.sysfs}"')
-                assert any("another numakin-enforcer" in note for note in runtime.plugins.notes), runtime.plugins.notes
-        finally:
-            os.close(held)
-
-    def test_a_bad_drop_in_file_is_refused_by_name(self, program: Path) -> None:
-        with Runtime() as runtime:
-            runtime.launch(program, "10", "numakin", "sysfss = '/sys'")
-            assert any("unknown key 'sysfss'" in note for note in runtime.plugins.notes), runtime.plugins.notes

@@ -8,7 +8,6 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.scoring.predict import wanted
-from extender.scoring.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
 from extender.state.node_report import DecisionRow, Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, ContainerRow, NodeRow
@@ -239,60 +238,6 @@ def test_what_happened_is_kept_for_explain(cluster: Cluster):
     result = explain(cluster, "default", "p")
     assert result["happened"][0]["reasons"] == ["kin: near"]
     assert result["scored"] is None
-
-
-FULL = [reservation(f"low{at}", str(at), milli=7000) for at in range(2)]
-
-
-def refused(cluster: Cluster, asked) -> dict[str, tuple[str, bool]]:
-    return {
-        node: (refusal.why, refusal.hopeless) for node, refusal in cluster.refusals(asked, ["a", "unknown"]).items()
-    }
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ({"policy": "single-numa-node", "cpu": "4"}, {}),
-        ({"policy": "single-numa-node", "cpu": "12"}, {"a": (TOO_SMALL, True)}),
-        ({"policy": "restricted", "cpu": "12"}, {}),
-        ({"policy": "restricted", "cpu": "17"}, {"a": (TOO_SMALL, True)}),
-    ],
-)
-def test_an_empty_node_is_refused_only_to_what_can_never_be_aligned_there(cluster: Cluster, keys, expected):
-    tell(cluster, "a")
-    assert refused(cluster, want("p", **keys)) == expected
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ({"policy": "single-numa-node", "cpu": "1"}, {}),
-        ({"policy": "single-numa-node", "cpu": "2"}, {"a": (NOT_ALIGNED, False)}),
-        ({"policy": "restricted", "cpu": "2"}, {"a": (NOT_ALIGNED, False)}),
-        ({"policy": "single-numa-node", "cpu": "3"}, {"a": (NO_ROOM, False)}),
-    ],
-)
-def test_a_full_node_is_refused_with_a_reason_that_others_share(cluster: Cluster, keys, expected):
-    tell(cluster, "a", *FULL)
-    assert refused(cluster, want("p", **keys)) == expected
-
-
-def test_a_node_is_never_refused_on_stale_data(cluster: Cluster, clock: Clock):
-    tell(cluster, "a", *FULL)
-    asked = want("p", policy="single-numa-node", cpu="3")
-    assert refused(cluster, asked)
-    clock.now += 20
-    assert refused(cluster, asked) == {}
-
-
-def test_evictions_count_only_where_they_free_a_numa_node(cluster: Cluster):
-    halves = [reservation(f"half{at}", str(at % 2), milli=3500) for at in range(4)]
-    tell(cluster, "a", *halves)
-    asked = want("p", policy="single-numa-node", cpu="6")
-    assert cluster.victims(asked, {"a": ["half0", "half1"]}) == {}
-    assert cluster.victims(asked, {"a": ["half0", "half2"]}) == {"a": ("half0", "half2")}
-    assert cluster.victims(asked, {"unknown": ["x"]}) == {"unknown": ("x",)}
 
 
 def test_a_container_that_sits_on_the_cpus_and_stays_there_fails_no_prediction(cluster: Cluster):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from process import ports
-from process.ports import FIRST, LAST, free_port
+from process.ports import FIRST, LAST, PART, free_port
+from standins.patience import PATIENCE_S
 
 
 def test_one_that_somebody_has_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +33,10 @@ def test_it_is_none_that_the_kernel_gives_to_others() -> None:
     with socket.socket() as anybody:
         anybody.bind(("127.0.0.1", 0))
         assert FIRST <= free_port() <= LAST < anybody.getsockname()[1]
+
+
+def test_a_process_and_those_that_it_starts_draw_from_their_part_alone() -> None:
+    command = [sys.executable, "-c", "from process.ports import free_port; print(*(free_port() for _ in range(3)))"]
+    within = os.environ | {PART: f"{FIRST}-{FIRST + 9}"}
+    drawn = subprocess.run(command, env=within, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+    assert set(map(int, drawn.split())) <= set(range(FIRST, FIRST + 10))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from enforcer.cli.status import NobodyAnswersError, ask
+from enforcer.cli.status import NobodyAnswersError, NotFinishedError, ask
 from standins.patience import PATIENCE_S, until
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
@@ -51,6 +51,16 @@ class RunningEnforcer:
         except NobodyAnswersError:
             return {}
 
+    def _gone(self) -> bool:
+        """One that has not answered in time is still there."""
+        try:
+            ask(self.run_dir)
+        except NotFinishedError:
+            return False
+        except NobodyAnswersError:
+            return True
+        return False
+
     def ask(self, role: str) -> dict[str, Any]:
         """The running enforcer's answer, such as to "release"."""
         return ask(self.run_dir, role)
@@ -60,7 +70,7 @@ class RunningEnforcer:
         if self._process is not None:
             self._process.kill()
             self._process.wait(PATIENCE_S)
-            until(lambda: not self.status(), "the killed enforcer's hook to be gone")
+            until(self._gone, "the killed enforcer's hook to be gone")
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from enforcer.cli import top
+from tests.clock import Clock
 
 
 class Observer:
@@ -26,11 +28,17 @@ class Observer:
 
 @pytest.fixture
 def recorded(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(top, "EVERY_S", 0.01)
+    """By a clock that only sleeping moves: however slow the machine, there are as many questions."""
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+
+    monkeypatch.setattr(top, "time", SimpleNamespace(monotonic=clock, sleep=sleep))
 
     def record(coming: int) -> list[str]:
         monkeypatch.setattr(top, "get", Observer(coming).get)
-        assert top.record("there:1", tmp_path / "file", 0.3) == 0
+        assert top.record("there:1", tmp_path / "file", 10 * top.EVERY_S) == 0
         return (tmp_path / "file").read_text().splitlines()
 
     return record

@@ -77,7 +77,7 @@ def test_a_pod_that_was_deleted_while_its_runtime_was_away_leaves_no_room_behind
     site.server.set_phase("web", "Running")
     until(lambda: site.counted() == (1, 264), "what it asks for is counted")
     site.runtime.stop()
-    until(lambda: not site.enforcer.joined(), "the runtime is missed")
+    until(site.enforcer.parted, "the runtime is missed")
     site.runtime.start()
     site.runtime.wait_for_plugin(PATIENCE_S)
     site.server.delete("v1", "pods", "web", namespace="default", grace_s=0)

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from extender.state import pod_index
 from extender.state.pod_index import LINGER_S, Address, address
-from extender.state.pods import Changes, PodRow
+from extender.state.pods import Changes
 from extender.traffic import graph as cluster_graph
 from extender.traffic.graph import WAIT_S, ClusterGraph
 from placement.model.errors import BadTraffic
-from placement.traffic.graph import HALF_LIFE_S, Key, Rate
+from placement.traffic.graph import HALF_LIFE_S, Key
+from tests.extender.traffic.graphs import CART, NOW, REDIS, bytes_between, made
 from tests.extender.traffic.talking import flow, pod
-
-NOW = 1000.0
-
-
-CART = pod("cart-1", "cart", node="a", ip="10.0.0.1")
-REDIS = pod("redis-1", "redis", node="b", ip="10.0.1.1")
-WEB = pod("web-1", "web", node="a", ip="fd00::1")
-HOST = pod("host-1", "host", node="b", ip="192.168.0.2", host_network=True)
-STRANGER = pod("stranger", node="b", ip="10.0.1.9", group="")
-EVERYBODY = (CART, REDIS, WEB, HOST, STRANGER)
-
-
-def made(*rows: PodRow, **settings) -> ClusterGraph:
-    graph = ClusterGraph(**settings)
-    graph.apply(Changes(rows=rows or EVERYBODY, whole=True), NOW)
-    return graph
-
-
-def bytes_between(graph: ClusterGraph, now: float = NOW) -> dict[tuple[str, str], int]:
-    """Bytes told, by the two ends; the rates are made counts again."""
-    gain = 0.6931471805599453 / HALF_LIFE_S
-    return {key[:2]: round(rate.bytes / gain) for key, rate in graph.pods(now).edges.items()}
 
 
 @pytest.mark.parametrize(
@@ -249,151 +225,6 @@ def test_the_lightest_edges_go_first_and_are_counted():
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(BadTraffic):
         ClusterGraph(**settings)
-
-
-PODS = [pod(f"p{at}", f"w{at % 3}", node=f"n{at % 2}", ip=f"10.0.{at % 2}.{at}") for at in range(6)]
-
-
-@st.composite
-def conversations(draw):
-    """What both ends' nodes tell of some conversations, each with its time."""
-    received = []
-    for _ in range(draw(st.integers(1, 12))):
-        client, server = draw(st.permutations(PODS))[:2]
-        size, port = draw(st.integers(1, 1 << 30)), draw(st.sampled_from([80, 443]))
-        at = NOW + draw(st.integers(0, 20))
-        if client.node == server.node:
-            received.append((client.node, at, flow(client.uid, server.uid, size, 1)))
-            continue
-        received.append((server.node, at, flow(f"{client.ip}:{port}", server.uid, size, 1, server=True)))
-        if draw(st.booleans()):
-            received.append((client.node, at, flow(client.uid, f"{server.ip}:{port}", size, 1)))
-    return received
-
-
-def joined(steps) -> ClusterGraph:
-    graph = ClusterGraph()
-    for step in steps:
-        if isinstance(step, PodRow):
-            graph.apply(Changes(rows=(step,)), NOW)
-        else:
-            node, at, first = step
-            graph.add(node, [first], at)
-    return graph
-
-
-@given(conversations(), st.randoms(use_true_random=False))
-def test_the_order_in_which_nodes_and_the_api_server_tell_does_not_matter(received, random):
-    steps = [*PODS, *received]
-    expected = joined(steps).pods(NOW + 20).edges
-    random.shuffle(steps)
-    assert joined(steps).pods(NOW + 20).edges == {
-        key: Rate(pytest.approx(rate.bytes), pytest.approx(rate.messages)) for key, rate in expected.items()
-    }
-
-
-@given(conversations())
-def test_no_conversation_is_counted_twice(received):
-    """Both nodes tell, and the sum is what the conversations were."""
-    graph = joined([*PODS, *((node, NOW, entry) for node, _, entry in received)])
-    truth = sum(
-        entry.bytes
-        for _, _, entry in received
-        if entry.by_server or (not address(entry.source) and not address(entry.target))
-    )
-    assert sum(bytes_between(graph).values()) == pytest.approx(truth, abs=len(received))
-
-
-@given(conversations(), st.sets(st.sampled_from(range(6))))
-def test_every_byte_told_has_one_fate(received, known):
-    graph = joined([*(PODS[at] for at in known), *received])
-    assert sum(asdict(graph.fates).values()) + graph.waiting_bytes == sum(entry.bytes for _, _, entry in received)
-    graph.tidy(NOW + 60)
-    assert sum(asdict(graph.fates).values()) == sum(entry.bytes for _, _, entry in received)
-
-
-def between_workloads(graph: ClusterGraph, now: float) -> dict[tuple[str, str], float]:
-    result = graph.workloads(graph.pods(now), now).edges
-    return {(key.source.rpartition("/")[2], key.target.rpartition("/")[2]): rate.bytes for key, rate in result.items()}
-
-
-def test_replicas_add_up_to_workloads():
-    rows = [pod(f"{name}-{at}", name, node="a") for name in ("cart", "redis") for at in range(2)]
-    graph = made(*rows)
-    graph.add("a", [flow(f"cart-{a}", f"redis-{b}", 1000) for a in range(2) for b in range(2)], NOW)
-    gain = 0.6931471805599453 / HALF_LIFE_S
-    assert between_workloads(graph, NOW) == {("cart", "redis"): pytest.approx(4000 * gain)}
-
-
-def test_a_rolling_update_forgets_nothing():
-    graph = made()
-    graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW)
-    known = between_workloads(graph, NOW)
-    renewed = pod("cart-2", "cart", node="b", ip="10.0.1.2")
-    graph.apply(Changes(rows=(renewed,), gone=("cart-1",)), NOW + 1)
-    assert between_workloads(graph, NOW + 1) == {pair: pytest.approx(rate, rel=0.01) for pair, rate in known.items()}
-
-
-def test_what_was_learned_of_a_workload_outlives_its_pods():
-    """Scaled to nothing overnight, it finds its kin in the morning; then it fades like any traffic."""
-    graph = made()
-    graph.add("a", [flow("cart-1", "10.0.1.1:6379")], NOW)
-    known = between_workloads(graph, NOW)
-    assert known
-    graph.apply(Changes(gone=("cart-1",)), NOW)
-    night = NOW
-    for _ in range(50):
-        night += HALF_LIFE_S
-        graph.tidy(night)
-        assert between_workloads(graph, night) == known
-    graph.apply(Changes(rows=(replace(CART, uid="cart-2"),)), night)
-    assert between_workloads(graph, night) == known
-    later = night + HALF_LIFE_S
-    assert between_workloads(graph, later) == {pair: pytest.approx(rate / 2) for pair, rate in known.items()}
-
-
-def test_what_is_known_and_what_is_seen_add_up_to_what_is_true():
-    """After a restart the same traffic goes on: its rate must neither double nor sag."""
-    graph = made()
-    steady = 1000 * HALF_LIFE_S / 60
-    key = Key("shop/Deployment/cart", "shop/Deployment/web", "tcp")
-    graph.remembered.restored({key: Rate(1000.0, 0.0)}, NOW)
-    now, seen = NOW, []
-    for _ in range(300):
-        seen.append(between_workloads(graph, now)["cart", "web"])
-        now += HALF_LIFE_S / 60
-        graph.add("a", [flow("cart-1", "web-1", round(steady), 0)], now)
-    assert seen == [pytest.approx(1000, rel=0.02)] * len(seen)
-
-
-def test_remembered_edges_are_bounded_too():
-    graph = ClusterGraph()
-    graph.remembered._most = 3
-    edges = {Key(f"shop/Job/j{at}", "shop/Deployment/web", "tcp"): Rate(at, 0.0) for at in range(1, 6)}
-    graph.remembered.restored(edges, NOW)
-    assert set(between_workloads(graph, NOW)) == {(f"j{at}", "web") for at in (3, 4, 5)}
-    assert graph.dropped == 2
-
-
-def test_a_workload_that_never_comes_back_is_forgotten_in_time():
-    graph = made()
-    graph.add("a", [flow("cart-1", "web-1")], NOW)
-    graph.workloads(graph.pods(NOW), NOW)
-    graph.apply(Changes(whole=True), NOW)
-    assert between_workloads(graph, NOW + 86_400)
-    graph.tidy(NOW + 16 * 86_400)
-    assert between_workloads(graph, NOW + 16 * 86_400) == {}
-
-
-def test_where_only_kube_scheduler_tells_of_pods_they_are_known_too(monkeypatch):
-    monkeypatch.setattr(pod_index, "MOST_ASKED", 2)
-    graph = ClusterGraph()
-    for row in (CART, WEB, STRANGER):
-        graph.asked(replace(row, ip="", node=""), NOW)
-    graph.add("a", [flow("cart-1", "web-1")], NOW)
-    assert set(between_workloads(graph, NOW)) == {("cart", "web")}
-    graph.asked(replace(REDIS, ip="", node=""), NOW)
-    assert {name.rpartition("/")[2] for name in graph.pod_index.replicas()} == {"web", "redis"}
 
 
 def test_what_the_api_server_tells_of_a_pod_beats_what_kube_scheduler_told():

@@ -5,127 +5,38 @@ from ipaddress import ip_address
 import pytest
 
 from enforcer.observe.attribution.attribution import attribute
-from enforcer.observe.attribution.containers import ContainerIndex, LocalContainer
 from enforcer.observe.attribution.edges import Amount, Edge, Local, Remote, Unattributed
-from enforcer.observe.attribution.services import READINGS, Services, Target
 from enforcer.observe.bpf.counters import TCP, UDP, CgroupPair, FlowKey, Volume, by_address, peer
-
-NODE = ip_address("192.0.2.1")
-SERVICE = ip_address("10.96.0.7")
-OUTSIDE = ip_address("198.51.100.9")
-OTHER_POD = ip_address("10.244.9.9")
-
-WEB_IP, DB_IP, PAIR_IP = (ip_address(f"10.244.1.{last}") for last in (2, 3, 4))
-
-
-def container(name, cgroup, *addresses, pod=None, host=False, pids=()):
-    return LocalContainer(name, pod or f"pod-{name}", frozenset({cgroup}), addresses, host, frozenset(pids))
-
-
-WEB = container("web", 11, WEB_IP, pids=[111])
-DB = container("db", 12, DB_IP, pids=[112])
-APP = container("app", 13, PAIR_IP, pod="pod-pair")
-SIDECAR = container("sidecar", 14, PAIR_IP, pod="pod-pair")
-AGENT = container("agent", 15, host=True)
-EXPORTER = container("exporter", 16, host=True)
-RESIDENTS = ContainerIndex.of([WEB, DB, APP, SIDECAR, AGENT, EXPORTER], [NODE])
-UNKNOWN_CGROUP = 99
-
-
-def served(by, to, port, volume, protocol=TCP):
-    return {FlowKey(next(iter(by.cgroup_ids)), peer(to), port, True, protocol): volume}
-
-
-def asked(by, of, port, volume, protocol=TCP):
-    return {FlowKey(next(iter(by.cgroup_ids)), peer(of), port, False, protocol): volume}
-
-
-def both_ways(first, other, volume, port, kind="tcp", *, by_server=True):
-    """Edges of an exchange in which `one` counted the volume."""
-    return {
-        Edge(kind, first, other, volume.tx_bytes, volume.tx_messages, port, by_server),
-        Edge(kind, other, first, volume.rx_bytes, volume.rx_messages, port, by_server),
-    }
-
-
-def end(owner):
-    return Local(owner.pod_uid, owner.container_id)
-
-
-ANSWERS = Volume(1009, 23, 101, 29)
-REQUESTS = Volume(101, 29, 1009, 23)
+from tests.enforcer.observe.attribution.residents import (
+    AGENT,
+    ANSWERS,
+    APP,
+    DB,
+    DB_IP,
+    EXPORTER,
+    NODE,
+    OTHER_POD,
+    OUTSIDE,
+    PAIR_IP,
+    REQUESTS,
+    RESIDENTS,
+    SERVICE,
+    SIDECAR,
+    UNKNOWN_CGROUP,
+    WEB,
+    WEB_IP,
+    asked,
+    both_ways,
+    container,
+    end,
+    served,
+)
 
 
 def test_a_pair_on_one_node_is_counted_once_by_its_server():
     result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, DB_IP, 5432, REQUESTS), RESIDENTS)
     assert set(result.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
     assert not result.unattributed
-
-
-def test_behind_a_service_the_pair_is_still_the_pair():
-    """The client's end sees the Service's address: the same exchange, and no second edge."""
-    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
-    assert set(result.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
-    assert result.services == {Target(peer(SERVICE), 80, TCP)}
-
-
-def part(whole, share):
-    return whole.scaled(share)
-
-
-def test_of_a_service_with_servers_elsewhere_too_only_their_own_ends_tell():
-    result = attribute(served(DB, WEB_IP, 5432, part(ANSWERS, 0.5)) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
-    assert set(result.edges) == both_ways(end(DB), end(WEB), part(ANSWERS, 0.5), 5432)
-
-
-def test_two_servers_behind_one_service_are_known_by_their_sum():
-    """Where what each has is not in the Service's proportion."""
-    uneven = Volume(900, 13, 20, 14), Volume(109, 10, 81, 15)
-    result = attribute(
-        served(DB, WEB_IP, 5432, uneven[0]) | served(APP, WEB_IP, 5432, uneven[1]) | asked(WEB, SERVICE, 80, REQUESTS),
-        RESIDENTS,
-    )
-    assert set(result.edges) == both_ways(end(DB), end(WEB), uneven[0], 5432) | both_ways(
-        end(APP), end(WEB), uneven[1], 5432
-    )
-
-
-def test_a_service_once_recognised_stays_one_until_nobody_asks_it_for_long():
-    services = Services().after({Target(peer(SERVICE), 80, TCP)})
-    elsewhere = asked(WEB, SERVICE, 80, REQUESTS)
-    assert attribute(elsewhere, RESIDENTS, services=services).edges == ()
-    for _ in range(READINGS + 1):
-        assert Target(peer(SERVICE), 80, TCP) in services
-        services = services.after(())
-    assert attribute(elsewhere, RESIDENTS, services=services).edges
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        asked(WEB, OUTSIDE, 443, REQUESTS) | asked(WEB, SERVICE, 80, REQUESTS),
-        asked(WEB, OUTSIDE, 443, Volume(101, 29, 40_000, 60)),
-        asked(WEB, OUTSIDE, 443, Volume(50, 29, 500, 23)),
-        asked(WEB, OUTSIDE, 443, REQUESTS) | asked(WEB, DB_IP, 5432, REQUESTS),
-        asked(APP, OUTSIDE, 443, REQUESTS),
-        asked(AGENT, OUTSIDE, 443, REQUESTS),
-        asked(WEB, OUTSIDE, 443, REQUESTS, UDP),
-    ],
-    ids=[
-        "two addresses may be it", "another proportion", "less than the server's", "the server was asked itself",
-        "another pod's", "of the host's network", "another protocol",
-    ],
-)  # fmt: skip
-def test_what_may_be_another_exchange_stays_an_edge(others):
-    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | others, RESIDENTS)
-    assert any(Remote(OUTSIDE) in (edge.source, edge.target) for edge in result.edges)
-    assert not result.services
-
-
-def test_a_few_messages_recognise_nothing():
-    little = Volume(100, 2, 10, 2)
-    result = attribute(served(DB, WEB_IP, 5432, little) | asked(WEB, SERVICE, 80, Volume(10, 2, 100, 2)), RESIDENTS)
-    assert not result.services
 
 
 @pytest.mark.parametrize("peer_address", [OUTSIDE, OTHER_POD, ip_address("2001:db8::5")])

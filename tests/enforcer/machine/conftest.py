@@ -1,0 +1,12 @@
+from pathlib import Path
+
+import pytest
+
+from standins.machines import MACHINES, write_sysfs
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Path:
+    """The 4n machine's sysfs, to be spoiled."""
+    write_sysfs(MACHINES["qemu-4n"], tmp_path / "sys")
+    return tmp_path / "sys"

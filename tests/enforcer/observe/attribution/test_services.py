@@ -1,0 +1,91 @@
+"""Behind a Service the pair is still the pair, where both of its ends tell."""
+
+import pytest
+
+from enforcer.observe.attribution.attribution import attribute
+from enforcer.observe.attribution.edges import Remote
+from enforcer.observe.attribution.services import READINGS, Services, Target
+from enforcer.observe.bpf.counters import TCP, UDP, Volume, peer
+from tests.enforcer.observe.attribution.residents import (
+    AGENT,
+    ANSWERS,
+    APP,
+    DB,
+    DB_IP,
+    OUTSIDE,
+    REQUESTS,
+    RESIDENTS,
+    SERVICE,
+    WEB,
+    WEB_IP,
+    asked,
+    both_ways,
+    end,
+    served,
+)
+
+
+def test_behind_a_service_the_pair_is_still_the_pair():
+    """The client's end sees the Service's address: the same exchange, and no second edge."""
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
+    assert result.services == {Target(peer(SERVICE), 80, TCP)}
+
+
+def part(whole, share):
+    return whole.scaled(share)
+
+
+def test_of_a_service_with_servers_elsewhere_too_only_their_own_ends_tell():
+    result = attribute(served(DB, WEB_IP, 5432, part(ANSWERS, 0.5)) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
+    assert set(result.edges) == both_ways(end(DB), end(WEB), part(ANSWERS, 0.5), 5432)
+
+
+def test_two_servers_behind_one_service_are_known_by_their_sum():
+    """Where what each has is not in the Service's proportion."""
+    uneven = Volume(900, 13, 20, 14), Volume(109, 10, 81, 15)
+    result = attribute(
+        served(DB, WEB_IP, 5432, uneven[0]) | served(APP, WEB_IP, 5432, uneven[1]) | asked(WEB, SERVICE, 80, REQUESTS),
+        RESIDENTS,
+    )
+    assert set(result.edges) == both_ways(end(DB), end(WEB), uneven[0], 5432) | both_ways(
+        end(APP), end(WEB), uneven[1], 5432
+    )
+
+
+def test_a_service_once_recognised_stays_one_until_nobody_asks_it_for_long():
+    services = Services().after({Target(peer(SERVICE), 80, TCP)})
+    elsewhere = asked(WEB, SERVICE, 80, REQUESTS)
+    assert attribute(elsewhere, RESIDENTS, services=services).edges == ()
+    for _ in range(READINGS + 1):
+        assert Target(peer(SERVICE), 80, TCP) in services
+        services = services.after(())
+    assert attribute(elsewhere, RESIDENTS, services=services).edges
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        asked(WEB, OUTSIDE, 443, REQUESTS) | asked(WEB, SERVICE, 80, REQUESTS),
+        asked(WEB, OUTSIDE, 443, Volume(101, 29, 40_000, 60)),
+        asked(WEB, OUTSIDE, 443, Volume(50, 29, 500, 23)),
+        asked(WEB, OUTSIDE, 443, REQUESTS) | asked(WEB, DB_IP, 5432, REQUESTS),
+        asked(APP, OUTSIDE, 443, REQUESTS),
+        asked(AGENT, OUTSIDE, 443, REQUESTS),
+        asked(WEB, OUTSIDE, 443, REQUESTS, UDP),
+    ],
+    ids=[
+        "two addresses may be it", "another proportion", "less than the server's", "the server was asked itself",
+        "another pod's", "of the host's network", "another protocol",
+    ],
+)  # fmt: skip
+def test_what_may_be_another_exchange_stays_an_edge(others):
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | others, RESIDENTS)
+    assert any(Remote(OUTSIDE) in (edge.source, edge.target) for edge in result.edges)
+    assert not result.services
+
+
+def test_a_few_messages_recognise_nothing():
+    little = Volume(100, 2, 10, 2)
+    result = attribute(served(DB, WEB_IP, 5432, little) | asked(WEB, SERVICE, 80, Volume(10, 2, 100, 2)), RESIDENTS)
+    assert not result.services

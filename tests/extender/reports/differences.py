@@ -1,0 +1,25 @@
+"""Differences between two generations of a node's report, and how the extender takes them."""
+
+from __future__ import annotations
+
+import grpc
+
+from placement.state.occupancy import fingerprint
+from proto import convert
+from proto import report_pb2 as pb
+from tests.extender.running import welcome
+
+ANEW = welcome(resume=False)
+
+
+def difference(base, generation, reservations, *, allocations=(), new=(), gone=()):
+    return pb.Report(
+        generation=generation,
+        base_generation=base,
+        fingerprint=fingerprint(reservations, allocations),
+        reservations=map(convert.reservation_to, new),
+        gone_reservations=gone,
+    )
+
+
+INVALID, EXHAUSTED = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED
