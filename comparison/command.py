@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from functools import partial
+from signal import SIGINT
 
 from rich.console import Console
 
@@ -23,7 +24,7 @@ from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet
 from placement.model.errors import PlacementError
 
-INCONCLUSIVE, WRONG_USE, INTERRUPTED = 1, 2, 130
+INCONCLUSIVE, WRONG_USE, INTERRUPTED = 1, 2, 128 + SIGINT
 FAILURES = (RunFailed, BadFigures, OSError)
 """Of one run; the rounds before it count."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from signal import SIGINT
 
 from kubectl_numakin.errors import CommandError, UsageError
 from kubectl_numakin.options import parser
@@ -13,7 +14,7 @@ from kubectl_numakin.session import Session
 CUT_OFF = 141
 """Exit code of a program whose reader went away, as a shell has it: 128 + SIGPIPE."""
 
-INTERRUPTED = 130
+INTERRUPTED = 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

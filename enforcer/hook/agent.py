@@ -16,6 +16,7 @@ from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.rehoming import Rehoming
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.moves import MoveExecutor
+from enforcer.hook.ownership.adoption import claim_on_stranger
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
 from placement.model.cpuset import CpuSet, NumaSet
@@ -74,7 +75,7 @@ class Agent:
         ledger.records.check(pod, container)
         request = ledger.request(pod, container)
         if request is None or ledger.released:
-            ledger.note_unmanaged(pod, container)
+            ledger.note_unmanaged(pod, container, self._claim(container) if request is None else None)
             return ledger.kept_off(container), []
         claim = pods.claim_of(container)
         if claim is not None:
@@ -103,11 +104,14 @@ class Agent:
         resized = nri.Container()
         resized.CopyFrom(container)
         resized.linux.resources.MergeFrom(resources)
+        claimed = pods.cpuset_of(resources.cpu.cpus, resources.cpu.mems)
+        renamed = bool(resources.cpu.cpus) and (claimed is None or claimed[0] != allocation.cpus)
         if allocation.reservation == container.id:
+            if renamed and not allocation.externally_managed:
+                ledger.note_unmanaged(pod, resized, self._claim(resized))
             ledger.occupancy = unmanaged_resized(ledger.occupancy, resized)
             return []
-        claimed = pods.cpuset_of(resources.cpu.cpus, resources.cpu.mems)
-        if resources.cpu.cpus and (claimed is None or claimed[0] != allocation.cpus):
+        if renamed:
             return self.taken_over(pod, container, pods.Claim(resources.cpu.cpus, resources.cpu.mems))
         request = ledger.request(pod, resized)
         if request is None or not ledger.renew(pod.uid):
@@ -138,6 +142,11 @@ class Agent:
             "container started with another cpuset", **names(pod, container), cpus=now[0], given=allocation.cpus
         )
         return [pods.update(container.id, allocation.cpus, allocation.mems)]
+
+    def _claim(self, container: nri.Container) -> pods.Claim | None:
+        """Another owner's on a container that has not opted in."""
+        ledger = self.ledger
+        return claim_on_stranger(ledger.machine, ledger.occupancy, container, ledger.past.exclusive)
 
     def taken_over(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> list[nri.ContainerUpdate]:
         """Another owner has written the cpuset that the container has now: we yield for it."""

@@ -204,7 +204,8 @@ class Ledger:
         # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are nobody else's.
         cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated))
         exclusive = self.occupancy.exclusive
-        hindered = self.occupancy.rules.everyone and not cpus.isdisjoint(exclusive)  # `settle` gives it the others
+        moved = self.occupancy.rules.everyone and claim is None
+        hindered = moved and not cpus.isdisjoint(exclusive)  # `settle` gives it the others
         demand = replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
         reservation = Reservation(container.id, pod.uid, "", homes, demand)
         allocation = Allocation(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from enforcer.hook.decision_records import names
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
-from enforcer.hook.ownership.adoption import exclusive_cpus_first, known_of, owner_of
+from enforcer.hook.ownership.adoption import claim_on_stranger, exclusive_cpus_first, known_of, owner_of
 from enforcer.hook.ownership.checkpoint import Past
 from placement.decide.decide import Request
 from process.log import Log
@@ -130,7 +130,8 @@ class Takeover:
         ledger.records.check(pod, container)
         request = ledger.request(pod, container)
         if request is None:
-            ledger.note_unmanaged(pod, container)
+            claim = claim_on_stranger(ledger.machine, ledger.occupancy, container, known.exclusive)
+            ledger.note_unmanaged(pod, container, claim)
             return None
         now = ledger.node.cpuset_now(container.linux.cgroups_path) or pods.runtime_cpuset(container)
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)

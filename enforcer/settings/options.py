@@ -30,7 +30,8 @@ HELP = {
     "reserved_cpus": "CPUs that no member may use, such as 0-1",
     "memory_tiers": "NUMA nodes of memory alone that members may spill to although the kernel keeps only movable pages "
     "there: CXL; not a GPU's",
-    "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is",
+    "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is, but for "
+    "one that somebody else keeps to fewer CPUs, which would be widened",
     "span": "numa: members share their NUMA node's CPUs; cache: those of one last-level cache of it, while that has "
     "room; for pods without span.numakin.io",
     "prefer_closest_numa_nodes": "among sets of equally many NUMA nodes, prefer the closest",

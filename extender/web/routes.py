@@ -15,7 +15,7 @@ from extender.views.locality_history import LocalityHistory
 from extender.views.page.group import group
 from extender.views.page.machine import node
 from extender.views.page.overview import Overview
-from extender.views.page.pod import pod
+from extender.views.page.pod import pod, pod_of_uid
 from extender.views.page.pods import pods
 from extender.views.page.rooms import MOST_ROOMS, rooms
 from extender.views.page.scene import Scenes
@@ -66,6 +66,10 @@ class Web:
         return _json(rooms(self.scenes.current(), names))
 
     def _pod(self) -> Response:
+        uid = request.args.get("uid", "")
+        if uid:
+            answer = pod_of_uid(self.cluster, self.scenes.current(), uid)
+            return _known(answer, f"no opted-in pod has the uid {uid}")
         namespace, name = request.args.get("namespace", "default"), request.args.get("pod", "")
         answer = pod(self.cluster, self.scenes.current(), namespace, name)
         return _json(answer) if answer is not None else _json({"error": unknown(self.cluster, namespace, name)}, 404)

@@ -1,6 +1,7 @@
 """`map`: the cluster as numakin sees it: nodes, their NUMA nodes, how full each is, and who is there.
 
-A bar is the share of a NUMA node's CPUs, or memory, that its pods have requested.
+A bar is the share of a NUMA node's CPUs, or memory, that its pods have requested. Members are pods, however many
+containers of them are placed one by one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from zlib import crc32
 from rich.text import Text
 
 from kubectl_numakin.errors import CommandError
+from kubectl_numakin.members import by_pod
 from kubectl_numakin.output import FORMATS, bytes_of, cpus_of, show, table
 from kubectl_numakin.reach import get
 from kubectl_numakin.session import Session
@@ -34,7 +36,7 @@ BAR = 10
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_magenta", "bright_yellow")
 
 Places = Mapping[tuple[str, int], Counter[str]]
-"""By node and NUMA node, how many members of each group."""
+"""By node and NUMA node, how many pods of each group."""
 
 
 def add_options(own: argparse.ArgumentParser) -> None:
@@ -61,12 +63,12 @@ def run(given: argparse.Namespace, session: Session) -> int:
 
 
 def _places(groups: list[dict[str, Any]]) -> Places:
-    """A member over several NUMA nodes is counted on each."""
+    """A pod over several NUMA nodes is counted on each, as is one whose containers are placed apart."""
     places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     for group in groups:
-        for member in group["members"]:
-            for numa_node in numbers(member["numa_nodes"]):
-                places[member["node"], numa_node][group["group"]] += 1
+        for node, numa_nodes in by_pod(group["members"]).values():
+            for numa_node in numa_nodes:
+                places[node, numa_node][group["group"]] += 1
     return places
 
 

@@ -12,7 +12,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from enum import Enum
 from functools import partial
+from secrets import token_hex
 from typing import Any, TypeVar
 
 from comparison.options import SYSFS, whole
@@ -56,6 +58,9 @@ SLACK_S = 300.0
 GRACE_S = 60.0
 """After it the pod ends by itself, should nobody be left to delete it."""
 
+LOOKED_FOR = 3
+"""Times that a pod is deleted which may be created late, POLL_S apart."""
+
 RUNS = 4
 """Of each round."""
 
@@ -65,6 +70,52 @@ T = TypeVar("T")
 
 _OF_DEPLOYMENTS = ("load", "reads", "group", "restore")
 _PASSED_ON = ("workload", "rounds", "seconds", "seed", "server", "client", "throughput", "latency")
+
+
+class Made(Enum):
+    """Whether a pod was created, by what was answered; an answer may never come: ^C, or the network's end."""
+
+    REFUSED = "not"
+    UNKNOWN = "maybe"
+    YES = "yes"
+
+
+class OnePod:
+    """A pod whose name is known before it is created, so that it can be deleted whatever became of the request."""
+
+    def __init__(self, api: ApiServer, namespace: str, name: str) -> None:
+        self.name, self._api = name, api
+        self._full_name, self._folder = f"{namespace}/{name}", f"/api/v1/namespaces/{namespace}/pods"
+        self.path, self._made = f"{self._folder}/{name}", Made.REFUSED
+
+    def create(self, pod: dict[str, Any]) -> None:
+        self._made = Made.UNKNOWN
+        answer = self._api.request("POST", self._folder, body=json.dumps(pod).encode())
+        if answer.status >= 400:
+            self._made = Made.REFUSED if answer.status < 500 else Made.UNKNOWN
+            raise (UsageError if answer.status in (400, 422) else Unanswered)(f"the pod can't be created: {answer.why}")
+        self._made = Made.YES
+
+    def delete(self) -> None:
+        """A pod that is left is told, and hides nothing of how the comparison ended. One that is not there may still
+        come where its request was not answered.
+        """
+        for at in range({Made.REFUSED: 0, Made.UNKNOWN: LOOKED_FOR, Made.YES: 1}[self._made]):
+            time.sleep(POLL_S if at else 0.0)
+            try:
+                answer = self._api.request("DELETE", self.path)
+            except CommandError as bad:
+                self._tell(str(bad))
+                return
+            if answer.status != GONE:
+                if answer.status >= 400:
+                    self._tell(answer.why)
+                return
+
+    def _tell(self, why: str) -> None:
+        left = "is left" if self._made is Made.YES else "may be left"
+        with suppress(OSError):
+            print(f"kubectl numakin: pod {self._full_name} can't be deleted, and {left}: {why}", file=sys.stderr)
 
 
 def add_options(own: argparse.ArgumentParser) -> None:
@@ -100,30 +151,14 @@ def run(given: argparse.Namespace, session: Session) -> int:
 
 
 def _on_node(given: argparse.Namespace, session: Session) -> int:
-    api, namespace = session.api, session.namespace
-    made = api.request("POST", f"/api/v1/namespaces/{namespace}/pods", body=json.dumps(_pod(given)).encode())
-    if made.status >= 400:
-        raise (UsageError if made.status in (400, 422) else Unanswered)(f"the pod can't be created: {made.why}")
-    name = made.json()["metadata"]["name"]
-    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-    with undone(partial(_delete, api, namespace, name)):
-        phase = _ended(api, path, _longest_s(given))
-        log = _patiently(partial(_log, api, path))
+    own = OnePod(session.api, session.namespace, f"numakin-compare-{token_hex(4)}")
+    with undone(own.delete):
+        own.create(_pod(given, own.name))
+        phase = _ended(session.api, own.path, _longest_s(given))
+        log = _patiently(partial(_log, session.api, own.path))
     answer = _answer(log, phase)
     show(answer, "json" if given.json else given.output, lambda: _rendered(answer, "p99" if given.server else "p99 ms"))
     return 0 if answer["conclusive"] and not answer.get("cut_short") else BAD_NEWS
-
-
-def _delete(api: ApiServer, namespace: str, name: str) -> None:
-    """A pod that is left is told, and hides nothing of how the comparison ended."""
-    try:
-        answer = api.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}")
-        why = answer.why if answer.status >= 400 and answer.status != GONE else ""
-    except CommandError as bad:
-        why = str(bad)
-    if why:
-        with suppress(OSError):
-            print(f"kubectl numakin: pod {namespace}/{name} can't be deleted, and is left: {why}", file=sys.stderr)
 
 
 def _longest_s(given: argparse.Namespace) -> float:
@@ -148,7 +183,7 @@ def _patiently(ask: Callable[[], T]) -> T:
     return ask()
 
 
-def _pod(given: argparse.Namespace) -> dict[str, Any]:
+def _pod(given: argparse.Namespace, name: str) -> dict[str, Any]:
     """Not opted in: what is measured sets its CPUs itself."""
     values = {name: getattr(given, name) for name in _PASSED_ON}
     options = [f"--{name}={value}" for name, value in values.items() if value != ""]
@@ -170,7 +205,7 @@ def _pod(given: argparse.Namespace) -> dict[str, Any]:
         "containers": [container],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
-    metadata = {"generateName": "numakin-compare-", "labels": {"app.kubernetes.io/name": "numakin-compare"}}
+    metadata = {"name": name, "labels": {"app.kubernetes.io/name": "numakin-compare"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

@@ -17,7 +17,7 @@ from kubectl_numakin.errors import UsageError
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.errors import PlacementError
 from placement.model.topology import Machine, NumaNode
-from placement.optin import katalyst
+from placement.optin.parsing import is_read
 
 VERSION = 1
 
@@ -109,11 +109,7 @@ def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     kept = ("name", "namespace", "uid", "creationTimestamp", "ownerReferences")
     named = {key: metadata[key] for key in kept if key in metadata}
-    annotations = {
-        key: value
-        for key, value in (metadata.get("annotations") or {}).items()
-        if "numakin.io" in key or key in katalyst.KEYS
-    }
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if is_read(key)}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == "pod-template-hash"}
     containers = {
         part: [

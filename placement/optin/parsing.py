@@ -46,6 +46,7 @@ __all__ = [
     "Scope",
     "Span",
     "bad_values",
+    "is_read",
     "opted_in",
     "parse",
     "problems",
@@ -147,6 +148,11 @@ def _parsed(
 def opted_in(annotations: Mapping[str, str]) -> bool:
     """Whether any part of the pod may have opted in: the quick check that spares all other pods the parsing."""
     return any(key.startswith(GROUP_KEY) for key in annotations)
+
+
+def is_read(key: str) -> bool:
+    """Whether an annotation with this key may be one that is read here: what names our domain, and Katalyst's."""
+    return DOMAIN in key or key in katalyst.KEYS
 
 
 @lru_cache(maxsize=256)

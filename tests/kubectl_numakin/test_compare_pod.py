@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,21 +21,27 @@ from tests.comparison.made_up import made_up
 
 
 class Scripted:
-    """An API server whose every answer about the pod is said beforehand: its phases, or Unanswered; the last one stays."""
+    """An API server whose every answer about the pod is said beforehand: its phases, or Unanswered, and what deleting
+    it comes to; the last one stays.
+    """
 
     namespace = "default"
     cut_short = ""
 
-    def __init__(self, *phases: str | Exception, delete: int = 200) -> None:
-        self.phases, self.delete, self.made, self.deleted = [*phases], delete, {}, 0
+    def __init__(self, *phases: str | Exception, delete: Sequence[int] = (200,)) -> None:
+        self.phases, self.delete, self.made, self.deleted = [*phases], [*delete], {}, 0
         self.api = self
 
-    def request(self, method: str, _path: str, body: bytes = b"") -> Answer:
+    def request(self, method: str, path: str, body: bytes = b"") -> Answer:
         if method == "POST":
             self.made = json.loads(body)
-            return Answer(201, b'{"metadata": {"name": "numakin-compare-x"}}')
+            return self.create()
+        assert path == f"/api/v1/namespaces/default/pods/{self.made['metadata']['name']}"
         self.deleted += 1
-        return Answer(self.delete, b'{"message": "no right to delete"}')
+        return Answer(self.delete.pop(0) if len(self.delete) > 1 else self.delete[0], b'{"message": "no right to it"}')
+
+    def create(self) -> Answer:
+        return Answer(201, b"{}")
 
     def object(self, _path: str) -> Any:
         phase = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
@@ -97,8 +104,48 @@ def test_a_signal_deletes_the_pod(monkeypatch):
 
 def test_a_pod_that_may_not_be_deleted_is_named_and_what_failed_is_told(monkeypatch, capsys):
     stuck = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
-    api = Scripted(delete=403)
+    api = Scripted(delete=[403])
     monkeypatch.setattr(api, "object", lambda _: {"status": {"containerStatuses": [stuck]}})
     with pytest.raises(CommandError, match="no such image"):
         compared(api, monkeypatch)
-    assert "pod default/numakin-compare-x can't be deleted, and is left: no right to delete" in capsys.readouterr().err
+    name = api.made["metadata"]["name"]
+    assert f"pod default/{name} can't be deleted, and is left: no right to it" in capsys.readouterr().err
+
+
+def interrupted() -> Answer:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("deletes", [[200], [404, 404, 200], [404]], ids=["there", "late", "never"])
+def test_a_pod_is_looked_for_and_deleted_where_its_creation_was_interrupted(monkeypatch, capsys, deletes):
+    """It may be there, come while it is deleted, or not come at all."""
+    api = Scripted(delete=deletes)
+    monkeypatch.setattr(api, "create", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compared(api, monkeypatch)
+    assert (api.deleted, capsys.readouterr().err) == (1 if deletes == [200] else 3, "")
+
+
+def test_a_pod_whose_creation_nobody_answered_may_be_left(monkeypatch, capsys):
+    api = Scripted(delete=[503])
+    monkeypatch.setattr(api, "create", lambda: Answer(504, b'{"message": "timed out"}'))
+    with pytest.raises(Unanswered, match="timed out"):
+        compared(api, monkeypatch)
+    assert "can't be deleted, and may be left" in capsys.readouterr().err
+
+
+def test_what_the_api_server_refused_is_not_deleted(monkeypatch):
+    api = Scripted()
+    monkeypatch.setattr(api, "create", lambda: Answer(403, b'{"message": "no right to create"}'))
+    with pytest.raises(Unanswered, match="no right to create"):
+        compared(api, monkeypatch)
+    assert api.deleted == 0
+
+
+def test_each_comparison_has_a_pod_of_its_own_name(monkeypatch):
+    names = set()
+    for _ in range(2):
+        api = Scripted("Succeeded")
+        compared(api, monkeypatch)
+        names.add(api.made["metadata"]["name"])
+    assert len(names) == 2

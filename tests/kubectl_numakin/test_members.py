@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubectl_numakin.commands.cluster_map import _places
 from kubectl_numakin.commands.groups import _rendered
 from kubectl_numakin.members import by_pod
 from kubectl_numakin.output import console
@@ -20,6 +21,12 @@ def test_a_pod_is_on_all_numa_nodes_of_its_containers():
         "b": ("node-1", "1"),
         "c": ("node-2", ""),
     }
+
+
+def test_the_map_counts_it_once_on_each_numa_node_where_it_is():
+    sidecars = [member("a", "1"), member("b", "0-1"), member("b", "1")]
+    places = _places([{"group": "shop/boutique", "members": [*MEMBERS[:2], *sidecars]}])
+    assert places == {("node-1", 0): {"shop/boutique": 2}, ("node-1", 1): {"shop/boutique": 2}}
 
 
 def test_groups_counts_it_once(capsys):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from kubectl_numakin.manifest import pods
 from placement.model.cpuset import NumaSet
 from standins.patience import until
 from tests.extender.running import machine, reservation, running
@@ -85,6 +87,52 @@ def test_an_annotation_that_would_not_be_taken_is_named(written, at):
     answer = ask("plan", "-f", written(deployment(2, annotations=bad)), "-n", "shop", at)
     (line,) = [line for line in answer.lines if "cpus.numakin.io" in line]
     assert "'mine' is not allowed; allowed: shared, exclusive, exclusive-cores" in line
+
+
+def large(replicas: int, **of_spec: object) -> dict[str, Any]:
+    """A Deployment as large as those of a cluster: 10 KB of a template, of which placement needs little."""
+    made = deployment(replicas, cpu="10m")
+    template = made["spec"]["template"]
+    template["metadata"]["labels"] = {"app": "web", "pod-template-hash": "theirs"}
+    template["metadata"]["annotations"]["notes.example.org/long"] = "x" * 5_000
+    template["spec"]["containers"][0]["resources"]["requests"]["memory"] = "1Mi"
+    template["spec"]["containers"][0]["env"] = [{"name": f"VARIABLE_{at}", "value": "y" * 90} for at in range(50)]
+    template["spec"] |= of_spec
+    return made
+
+
+def test_a_hundred_replicas_of_a_large_template_are_planned(written, at):
+    rows = planned(written, at, large(100))
+    assert len(rows) == 100
+    assert {row["node"] for row in rows} <= {"node-1", "node-2"}
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "manifests" / "examples").glob("*.yaml"))
+KATALYST = {"katalyst.kubewharf.io/qos_level": "dedicated_cores"}
+SENT_WHOLE = {path.stem: path.read_text() for path in EXAMPLES} | {
+    "Katalyst's": yaml.safe_dump(deployment(2, annotations={"group.numakin.io": "boutique"} | KATALYST)),
+    "wrong annotations": yaml.safe_dump(deployment(2, annotations={"group.numakin.io": "-", "x.numakin.io/y": "z"})),
+    "of one container": yaml.safe_dump(deployment(2, annotations={"group.numakin.io/container.main": "boutique"})),
+    "much else": yaml.safe_dump(large(3, priority=7, hostNetwork=True, resources={"requests": {"cpu": "2"}})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SENT_WHOLE)
+def test_the_answer_is_that_to_the_whole_pods(tmp_path, at, extender, case):
+    path = tmp_path / "manifest.yaml"
+    path.write_text(SENT_WHOLE[case])
+    asked = {"questions": [{"pods": pods(str(path), "shop"), "nodes": None}]}
+    status, to_whole_pods = extender.ask("POST", "/api/v1/plan", json.dumps(asked).encode())
+    extender.connection.close()
+    assert status == 200, to_whole_pods
+    answer = ask("plan", "-f", str(path), "-n", "shop", at, "-o", "json").json
+    assert ageless(answer["pods"]) == ageless(to_whole_pods["pods"])
+
+
+def ageless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without how old the reports were, which differs with each question."""
+    kept = [[{**weighed, "data_age_seconds": 0} for weighed in row["weighed"]] for row in rows]
+    return [{**row, "weighed": weighed} for row, weighed in zip(rows, kept, strict=True)]
 
 
 def test_a_manifest_comes_from_standard_input_too(at):

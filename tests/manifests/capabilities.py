@@ -10,7 +10,7 @@ import pytest
 from tests.manifests.rendered import files, one
 
 ROOT = Path(__file__).parents[2]
-NUMBERS = {"NET_ADMIN": 12, "SYS_PTRACE": 19, "SYS_RESOURCE": 24, "PERFMON": 38, "BPF": 39}
+NUMBERS = {"NET_ADMIN": 12, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_RESOURCE": 24, "PERFMON": 38, "BPF": 39}
 """linux/capability.h."""
 
 

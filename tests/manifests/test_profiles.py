@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -68,12 +69,47 @@ def test_the_collectors_see_as_much_as_without_it(named, as_root):
     assert dict(line.split(" ", 1) for line in answer.stdout.splitlines()) == as_root
 
 
+READS_SOCKETS = """
+import sys
+from pathlib import Path
+from enforcer.observe.collectors.inet_diag import open_collector
+collector = open_collector(lambda: [Path(sys.argv[1])])
+collector.attach()
+print(len(collector._sockets))
+"""
+
+
+@pytest.fixture
+def other_network() -> Iterator[Path]:
+    """The network namespace of another process."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with subprocess.Popen(["unshare", "--net", "sleep", "600"]) as process:
+        path, own = Path(f"/proc/{process.pid}/ns/net"), Path("/proc/self/ns/net").readlink()
+        until(lambda: path.readlink() != own, "it has a network namespace of its own")
+        yield path
+        process.kill()
+
+
+@pytest.mark.parametrize(("added", "answer"), [({"SYS_ADMIN"}, "2\n"), (set(), "")], ids=["SYS_ADMIN", "as shipped"])
+def test_sockets_are_read_in_the_pods_networks_where_the_pod_has_the_power_for_it(named, other_network, added, answer):
+    """Under the profile as without it."""
+    profile = [sys.executable, str(LAUNCHER), str(PROFILES / "numakin-enforcer.json")]
+    for confined_by in ([], profile):
+        command = [*only(named | added), *confined_by, sys.executable, "-c", READS_SOCKETS, str(other_network)]
+        done = subprocess.run(command, cwd=MANIFESTS.parent, capture_output=True, text=True, check=False)
+        assert done.stdout == answer, done.stderr
+        assert answer or "setns: Operation not permitted" in done.stderr
+
+
 CALLS = "import ctypes, os, socket; call = ctypes.CDLL(None, use_errno=True)"
 FORBIDDEN = {
     "to hold another process": "call.ptrace(16, os.getppid(), 0, 0)",
     "to read another process's memory": "call.process_vm_readv(os.getppid(), 0, 0, 0, 0, 0)",
     "to mount": "call.mount(b'none', b'/nonexistent', b'tmpfs', 0, 0)",
     "to make a user namespace": "call.unshare(0x10000000)",
+    "to enter another mount namespace": "call.setns(os.open('/proc/self/ns/mnt', 0), 0x20000)",
+    "to enter a namespace of any kind": "call.setns(os.open('/proc/self/ns/net', 0), 0)",
     "to sniff packets": "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
     "to reach the hypervisor": "socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)",
     "to load a kernel module": "call.init_module(0, 0, b'')",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from standins.patience import until
+from tests.extender.running import machine, reservation, running
 from tests.web.site import Site
 
 
@@ -64,6 +68,17 @@ def test_a_pod_that_nobody_knows_is_said_to_be_unknown(site: Site, page: Page) -
     expect(page.get_by_role("alert")).to_contain_text("nowhere/nobody was neither scored nor reported")
 
 
+def test_a_pod_that_nothing_has_named_yet_is_told_of_by_its_uid(tmp_path: Path, page: Page) -> None:
+    with running(tmp_path) as extender:
+        enforcer = extender.enforcer("n1")
+        enforcer.report(machine(), reservation("d3b0-7384", "1"))
+        page.goto(f"http://{extender.http_address}/")
+        page.locator('.pod[data-box="d3b0-7384"]').click()
+        panel = page.get_by_role("complementary")
+        expect(panel.get_by_role("heading", name="d3b0-7384")).to_be_focused()
+        expect(panel.get_by_label("Where it is")).to_contain_text("n1, NUMA 1")
+
+
 def test_escape_closes_it_and_the_focus_is_where_it_was(site: Site, page: Page, pod: dict[str, Any]) -> None:
     page.goto(site.url)
     shown = page.locator(f'.pod[data-box="{pod["uid"]}"]')
@@ -96,6 +111,30 @@ def test_a_group_shows_its_locality_over_time(site: Site, page: Page) -> None:
         "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(value => value)"
     )
     assert canvas.evaluate(drawn)
+
+
+COLUMNS = """canvas => {
+    const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const element = canvas.closest(".series");
+    element.style.color = "var(--now)";
+    const wanted = getComputedStyle(element).color.match(/[0-9]+/g).slice(0, 3).map(Number);
+    const is_line = (at) => data[at + 3] > 200 && wanted.every((part, of) => Math.abs(data[at + of] - part) < 30);
+    return Array.from({ length: width }, (_, x) => x)
+        .filter((x) => Array.from({ length: height }, (_, y) => 4 * (y * width + x)).some(is_line)).length / width;
+}"""
+"""The share of the canvas' columns that the line of what was reached is in."""
+
+
+@pytest.mark.parametrize("behind_s", [0, 3600])
+def test_every_point_is_drawn_by_whatever_clock_the_browser_has(site: Site, page: Page, behind_s: int) -> None:
+    name = site.get("overview")["groups"][0]["group"]
+    story = site.get(f"group?group={name}")
+    story["series"] = [[time() - 600 + 60 * at, 0.3 + 0.05 * at] for at in range(11)]
+    page.add_init_script(f"const clock = Date.now; Date.now = () => clock() - {1000 * behind_s}")
+    page.route("**/api/v1/group?*", lambda route: route.fulfill(json=story))
+    page.goto(f"{site.url}#view=map&group={name}")
+    canvas = page.locator(".series canvas")
+    until(lambda: canvas.evaluate(COLUMNS) > 0.6, "the line goes over most of the canvas")
 
 
 def test_a_group_shows_who_talks_to_whom(site: Site, page: Page) -> None:

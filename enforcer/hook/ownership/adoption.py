@@ -93,6 +93,18 @@ def owner_of(
     )
 
 
+def claim_on_stranger(
+    machine: Machine, occupancy: Occupancy, container: nri.Container, freed: CpuSet = CpuSet()
+) -> pods.Claim | None:
+    """Another owner's, of a container that has not opted in, where the rule is to move it off exclusive CPUs: what
+    somebody keeps to fewer CPUs would be widened. freed: CPUs that were exclusive, which it may lack by our own work.
+    """
+    cpus = pods.runtime_cpuset(container)[0]
+    if not occupancy.rules.everyone or not cpus or machine.cpus - cpus <= occupancy.exclusive | freed:
+        return None
+    return pods.claim_of(container)
+
+
 def _whole(machine: Machine, given: Grant | None) -> bool:
     """Whether every CPU of the machine is what it was given."""
     return given is not None and (given.cpus == machine.cpus or len(machine.cpu_nodes) == 1)

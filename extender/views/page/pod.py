@@ -22,14 +22,27 @@ Row = dict[str, Any]
 def pod(cluster: Cluster, scene: Scene, namespace: str, name: str) -> Row | None:
     """As `explain`, with its place, its peers and its moves; None when nothing is known of it."""
     story = explain(cluster, namespace, name, most_nodes=MOST_SCORED)
-    if story is None:
-        return None
+    return _on_scene({**story, "pod": f"{namespace}/{name}"}, scene) if story is not None else None
+
+
+def pod_of_uid(cluster: Cluster, scene: Scene, uid: str) -> Row | None:
+    """One that is shown by its uid, since its node reports it and nothing names it; as `pod` where something does by
+    now.
+    """
+    namespace, slash, name = scene.name(uid).partition("/")
+    answer = pod(cluster, scene, namespace, name) if slash else None
+    if answer is not None or uid not in scene.places:
+        return answer
+    untold: Row = {"uid": uid, "pod": scene.name(uid), "group": None, "scored": None, "expected": None, "happened": []}
+    return _on_scene(untold, scene)
+
+
+def _on_scene(story: Row, scene: Scene) -> Row:
     uid = story["uid"]
     place = scene.places.get(uid)
     lines = scene.lines_of.get(uid, [])
     return {
         **story,
-        "pod": f"{namespace}/{name}",
         "group": scene.group_of.get(uid) or story["group"],
         "workload": scene.workload(uid),
         "place": {"node": place.node, "numa_nodes": list(place.numa_nodes)} if place else None,

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from enforcer.hook.agent import Agent
+from enforcer.hook.ownership.checkpoint import Past
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.rules import Rules
+from proto import nri_pb2 as nri
 from tests import machines
 from tests.enforcer.hook.world import World, container, member, pod
 
@@ -29,6 +31,10 @@ def test_exclusive_cpus_are_given_beside_containers_that_somebody_else_pins(worl
     assert len(CpuSet.parse(world.cpus("own"))) == 2
 
 
+def resources(cpus: str) -> nri.LinuxResources:
+    return nri.LinuxResources(cpu=nri.LinuxCPU(cpus=cpus))
+
+
 class TestEveryoneKeepsOff:
     """By the operator's rule (`--shared-pool all`)."""
 
@@ -46,10 +52,38 @@ class TestEveryoneKeepsOff:
         world.apply(world.agent.stop_container(member("own", cpus="exclusive"), container("own")))
         assert world.cpus("plain") == str(world.machine.cpus)
 
-    def test_one_whose_cpus_somebody_else_names_is_left_there_at_first(self, world: World) -> None:
+    @pytest.mark.parametrize("named", ["4-7", "2-15"], ids=["narrow", "most of the machine"])
+    def test_one_whose_cpus_somebody_else_names_is_left_there(self, world: World, named: str) -> None:
+        """By the kubelet's static policy, or another plugin: it would be widened."""
         theirs = container("theirs")
-        theirs.linux.resources.cpu.cpus = "4-7"
+        theirs.linux.resources.cpu.cpus = named
         assert world.create(pod("theirs"), theirs) is None
+        assert world.agent.ledger.settle() == []
+        assert world.agent.stop_container(member("own", cpus="exclusive"), container("own")) == []
+
+    def test_one_whose_cpus_somebody_else_names_later_is_left_there_from_then_on(self, world: World) -> None:
+        world.create(pod("plain"), container("plain"))
+        assert world.agent.update_container(pod("plain"), container("plain"), resources("4-7")) == []
+        assert world.agent.stop_container(member("own", cpus="exclusive"), container("own")) == []
+
+    def test_exclusive_cpus_are_not_those_that_somebody_else_named(self, world: World) -> None:
+        theirs = container("theirs", cpus=0)
+        theirs.linux.resources.cpu.cpus = "1,9"
+        world.create(pod("theirs"), theirs)
+        world.create(member("filler", group="bank", cpus="exclusive"), container("filler", cpus=7))
+        world.create(member("more", cpus="exclusive"), container("more", cpus=4))
+        assert world.cpus("more") == "2-3,10-11"
+
+    def test_what_an_earlier_process_kept_off_gets_its_cpus_back(self, world: World) -> None:
+        """Its exclusive neighbour ended meanwhile."""
+        plain = container("plain")
+        world.create(pod("plain"), plain)
+        plain.linux.resources.cpu.cpus = world.cpus("plain")
+        past = Past().with_those_of(world.agent.occupancy)
+        world.agent = Agent(replace(world.facts(), rules=Rules(everyone=True)), world.nominations)
+        world.agent.takeover.remember(past)
+        world.apply(world.agent.synchronize([pod("plain")], [plain]))
+        assert world.cpus("plain") == str(world.machine.cpus)
 
     def test_one_that_runs_on_them_is_moved_off(self, world: World) -> None:
         """As at Synchronize, where each CPU of the machine may be named."""

@@ -43,6 +43,24 @@ def test_what_is_not_known_is_said_by_name(extender: Extender) -> None:
     assert [name in answer["error"] for (_, answer), name in zip(answers, ("default/p", "a/b", "n"), strict=True)]
 
 
+def test_a_pod_that_nothing_has_named_is_told_of_by_its_uid(extender: Extender) -> None:
+    extender.enforcer("n1").report(machine(), reservation("a-uid", "1"))
+    until(lambda: extender.get("/api/v1/pods")["pods_known"] == 1, "it is seen")
+    answer = extender.get("/api/v1/pod?uid=a-uid")
+    assert (answer["pod"], answer["place"]) == ("a-uid", {"node": "n1", "numa_nodes": [1]})
+    assert (answer["scored"], answer["happened"]) == (None, [])
+    status, unknown = extender.ask("GET", "/api/v1/pod?uid=b-uid")
+    assert (status, unknown["error"]) == (404, "no opted-in pod has the uid b-uid")
+
+
+def test_a_uid_leads_to_all_that_is_known_once_the_pod_has_a_name(extender: Extender) -> None:
+    decision = pb.DecisionRecord(pod="a-uid", namespace="shop", pod_name="cart-0", event="create", numa_nodes="1")
+    extender.enforcer("n1").report(machine(), reservation("a-uid", "1"), decisions=[decision])
+    by_name = until(lambda: extender.ask("GET", "/api/v1/pod?namespace=shop&pod=cart-0")[1].get("place"), "it is seen")
+    answer = extender.get("/api/v1/pod?uid=a-uid")
+    assert (answer["pod"], answer["place"], len(answer["happened"])) == ("shop/cart-0", by_name, 1)
+
+
 def test_pods_are_found_by_words_of_their_name_group_and_node(extender: Extender) -> None:
     extender.enforcer("n1").report(machine(), reservation("a", "0"), reservation("b", "1", group="default/other"))
     extender.enforcer("n2").report(machine(), reservation("c", "0"))

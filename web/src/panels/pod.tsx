@@ -8,8 +8,7 @@ import { Waiting } from "../parts/waiting";
 import type { Happened, Peer, PodStory, ScoredNode } from "../types";
 
 export function PodPanel({ name, version }: { name: string; version: number }) {
-  const [namespace, pod] = [name.slice(0, name.indexOf("/")), short(name)];
-  const { value: story, error } = useAnswer<PodStory>(`pod?namespace=${encodeURIComponent(namespace)}&pod=${encodeURIComponent(pod)}`, version);
+  const { value: story, error } = useAnswer<PodStory>(`pod?${asked(name)}`, version);
   if (!story) return <Waiting error={error} />;
   return (
     <>
@@ -20,6 +19,12 @@ export function PodPanel({ name, version }: { name: string; version: number }) {
       <Moves moves={story.moves} />
     </>
   );
+}
+
+/** By NAMESPACE/NAME; by its uid where that is all that is known of it yet. */
+function asked(name: string): string {
+  const [namespace = "", pod] = name.split("/").map(encodeURIComponent);
+  return pod === undefined ? `uid=${namespace}` : `namespace=${namespace}&pod=${pod}`;
 }
 
 function Where({ story }: { story: PodStory }) {

@@ -46,9 +46,14 @@ export function Series({ points, now, compared }: Props) {
 }
 
 function data(points: [number, number][], now: number | null, compared: GroupStory["compared"]): uPlot.AlignedData {
-  const all: [number, number][] = now === null ? points : [...points, [Date.now() / 1000, now]];
+  const all: [number, number][] = now === null ? points : [...points, [latest(points), now]];
   const level = (share: number | undefined) => all.map(() => share ?? null);
   return [all.map(([at]) => at), all.map(([, share]) => share), level(compared?.best), level(compared?.lowest_first), level(compared?.spread)];
+}
+
+/** Now, in seconds, but never before what was seen: this browser's clock may be behind the extender's. */
+function latest(points: [number, number][]): number {
+  return Math.max(Date.now() / 1000, points.at(-1)?.[0] ?? 0);
 }
 
 function clock(seconds: number, ticks: number[]): string {
