@@ -24,6 +24,7 @@ from extender.state.pod_json import (
 )
 from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_row
 from placement.model.workload import NODE, top_owner
+from placement.optin import katalyst
 from placement.optin.parsing import DOMAIN, opted_in
 from placement.traffic.mentions import NOBODY, mentions
 
@@ -126,7 +127,7 @@ class PodRows:
 
     def row(self, pod: PodObject) -> PodRow:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
-        annotations = _ours(metadata.annotations)
+        annotations = _read_here(metadata.annotations)
         member = opted_in(annotations)
         own = _given(spec.resources, status.resources, status.allocated_resources) if spec.resources else NO_RESOURCES
         return PodRow(
@@ -241,9 +242,12 @@ def _shared(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {intern(key): intern(value) for key, value in labels.items()}
 
 
-def _ours(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Those whose domain is numakin's."""
-    ours = {key: value for key, value in (annotations or _NOTHING).items() if DOMAIN in key.partition("/")[0]}
+def _read_here(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Those whose domain is numakin's, and Katalyst's beside an opt-in: without one they mean nothing."""
+    given = annotations or _NOTHING
+    ours = {key: value for key, value in given.items() if DOMAIN in key.partition("/")[0]}
+    if opted_in(ours):
+        ours |= {key: given[key] for key in katalyst.KEYS if key in given}
     return ours or _NOTHING
 
 

@@ -52,6 +52,13 @@ def test_a_pod_has_all_that_placement_asks_for():
     )
 
 
+@pytest.mark.parametrize(("own", "kept"), [({"group.numakin.io": "cart"}, True), ({}, False)], ids=["in", "not in"])
+def test_what_katalyst_s_annotations_ask_for_is_kept_of_pods_that_opted_in(own, kept):
+    theirs = {"katalyst.kubewharf.io/qos_level": "dedicated_cores"}
+    result = row({**POD, "metadata": {**POD["metadata"], "annotations": own | theirs}})
+    assert result.annotations == (own | theirs if kept else own)
+
+
 def test_a_pod_that_is_being_deleted_is_leaving():
     metadata = {**POD["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert row({**POD, "metadata": metadata}).leaving
