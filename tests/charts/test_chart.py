@@ -26,8 +26,14 @@ def named(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
     return {
         (each["kind"], each["metadata"]["name"]): each
         for each in objects
-        if each["kind"] != "Namespace" and "helm.sh/hook" not in each["metadata"].get("annotations", {})
+        if each["kind"] != "Namespace" and not hook(each)
     }
+
+
+def hook(each: dict[str, Any]) -> str:
+    """When Helm makes the object; empty for a part of the release."""
+    annotations: dict[str, str] = each["metadata"].get("annotations", {})
+    return annotations.get("helm.sh/hook", "")
 
 
 OVERLAYS = {
@@ -211,3 +217,31 @@ def test_the_namespace_that_helm_makes_wants_its_label_told():
     labels = one(rendered("base"), "Namespace", "numakin")["metadata"]["labels"]
     text = (Path(MANIFESTS.parent) / "docs/operations.md").read_text()
     assert all(f"{key}={value}" in text for key, value in labels.items() if "pod-security" in key)
+
+
+@WAYS
+def test_the_pod_of_helm_test_reads_the_extender_and_has_no_right_more(render):
+    (pod,) = [each for each in render({"image": {"registry": "r.example/", "pullPolicy": "Always"}}) if hook(each)]
+    (container,) = pod["spec"]["containers"]
+    assert hook(pod) == "test"
+    assert (container["image"], container["imagePullPolicy"]) == ("r.example/numakin-extender:0.1.0", "Always")
+    assert (pod["spec"]["serviceAccountName"], pod["spec"]["automountServiceAccountToken"]) == ("numakin-viewer", False)
+    tokens = [volume["projected"]["sources"] for volume in pod["spec"]["volumes"] if "projected" in volume]
+    assert [source["serviceAccountToken"]["audience"] for (source,) in tokens] == ["numakin"]
+    assert "app.kubernetes.io/part-of" not in pod["metadata"]["labels"], "nobody scrapes it"
+
+
+@WAYS
+def test_the_pod_of_helm_test_may_reach_every_replica(render):
+    ours = named(objects := render())
+    (pod,) = filter(hook, objects)
+    asked = {
+        argument.partition("=")[0]: argument.partition("=")[2] for argument in pod["spec"]["containers"][0]["args"]
+    }
+    for option in ("--service", "--replicas"):
+        name, _, port = asked[option].partition(".numakin.svc:")
+        assert ours["Service", name]["spec"]["selector"] == {"app.kubernetes.io/name": "numakin-extender"}
+        ports = container(ours, *EXTENDER)["ports"]
+        assert {"containerPort": int(port), "name": "http"} in ports
+    policy = ours["NetworkPolicy", "numakin-extender"]["spec"]
+    assert {"port": "http"} in next(rule["ports"] for rule in policy["ingress"] if "from" not in rule)
