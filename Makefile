@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize check format proto simulate bench bench-quick reference docs lock audit sbom programs page clean
+.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit sbom programs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,7 +47,7 @@ cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example,
 # The emulated machine, the real containerds and the real cluster take longest: a process for each.
 SIDE_BY_SIDE := --numprocesses=3 --dist=loadscope --no-loadscope-reorder
 
-test: $(READY) $(if $(ARGS),,kubernetes kustomize)  ## all tests (ARGS=... for pytest)
+test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## all tests (ARGS=... for pytest)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE))
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
@@ -57,7 +57,7 @@ fuzz: $(READY)  ## every parser under mutated input, with coverage (MINUTES=60)
 	@$(PYTHON) -c 'import atheris' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	@$(PYTHON) -m tests.fuzz --minutes $(or $(MINUTES),60) $(ARGS)
 
-e2e: $(READY) kubernetes kustomize  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
+e2e: $(READY) kubernetes kustomize helm  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
 	@$(PYTHON) -m pytest tests/cluster tests/e2e $(ARGS)
 
 kubernetes:  # built once (12 CPU minutes, 1.7 GB in ~/.cache/numakin); KUBERNETES_BIN=FOLDER: used as it is
@@ -65,6 +65,9 @@ kubernetes:  # built once (12 CPU minutes, 1.7 GB in ~/.cache/numakin); KUBERNET
 
 kustomize:  # 6 MB in ~/.cache/numakin, where the machine has none that renders the manifests
 	@setup/kustomize >/dev/null || echo "kustomize: the tests of rendered manifests will be skipped" >&2
+
+helm: $(READY)  # 40 MB in ~/.cache/numakin, where the machine has none
+	@$(PYTHON) setup/helm >/dev/null || echo "helm: the tests of the chart by Helm itself will be skipped" >&2
 
 check: $(READY)  ## lint, format, types, the layers' contracts, generated code
 	@$(VENV)/bin/ruff check $(SOURCES)

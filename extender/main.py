@@ -112,7 +112,8 @@ class Program(SessionCallbacks):
         stale = self.threads.stale()
         essential = worded(standing for standing in stale if standing.essential)
         degraded = filter(None, (worded(standing for standing in stale if not standing.essential), self._alone))
-        return Readiness(self._missing or essential or self.gate.missing(), "; ".join(degraded))
+        missing = self._missing or essential or self.gate.missing()
+        return Readiness(missing, "; ".join(degraded), () if self._missing else self.gate.unreported())
 
     @property
     def _alone(self) -> str:
@@ -274,10 +275,9 @@ def main() -> None:
         config = load(sys.argv[1:], os.environ)
         log.configure(config.log_level, config.log_format)
         _log.debug("options", **msgspec.to_builtins(config))
-        check_free("listen", config.listen)
-        check_free("grpc_listen", config.grpc_listen)
-        if config.health_listen:
-            check_free("health_listen", config.health_listen)
+        for option in ("listen", "grpc_listen", "health_listen"):
+            if address := getattr(config, option):
+                check_free(option, address)
         program = Program(config)
     except (BadConfig, BadCertificate, BadKubeconfig) as bad:
         print(f"numakin-extender: {bad}", file=sys.stderr)

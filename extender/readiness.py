@@ -7,7 +7,7 @@ are refused at once, and pods are scheduled without scores (`ignorable: true`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
@@ -37,13 +37,15 @@ class ReadinessGate:
         self._began = clock()
         self._over = False
         self._enforcers: dict[str, str] = {}
+        self._starting: dict[str, str] = {}
         self._down: frozenset[str] = frozenset()
 
     def pods(self, changes: Changes[PodRow]) -> None:
-        before = {} if changes.whole else self._enforcers
-        running = {row.uid: row.node for row in changes.rows if self._runs(row)}
-        gone = {row.uid for row in changes.rows} | set(changes.gone)
-        self._enforcers = {uid: node for uid, node in before.items() if uid not in gone} | running
+        own = [row for row in changes.rows if f"{row.namespace}:{row.account}" == self._account]
+        running = {row.uid: row.node for row in own if row.phase == "Running"}
+        starting = {row.uid: row.node for row in own if row.phase == "Pending" and row.node}
+        self._enforcers = _followed(self._enforcers, changes, running)
+        self._starting = _followed(self._starting, changes, starting)
 
     def nodes(self, changes: Changes[NodeRow]) -> None:
         changed = {row.name for row in changes.rows} | set(changes.gone)
@@ -59,8 +61,10 @@ class ReadinessGate:
             _log.info("ready to be asked", seconds=round(waited, 1), silent=self._silent())
         return why
 
-    def _runs(self, row: PodRow) -> bool:
-        return row.phase == "Running" and f"{row.namespace}:{row.account}" == self._account
+    def unreported(self) -> list[str]:
+        """Nodes that an enforcer's pod is on, running or not yet, and that no enforcer has reported from."""
+        there = {*self._enforcers.values(), *self._starting.values()}
+        return sorted(node for node in there if not self._reported(node))
 
     def _why(self) -> str:
         unseen = list(self._unseen())
@@ -74,3 +78,10 @@ class ReadinessGate:
     def _silent(self) -> list[str]:
         """Nodes whose enforcer runs, and has not reported; a node that is down is not waited for."""
         return sorted(node for node in self._enforcers.values() if node not in self._down and not self._reported(node))
+
+
+def _followed(before: Mapping[str, str], changes: Changes[PodRow], after: Mapping[str, str]) -> dict[str, str]:
+    """Nodes by pod. after: of the changed ones, those that belong here now."""
+    gone = {row.uid for row in changes.rows} | set(changes.gone)
+    kept = {} if changes.whole else {uid: node for uid, node in before.items() if uid not in gone}
+    return kept | dict(after)

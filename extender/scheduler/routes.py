@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -26,11 +26,12 @@ _log = structlog.get_logger("scheduler")
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """missing: why nothing should be asked here now. degraded: what gets nowhere, though there are answers. For people;
-    empty when there is nothing.
+    empty when there is nothing. unreported: nodes whose enforcer has a pod there, and has sent nothing yet.
     """
 
     missing: str = ""
     degraded: str = ""
+    unreported: Sequence[str] = ()
 
 
 def create_app(
@@ -40,7 +41,7 @@ def create_app(
     app = Flask("numakin-extender", static_folder=None)
     for verb, call in calls.items():
         app.add_url_rule(f"/{verb}", verb, _posted(call), methods=["POST"])
-    _add_views(app, cluster)
+    _add_views(app, cluster, ready)
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
     app.add_url_rule("/readyz", "readyz", lambda: _readiness(ready()))
     app.add_url_rule(
@@ -58,7 +59,7 @@ def _posted(call: SchedulerCall) -> Callable[[], Response]:
     return view
 
 
-def _add_views(app: Flask, cluster: Cluster) -> None:
+def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> None:
     @app.get("/api/v1/explain")
     def explain_pod() -> Response:
         namespace, pod = request.args.get("namespace", "default"), request.args.get("pod", "")
@@ -71,7 +72,7 @@ def _add_views(app: Flask, cluster: Cluster) -> None:
 
     @app.get("/api/v1/nodes")
     def nodes() -> Response:
-        return _json({"nodes": readout.nodes(cluster.picture(), cluster.live)})
+        return _json({"nodes": readout.nodes(cluster.picture(), cluster.live), "unreported": ready().unreported})
 
     @app.get("/api/v1/groups")
     def groups() -> Response:

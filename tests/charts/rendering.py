@@ -1,4 +1,5 @@
-"""The chart as Helm renders it: by Helm where it is installed, else by the part of its language that the chart uses.
+"""The chart as Helm renders it: by Helm where there is one (setup/helm), and by the part of its language that the chart
+uses.
 
 Our templates are generated in a handful of forms (if, with, range, a value through functions); anything else is an
 error here. `test_chart.py` holds both ways to the same objects where Helm is there.
@@ -6,18 +7,23 @@ error here. `test_chart.py` holds both ways to the same objects where Helm is th
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-CHART = Path(__file__).parents[2] / "charts/numakin"
+from standins.patience import PATIENCE_S
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts/numakin"
 NAMESPACE = "numakin"
 
 _ACTION = re.compile(r"(\s*)\{\{-\s*(.*?)\s*\}\}|\{\{\s*(.*?)\s*\}\}", re.DOTALL)
@@ -39,7 +45,7 @@ def by_hand(changes: Values | None = None) -> list[dict[str, Any]]:
         "Chart": yaml.safe_load((CHART / "Chart.yaml").read_text()),
     }
     result: list[dict[str, Any]] = []
-    for path in sorted((CHART / "templates").glob("*.yaml")):
+    for path in sorted((CHART / "templates").rglob("*.yaml")):
         text, rest = _block(_parts(path.read_text()), 0, scope, scope)
         assert rest is None
         result += [entry for entry in yaml.safe_load_all(text) if entry]
@@ -48,26 +54,33 @@ def by_hand(changes: Values | None = None) -> list[dict[str, Any]]:
 
 def by_helm(changes: Values | None = None) -> list[dict[str, Any]]:
     """The objects, by `helm template`."""
-    helm = shutil.which("helm")
-    assert helm is not None
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump(dict(changes or {}), file)
         file.flush()
-        command = [
-            helm,
-            "template",
-            "numakin",
-            str(CHART),
-            "--namespace",
-            NAMESPACE,
-            "--kube-version",
-            "1.34.0",
-            "--values",
-            file.name,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = template("--values", file.name)
     assert done.returncode == 0, done.stderr
     return [entry for entry in yaml.safe_load_all(done.stdout) if entry]
+
+
+def template(*options: str) -> subprocess.CompletedProcess[str]:
+    named = ("template", "numakin", str(CHART), "--namespace", NAMESPACE, "--kube-version", "1.34.0")
+    return run_helm(*named, *options)
+
+
+def run_helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Skips where there is no Helm."""
+    command = [helm(), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+@functools.cache
+def helm() -> str:
+    """The program; skips where there is none."""
+    command = [sys.executable, ROOT / "setup" / "helm", "--there"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    if done.returncode:
+        pytest.skip(done.stderr.strip())
+    return done.stdout.strip()
 
 
 def _merged(before: Any, changes: Any) -> Any:

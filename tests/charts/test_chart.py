@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,19 +13,27 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.charts.rendering import CHART, by_hand, by_helm, values
+from tests.charts.rendering import CHART, by_hand, by_helm, run_helm, template, values
 from tests.manifests.rendered import MANIFESTS, one, rendered
 
-HELM = pytest.param(
-    by_helm, id="by helm", marks=pytest.mark.skipif(not shutil.which("helm"), reason="helm is not installed")
-)
-WAYS = pytest.mark.parametrize("render", [pytest.param(by_hand, id="by hand"), HELM])
+WAYS = pytest.mark.parametrize("render", [by_hand, by_helm], ids=["by hand", "by helm"])
+EXTENDER, ENFORCER = ("Deployment", "numakin-extender"), ("DaemonSet", "numakin-enforcer")
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 
 
 def named(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The namespace is Helm's to make."""
-    return {(each["kind"], each["metadata"]["name"]): each for each in objects if each["kind"] != "Namespace"}
+    """The namespace is Helm's to make, and its hooks are no part of what is installed."""
+    return {
+        (each["kind"], each["metadata"]["name"]): each
+        for each in objects
+        if each["kind"] != "Namespace" and not hook(each)
+    }
+
+
+def hook(each: dict[str, Any]) -> str:
+    """When Helm makes the object; empty for a part of the release."""
+    annotations: dict[str, str] = each["metadata"].get("annotations", {})
+    return annotations.get("helm.sh/hook", "")
 
 
 OVERLAYS = {
@@ -132,6 +139,8 @@ WRONG = {
     "an argument that is no option": {"extender": {"extraArgs": ["hold=60"]}},
     "a profile that is none": {"enforcer": {"seccompProfile": {"type": "localhost"}}},
     "a section that is none": {"agent": {}},
+    "a section without settings": {"extender": None},
+    "no number of replicas": {"extender": {"replicas": None}},
 }
 
 
@@ -171,10 +180,36 @@ def test_every_setting_is_documented():
     ] == []
 
 
-@pytest.mark.skipif(not shutil.which("helm"), reason="helm is not installed")
 def test_helm_finds_nothing_to_complain_of():
-    done = subprocess.run(["helm", "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
+    done = run_helm("lint", "--strict", str(CHART))
     assert done.returncode == 0, done.stdout
+
+
+SAID = {
+    "too many replicas": (("--set", "extender.replicas=6"), "maximum: got 6, want 5"),
+    "a number for a tag": (("--set", "image.tag=1234"), "'/image/tag': got number, want string"),
+    "true for a label": (("--set", r"enforcer.nodeSelector.a\.b/c=true"), "got boolean, want string"),
+    "a section without settings": (("--set", "extender=null"), "missing property 'extender'"),
+    "no number of replicas": (("--set", "extender.replicas=null"), "missing property 'replicas'"),
+    "an unknown section": (("--set", "agent.x=1"), "additional properties 'agent' not allowed"),
+    "a Kubernetes that is too old": (("--kube-version", "1.29.9"), "requires kubeVersion: >=1.30.0-0"),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_helm_says_what_is_wrong_with_a_value(case):
+    options, text = SAID[case]
+    done = template(*options)
+    assert done.returncode == 1
+    assert text in done.stderr
+
+
+def test_texts_that_look_like_numbers_stay_texts():
+    done = template("--set-string", "image.tag=1234,extender.priorityClassName=123,enforcer.priorityClassName=1e3")
+    ours = named([entry for entry in yaml.safe_load_all(done.stdout) if entry])
+    specs = [ours[key]["spec"]["template"]["spec"] for key in (EXTENDER, ENFORCER)]
+    assert [spec["priorityClassName"] for spec in specs] == ["123", "1e3"]
+    assert [spec["containers"][0]["image"].rpartition(":")[2] for spec in specs] == ["1234", "1234"]
 
 
 def test_the_namespace_that_helm_makes_wants_its_label_told():
@@ -182,3 +217,31 @@ def test_the_namespace_that_helm_makes_wants_its_label_told():
     labels = one(rendered("base"), "Namespace", "numakin")["metadata"]["labels"]
     text = (Path(MANIFESTS.parent) / "docs/operations.md").read_text()
     assert all(f"{key}={value}" in text for key, value in labels.items() if "pod-security" in key)
+
+
+@WAYS
+def test_the_pod_of_helm_test_reads_the_extender_and_has_no_right_more(render):
+    (pod,) = [each for each in render({"image": {"registry": "r.example/", "pullPolicy": "Always"}}) if hook(each)]
+    (container,) = pod["spec"]["containers"]
+    assert hook(pod) == "test"
+    assert (container["image"], container["imagePullPolicy"]) == ("r.example/numakin-extender:0.1.0", "Always")
+    assert (pod["spec"]["serviceAccountName"], pod["spec"]["automountServiceAccountToken"]) == ("numakin-viewer", False)
+    tokens = [volume["projected"]["sources"] for volume in pod["spec"]["volumes"] if "projected" in volume]
+    assert [source["serviceAccountToken"]["audience"] for (source,) in tokens] == ["numakin"]
+    assert "app.kubernetes.io/part-of" not in pod["metadata"]["labels"], "nobody scrapes it"
+
+
+@WAYS
+def test_the_pod_of_helm_test_may_reach_every_replica(render):
+    ours = named(objects := render())
+    (pod,) = filter(hook, objects)
+    asked = {
+        argument.partition("=")[0]: argument.partition("=")[2] for argument in pod["spec"]["containers"][0]["args"]
+    }
+    for option in ("--service", "--replicas"):
+        name, _, port = asked[option].partition(".numakin.svc:")
+        assert ours["Service", name]["spec"]["selector"] == {"app.kubernetes.io/name": "numakin-extender"}
+        ports = container(ours, *EXTENDER)["ports"]
+        assert {"containerPort": int(port), "name": "http"} in ports
+    policy = ours["NetworkPolicy", "numakin-extender"]["spec"]
+    assert {"port": "http"} in next(rule["ports"] for rule in policy["ingress"] if "from" not in rule)

@@ -54,6 +54,16 @@ def test_every_enforcer_that_runs_is_waited_for(world):
     assert world.call.missing() == ""
 
 
+def test_nodes_that_an_enforcer_s_pod_is_on_are_known_until_it_reports(world):
+    world.pods(pod("n1"), pod("n2", phase="Pending"), pod("", phase="Pending"), pod("n4", phase="Failed"), whole=True)
+    assert world.call.unreported() == ["n1", "n2"]
+    world.heard.add("n1")
+    world.pods(pod("n2"), pod("n3"))
+    assert world.call.unreported() == ["n2", "n3"]
+    world.pods(gone=("uid-n2",))
+    assert world.call.unreported() == ["n3"]
+
+
 def test_what_the_api_server_tells_is_waited_for_first(world):
     world.unseen = ["pods", "nodes"]
     world.pods(pod("n1"))
@@ -169,7 +179,7 @@ def test_an_extender_is_ready_as_soon_as_the_last_enforcer_has_reported(site):
 def test_it_answers_while_it_is_not_ready(site):
     """For whoever asks it all the same: its Service may be a moment behind."""
     assert site.ready()[0] == 503
-    assert site.extender.get("/api/v1/nodes") == {"nodes": []}
+    assert site.extender.get("/api/v1/nodes") == {"nodes": [], "unreported": ["n1", "n2", "n3"]}
 
 
 def test_it_is_not_ready_before_it_knows_the_pods(server, tmp_path):

@@ -92,3 +92,19 @@ def test_it_makes_its_own_certificates(tmp_path: Path, kept: Path, server: ApiSe
         secret = server.get("v1", "secrets", "numakin-kube-scheduler", "numakin")
         assert "BEGIN CERTIFICATE" in base64.b64decode(secret["data"]["tls.crt"]).decode()
         assert "ModuleNotFoundError" not in extender.log.read_text()
+
+
+def test_the_program_of_helm_test_is_in_it(tmp_path: Path, kept: Path) -> None:
+    command = [sys.executable, "-P", "-S", "-m", "extender.check", "--service=127.0.0.1:1", "--replicas=127.0.0.1:1"]
+    files = ("--ca=/no/ca.crt", "--token=/no/token", "--patience=0")
+    done = subprocess.run(
+        [*command, *files],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(kept)},
+    )
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("FAILED: no certificates of a CA in /no/ca.crt: ")

@@ -1,0 +1,60 @@
+"""An extender with its own certificates beside a real API server, with the rights of its account and no others."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.cluster import ACCOUNT, NAMESPACE, Cluster
+from extender.kube.tls import own_ca
+from standins.extender import ExtenderProcess
+from standins.patience import PATIENCE_S
+
+OPTIONS = ("--namespace", NAMESPACE, "--own-ca", "--authorise-readers")
+
+
+@dataclass
+class Secured:
+    cluster: Cluster
+    extender: ExtenderProcess
+    folder: Path
+
+    def data(self, kind: str, name: str) -> dict[str, bytes]:
+        result = json.loads(self.cluster.kubectl("-n", NAMESPACE, "get", kind, name, "-o", "json"))["data"]
+        return {key: base64.b64decode(text) if kind == "secret" else text.encode() for key, text in result.items()}
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, *, scheduler: bool = False, **headers: str
+    ) -> tuple[int, Any]:
+        context = ssl.create_default_context(cadata=self.data("configmap", own_ca.BUNDLE)["ca.crt"].decode())
+        if scheduler:
+            for name, content in self.data("secret", own_ca.SCHEDULER_SECRET).items():
+                (self.folder / name).write_bytes(content)
+            context.load_cert_chain(self.folder / "tls.crt", self.folder / "tls.key")
+        connection = http.client.HTTPSConnection(self.extender.http, timeout=PATIENCE_S, context=context)
+        connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        connection.close()
+        return response.status, answer
+
+
+@contextmanager
+def started(cluster: Cluster, folder: Path, *options: str) -> Iterator[Secured]:
+    made = cluster.plane.kubeconfig.parent / "secured.kubeconfig"
+    config = json.loads(cluster.plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": cluster.token(NAMESPACE, ACCOUNT)}
+    made.write_text(json.dumps(config))
+    extender = ExtenderProcess(folder, ("--kubeconfig", str(made), *OPTIONS, *options))
+    extender.start()
+    try:
+        yield Secured(cluster, extender, folder)
+    finally:
+        extender.end()
