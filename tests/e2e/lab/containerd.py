@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -183,13 +182,6 @@ class RealContainerd:
         with archive.open("rb") as data:
             subprocess.run(command, check=True, capture_output=True, stdin=data)
         until(lambda: self.kubelet.has_image(name), f"the imported image {name}")
-
-    def execute(self, container: str, *command: str) -> subprocess.CompletedProcess[str]:
-        """A program beside a container's own, with no more rights. container: its id."""
-        client = ("/usr/bin/ctr", "-a", self.socket, "-n", "k8s.io", "tasks", "exec", "--exec-id", uuid.uuid4().hex)
-        return subprocess.run(
-            self._inside(*client, container, *command), capture_output=True, text=True, check=False, timeout=PATIENCE_S
-        )
 
     def wait_for_log(self, *words: str) -> None:
         """Until a line of its log has all the words."""
