@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,7 +118,7 @@ def numakin(
 
 
 @pytest.fixture(scope="module")
-def namespace(cluster: Cluster, numakin: Installed) -> Namespace:  # noqa: ARG001 - it takes a scheduler to be of use
+def namespace(cluster: Cluster, numakin: Installed) -> Namespace:
     """Of all tests, which have groups of their own: a kubelet takes half a minute to end pods."""
     made = Namespace(cluster, "shop")
     made.make()

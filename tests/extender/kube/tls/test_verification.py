@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from process.verification import verifying
+from extender.kube.tls.verification import verifying
 from tests.certificates import Authority, Mount, as_on_python_3_13, needed
 
 pytestmark = needed
