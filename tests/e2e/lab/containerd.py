@@ -131,9 +131,13 @@ class RealContainerd:
         if first:
             tar = self.folder / "image.tar"
             image.write(tar, self._root / "bin/busybox")
-            command = self._inside("/usr/bin/ctr", "-a", self.socket, "-n", "k8s.io", "images", "import", tar)
-            subprocess.run(command, check=True, capture_output=True)
-            until(lambda: self.kubelet.has_image(image.NAME), "the imported image")
+            self.load(tar, image.NAME)
+
+    def load(self, archive: Path, name: str) -> None:
+        """An image for pods, from a file in its folder."""
+        command = self._inside("/usr/bin/ctr", "-a", self.socket, "-n", "k8s.io", "images", "import", archive)
+        subprocess.run(command, check=True, capture_output=True)
+        until(lambda: self.kubelet.has_image(name), f"the imported image {name}")
 
     def stop(self) -> None:
         """As systemd would: containers go on."""
