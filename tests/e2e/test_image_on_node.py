@@ -20,7 +20,8 @@ from tests.e2e.lab import image, kernel, place
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.kubelet import RealKubelet, has_address
 from tests.e2e.lab.split_machine import SplitMachine
-from tests.manifests.rendered import files
+from tests.manifests.capabilities import NUMBERS, bounding
+from tests.manifests.rendered import files, one
 from tests.setup import built_images
 
 pytestmark = [pytest.mark.runtime, pytest.mark.timeout(1800)]
@@ -62,26 +63,40 @@ def node(cluster: Cluster, kubernetes: Binaries, machine: SplitMachine) -> Itera
         runtime = RealContainerd("trixie", registration_timeout=PATIENT, request_timeout=PATIENT)
         stack.callback(runtime.destroy)
         runtime.start()
-        runtime.load(shutil.copy(built_images.built() / "enforcer.tar", runtime.folder), IMAGE)
+        runtime.load(shutil.copy(built_images.images()["enforcer"].archive, runtime.folder), IMAGE)
         shutil.copytree(machine.sysfs, runtime.folder / "sysfs")
         kubelet = RealKubelet(cluster, kubernetes, runtime, NODE)
         stack.callback(kubelet.stop)
         kubelet.start()
         cluster.apply([on_node(runtime, cluster.extenders[0].grpc)])
         stack.callback(cluster.kubectl, "-n", "numakin", "delete", "daemonset/numakin-enforcer", "--wait")
-        cluster.kubectl("-n", "numakin", "rollout", "status", "daemonset/numakin-enforcer", "--timeout=170s")
-        (pod,) = cluster.pods("numakin")
+        try:
+            cluster.until(lambda: bool(ready(cluster)), "the enforcer's pod to be ready")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{cluster.kubectl('-n', 'numakin', 'describe', 'pods')}") from None
+        (pod,) = ready(cluster)
         yield Node(runtime, pod)
+
+
+def ready(cluster: Cluster) -> list[dict[str, Any]]:
+    """The enforcers' pods that are."""
+    wanted = ("Ready", "True")
+    return [
+        pod
+        for pod in cluster.pods("numakin")
+        if wanted in {(each["type"], each["status"]) for each in pod["status"].get("conditions", ())}
+    ]
 
 
 def on_node(runtime: RealContainerd, extender: str) -> dict[str, Any]:
     """The DaemonSet of the base with this node's folders. No pod has a network here, and the extender is beside the cluster,
-    without TLS.
+    without TLS. Nobody gets a capability that this machine has taken from all its processes.
     """
-    (found,) = [each for each in files() if each["kind"] == "DaemonSet"]
-    daemonset = copy.deepcopy(found)
+    daemonset = copy.deepcopy(one(files(), "DaemonSet", "numakin-enforcer"))
     spec = daemonset["spec"]["template"]["spec"]
     (container,) = spec["containers"]
+    powers = container["securityContext"]["capabilities"]
+    powers["add"] = [name for name in powers["add"] if bounding() >> NUMBERS[name] & 1]
     port = free_port()
     spec["hostNetwork"] = True
     container |= {"image": IMAGE, "imagePullPolicy": "Never"}

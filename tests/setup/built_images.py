@@ -11,10 +11,12 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +29,8 @@ DEBIAN = ROOT / "tests/setup/debian_base"
 TOOLS = {"mmdebstrap": "mmdebstrap", "buildah": "buildah", "unshare": "util-linux"}
 NAMES = ("enforcer", "extender")
 BASE = "localhost/numakin-base:trixie"
-KEPT = 3
-"""Builds in the cache, some 350 MB each: of this state of the project, and of the others that were tested last."""
+KEPT = 2
+"""Builds in the cache, some 700 MB each: of this state of the project, and of the one that was tested before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,9 @@ class Store:
     """A storage of buildah's own, with the means to build where there are no namespaces."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         settings = f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
         (folder / "storage.conf").write_text(settings)
+        self._further = reaching_pips_index(folder)
         own = {"CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"), "STORAGE_DRIVER": "vfs"}
         self.environment = os.environ | own | {"BUILDAH_ISOLATION": "chroot"}
 
@@ -69,7 +71,7 @@ class Store:
 
     def build(self, name: str, tag: str) -> str:
         """Its layers."""
-        options = ("--builder", "buildah", "--base", BASE, "--tag", tag, "--", *reaching_pips_index(self.folder))
+        options = ("--builder", "buildah", "--base", BASE, "--tag", tag, "--", *self._further)
         self._run(ROOT / "setup/images", name, *options)
         return self.layers(f"localhost/numakin-{name}:{tag}")
 
@@ -85,21 +87,22 @@ class Store:
         self.buildah("commit", "--quiet", "--rm", "--timestamp", "0", container, BASE)
 
     def _run(self, *command: str | Path) -> str:
-        """Its messages go where the test's do."""
-        done = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE, text=True, check=True)
-        return done.stdout.strip()
+        """What it prints; its messages go where the test's do. Nothing of it outlives a test that ends before it."""
+        with subprocess.Popen(
+            command, env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            try:
+                printed, _ = process.communicate()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        return printed.strip()
 
 
-@contextmanager
-def images() -> Iterator[dict[str, Image]]:
-    """By name, built if need be, their files to be looked at meanwhile. Raises CalledProcessError."""
-    kept = built()
-    with _store() as store:
-        yield {name: _unpacked(store, kept, name) for name in NAMES}
-
-
-def built() -> Path:
-    """The folder of the images' archives, NAME.tar; built if need be (4 min). Raises CalledProcessError."""
+def images() -> dict[str, Image]:
+    """By name; built if need be (4 min). Raises CalledProcessError."""
     base = place.cache() / f"debian-trixie-slim-{_digest(_recipe())}.tar"
     subprocess.run([DEBIAN, base], check=True, stdin=subprocess.DEVNULL)
     kept = place.cache() / f"images-{_digest([*_recipe(), *_sources()])}"
@@ -110,7 +113,7 @@ def built() -> Path:
         os.utime(kept)
         for old in sorted(place.cache().glob("images-*"), key=lambda each: each.stat().st_mtime)[:-KEPT]:
             shutil.rmtree(old)
-    return kept
+    return {name: _kept(kept, name) for name in NAMES}
 
 
 @contextmanager
@@ -124,32 +127,30 @@ def _store() -> Iterator[Store]:
 
 
 def _build(store: Store, base: Path, kept: Path) -> None:
-    """Each twice, into the cache: whole or not at all."""
+    """Each twice, the two images side by side, into the cache: whole or not at all."""
     store.take_base(base)
     part = kept.with_name(f"part-of-{kept.name}")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
-    for name in NAMES:
-        store.build(name, "test")
-        archive = part / f"{name}.tar"
-        store.buildah(
-            "push",
-            "--quiet",
-            f"localhost/numakin-{name}:test",
-            f"docker-archive:{archive}:localhost/numakin-{name}:test",
-        )
-        (part / f"{name}-again.json").write_text(json.dumps(store.build(name, "again")))
+    with ThreadPoolExecutor(len(NAMES)) as pool:
+        for built in [pool.submit(_build_twice, store, name, part) for name in NAMES]:
+            built.result()
     part.rename(kept)
 
 
-def _unpacked(store: Store, kept: Path, name: str) -> Image:
-    archive = kept / f"{name}.tar"
-    image = store.buildah("pull", "--quiet", f"docker-archive:{archive}")
+def _build_twice(store: Store, name: str, folder: Path) -> None:
+    image = f"localhost/numakin-{name}:test"
+    layers = store.build(name, "test")
+    again = store.build(name, "again")
     container = store.buildah("from", image)
-    found = store.inspected(image)["OCIv1"]
-    again = json.loads((kept / f"{name}-again.json").read_text())
-    root = Path(store.buildah("mount", container))
-    return Image(name, archive, root, found["config"], found["rootfs"]["diff_ids"], again)
+    subprocess.run(["cp", "-a", store.buildah("mount", container), folder / name], check=True)
+    store.buildah("push", "--quiet", image, f"docker-archive:{folder}/{name}.tar:{image}")
+    told = {"config": store.inspected(image)["OCIv1"]["config"], "layers": layers, "again": again}
+    (folder / f"{name}.json").write_text(json.dumps(told))
+
+
+def _kept(folder: Path, name: str) -> Image:
+    return Image(name, folder / f"{name}.tar", folder / name, **json.loads((folder / f"{name}.json").read_text()))
 
 
 def _recipe() -> list[Path]:

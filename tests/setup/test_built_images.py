@@ -31,11 +31,10 @@ PROGRAMS = {"enforcer": "numakin-enforcer", "extender": "numakin-extender"}
 
 
 @pytest.fixture(scope="module")
-def images() -> Iterator[dict[str, Image]]:
+def images() -> dict[str, Image]:
     if reason := place.lacking(built_images.TOOLS):
         absent(f"building images {reason}")
-    with built_images.images() as made:
-        yield made
+    return built_images.images()
 
 
 @pytest.fixture(params=NAMES)
