@@ -125,8 +125,3 @@ def for_real_node(kubernetes: Binaries, node: str) -> Iterator[Cluster]:
         running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
         yield running
         assert running.errors == []
-
-
-@pytest.fixture(scope="session")
-def images():
-    return {f"localhost/numakin-{n}:0.1.0": Path(f"/tmp/myimg/numakin-{n}.tar") for n in ("enforcer", "extender")}

@@ -12,17 +12,18 @@ import pytest
 from cluster.binaries import Binaries
 from cluster.cluster import NAMESPACE, Cluster, Terms
 from extender.kube.readers import TOKEN_HEADER
-from tests.cluster.asking import Secured
 from tests.cluster.conftest import ANY_ANSWER
+from tests.cluster.secured import Secured
 from tests.cluster.workloads import Namespace
 from tests.e2e.conftest import absent, have_containerd
-from tests.e2e.lab import installed
+from tests.e2e.lab import installed, place
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.inside import inside
 from tests.e2e.lab.kubelet import RealKubelet, has_address
 from tests.e2e.lab.pods import Pods, runnable
 from tests.e2e.lab.split_machine import SplitMachine
 from tests.manifests.rendered import BEFORE_1_30, one, rendered
+from tests.setup import built_images
 
 pytestmark = [pytest.mark.runtime, pytest.mark.timeout(1800)]
 """The images are built first where the cache does not have them."""
@@ -88,6 +89,8 @@ def numakin(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installed]:
     have_containerd("trixie")
+    if reason := place.lacking(built_images.TOOLS):
+        absent(f"building images {reason}")
     if not has_address():
         absent("a real kubelet needs an address besides loopback's")
     ports = installed.Ports()
@@ -96,8 +99,8 @@ def numakin(
         runtime = RealContainerd("trixie", registration_timeout=PATIENT, request_timeout=PATIENT)
         stack.callback(runtime.destroy)
         runtime.start()
-        for name, archive in images.items():
-            runtime.import_image(archive, name)
+        for image in built_images.images().values():
+            runtime.import_image(image.archive, f"localhost/numakin-{image.name}:test")
         kubelet = RealKubelet(cluster, kubernetes, runtime, NODE)
         stack.callback(kubelet.stop)
         kubelet.start()
@@ -109,7 +112,7 @@ def numakin(
                 installed.enforcer(daemon_set, ports, runtime, machine),
             ]
         )
-        secured = Secured(cluster, ports.http, tmp_path_factory.mktemp("scheduler"))
+        secured = Secured(cluster, ports.http, ports.grpc, tmp_path_factory.mktemp("scheduler"))
         made = Installed(cluster, Pods(runtime), secured)
         made.until_ready()
         cluster.plane.scheduler.end()

@@ -35,6 +35,10 @@ class Ports:
     def http(self) -> str:
         return f"{LOOPBACK}:{self.of[8080]}"
 
+    @property
+    def grpc(self) -> str:
+        return f"{LOOPBACK}:{self.of[8081]}"
+
     def moved(self, argument: str) -> str:
         """An argument with one of them at its end."""
         head, colon, port = argument.rpartition(":")
@@ -79,7 +83,7 @@ def _on_node(workload: Object, ports: Ports) -> Object:
     # The kubelet says that a node without a pod network is not ready.
     spec |= {"hostNetwork": True, "tolerations": [{"operator": "Exists"}]}
     (container,) = spec["containers"]
-    container["image"] = f"localhost/{container['image']}"
+    container["image"] = f"localhost/{container['image'].partition(':')[0]}:test"
     container["imagePullPolicy"] = "Never"
     container["args"] = [ports.moved(argument) for argument in container["args"]]
     for port in container["ports"]:
