@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit sbom programs page clean
+.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit images sbom programs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -98,6 +98,9 @@ lock:  ## renew the locked dependencies in setup/locked, within what pyproject.t
 
 audit:  ## known vulnerabilities of the locked dependencies (needs the registry; says so where it can't be asked)
 	@setup/audit
+
+images:  ## the container images, with buildah, podman or docker (PLATFORMS=linux/amd64,linux/arm64 ARGS="--registry NAME --push", ARGS=--help)
+	@setup/images $(if $(PLATFORMS),--platform $(PLATFORMS)) $(ARGS)
 
 sbom:  ## what is in the images' Python packages, as CycloneDX, in build/sbom
 	@setup/sbom

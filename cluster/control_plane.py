@@ -24,6 +24,9 @@ SchedulerConfig = Literal["", "strict", "profile"]
 AUDITED = "system:serviceaccounts:numakin"
 """The group whose requests are written to the audit log."""
 
+SERVER_NAME = "serverName"
+"""The one entry of a tlsConfig that is no file."""
+
 WRITES_PER_S = 500
 """Requests per second that the controller-manager and the scheduler may send; their defaults (20 and 50) would be
 what a burst of pods waits for.
@@ -65,10 +68,17 @@ class ControlPlane:
         self.api_server.until(self._api_server_ready)
 
     def start_scheduler(
-        self, extender: str, kind: SchedulerConfig = "", *, percentage: int | None = None, http_timeout: str = ""
+        self,
+        extender: str,
+        kind: SchedulerConfig = "",
+        *,
+        percentage: int | None = None,
+        http_timeout: str = "",
+        certificates: Path | None = None,
     ) -> None:
         """extender: HOST:PORT, empty for none. percentage, http_timeout: percentageOfNodesToScore and the extender's
-        httpTimeout in the place of the configuration's own; percentage 0 is kube-scheduler's default.
+        httpTimeout in the place of the configuration's own; percentage 0 is kube-scheduler's default. certificates: the
+        folder with what the configuration's tlsConfig names; None: plain HTTP, as with manifests/overlays/plaintext.
         """
         name = f"kube-scheduler-config-{kind}.yaml" if kind else "kube-scheduler-config.yaml"
         config: dict[str, Any] = yaml.safe_load((SCHEDULER_CONFIGS / name).read_text())
@@ -76,9 +86,12 @@ class ControlPlane:
         config["clientConnection"] = {"kubeconfig": str(user), "qps": WRITES_PER_S, "burst": 2 * WRITES_PER_S}
         config["leaderElection"] = {"leaderElect": False}
         for each in config["extenders"]:
-            # On loopback, as with manifests/overlays/plaintext.
-            each |= {"urlPrefix": f"http://{extender}", "enableHTTPS": False}
-            each.pop("tlsConfig", None)
+            tls = each.pop("tlsConfig")
+            if certificates is None:
+                each |= {"urlPrefix": f"http://{extender}", "enableHTTPS": False}
+            else:
+                files = {name: str(certificates / Path(path).name) for name, path in tls.items() if name != SERVER_NAME}
+                each |= {"urlPrefix": f"https://{extender}", "tlsConfig": tls | files}
             each["httpTimeout"] = http_timeout or each["httpTimeout"]
         if not extender:
             del config["extenders"]

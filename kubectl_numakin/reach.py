@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
+from extender.kube.tls.verification import verifying
 from kubectl_numakin.apiserver import LARGEST_ANSWER, Answer, ApiServer
 from kubectl_numakin.errors import CommandError, Unanswered, UsageError
 from kubectl_numakin.tokens import ViewerToken
@@ -39,7 +39,7 @@ class Direct:
         parts = _split(url)
         self._url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         try:
-            context = ssl.create_default_context(cafile=ca or None) if parts.scheme == "https" else None
+            context = verifying(ca) if parts.scheme == "https" else None
         except OSError as bad:
             raise UsageError(f"--extender-ca {ca}: {bad.strerror or 'no certificate (PEM) in it'}") from bad
         try:

@@ -8,8 +8,11 @@ import subprocess
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from urllib3.util import ssl_
 
 needed = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
 
@@ -19,6 +22,19 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 def openssl(*arguments: str | Path) -> str:
     done = subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, text=True)
     return done.stdout
+
+
+def as_on_python_3_13(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients' defaults are as strict as there, those of urllib3 included."""
+    before = ssl.create_default_context
+
+    def strict(*arguments: Any, **more: Any) -> ssl.SSLContext:
+        context = before(*arguments, **more)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    monkeypatch.setattr(ssl_, "sys", SimpleNamespace(version_info=(3, 13)))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import structlog
 
 from extender.kube.api import Api
 from extender.kube.kubeconfig import BadKubeconfig, check_loaded, overheard, user_of
+from extender.kube.tls.verification import verifying
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -51,7 +52,10 @@ def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACC
     except bad_files as bad:
         named = f"kubeconfig {kubeconfig}" if kubeconfig else f"service account {account}"
         raise BadKubeconfig(f"{named}: {' '.join(str(bad).split())}") from bad
-    return Api(client.ApiClient(configuration))
+    made = client.ApiClient(configuration)
+    if configuration.verify_ssl:
+        made.rest_client.pool_manager.connection_pool_kw["ssl_context"] = verifying(configuration.ssl_ca_cert)
+    return Api(made)
 
 
 def _forbearing(refresh: Callable[[Any], None], unusable: tuple[type[Exception], ...]) -> Callable[[Any], None]:

@@ -20,25 +20,35 @@ from standins.patience import PATIENCE_S
 OPTIONS = ("--namespace", NAMESPACE, "--own-ca", "--authorise-readers")
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Secured:
+    """An extender that runs. http, grpc: HOST:PORT of the extender. folder: for kube-scheduler's files."""
+
     cluster: Cluster
-    extender: ExtenderProcess
+    http: str
+    grpc: str
     folder: Path
 
     def data(self, kind: str, name: str) -> dict[str, bytes]:
+        """Of a ConfigMap or Secret."""
         result = json.loads(self.cluster.kubectl("-n", NAMESPACE, "get", kind, name, "-o", "json"))["data"]
         return {key: base64.b64decode(text) if kind == "secret" else text.encode() for key, text in result.items()}
+
+    def copy_scheduler_files(self) -> Path:
+        """As scheduler-config/kube-scheduler-config.yaml tells: ca.crt, tls.crt and tls.key, into the folder."""
+        for name, content in self.data("secret", own_ca.SCHEDULER_SECRET).items():
+            (self.folder / name).write_bytes(content)
+        return self.folder
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, *, scheduler: bool = False, **headers: str
     ) -> tuple[int, Any]:
+        """Status and JSON. scheduler: with kube-scheduler's certificate."""
         context = ssl.create_default_context(cadata=self.data("configmap", own_ca.BUNDLE)["ca.crt"].decode())
         if scheduler:
-            for name, content in self.data("secret", own_ca.SCHEDULER_SECRET).items():
-                (self.folder / name).write_bytes(content)
-            context.load_cert_chain(self.folder / "tls.crt", self.folder / "tls.key")
-        connection = http.client.HTTPSConnection(self.extender.http, timeout=PATIENCE_S, context=context)
+            files = self.copy_scheduler_files()
+            context.load_cert_chain(files / "tls.crt", files / "tls.key")
+        connection = http.client.HTTPSConnection(self.http, timeout=PATIENCE_S, context=context)
         connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
         response = connection.getresponse()
         answer = json.loads(response.read())
@@ -55,6 +65,6 @@ def started(cluster: Cluster, folder: Path, *options: str) -> Iterator[Secured]:
     extender = ExtenderProcess(folder, ("--kubeconfig", str(made), *OPTIONS, *options))
     extender.start()
     try:
-        yield Secured(cluster, extender, folder)
+        yield Secured(cluster, extender.http, extender.grpc, folder)
     finally:
         extender.end()

@@ -148,9 +148,9 @@ def token(cluster: Cluster, account: str, pod: dict[str, Any]) -> str:
 def enforcer(secured: Secured, pod: dict[str, Any]) -> Enforcer:
     """Reports as the one in this pod would, over TLS."""
     ca = secured.data("configmap", own_ca.BUNDLE)["ca.crt"]
-    channel = grpc.secure_channel(secured.extender.grpc, grpc.ssl_channel_credentials(ca))
+    channel = grpc.secure_channel(secured.grpc, grpc.ssl_channel_credentials(ca))
     given = token(secured.cluster, "numakin-enforcer", pod)
-    made = Enforcer(secured.extender.grpc, pod["spec"]["nodeName"], token=given, channel=channel)
+    made = Enforcer(secured.grpc, pod["spec"]["nodeName"], token=given, channel=channel)
     made.report(machine())
     return made
 
@@ -191,7 +191,7 @@ class Hook:
             arguments = [each.replace(path, str(folder)) for each in arguments]
         for service in ("numakin-extender", "numakin-extender-replicas"):
             name = f"={service}.{NAMESPACE}.svc:8080"
-            arguments = [each.replace(name, f"={self._secured.extender.http}") for each in arguments]
+            arguments = [each.replace(name, f"={self._secured.http}") for each in arguments]
         assert container["command"][0] == "python"
         command = [sys.executable, *container["command"][1:], *arguments, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)

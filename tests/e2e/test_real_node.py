@@ -16,12 +16,12 @@ from cluster.binaries import Binaries
 from cluster.cluster import Cluster
 from extender.kube.api import MERGE_PATCH
 from placement.model.cpuset import CpuSet
-from tests.cluster.workloads import Deployment, Namespace, member
+from tests.cluster.workloads import Namespace
 from tests.e2e.conftest import absent, for_real_node, have_containerd
-from tests.e2e.lab import image, kernel
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.kubelet import RealKubelet, has_address
+from tests.e2e.lab.pods import Pods, container, pod_spec, program, runnable
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -32,9 +32,6 @@ STATIC = {"cpuManagerPolicy": "static", "cpuManagerReconcilePeriod": "1s", "syst
 
 STRATEGIC = "application/strategic-merge-patch+json"
 
-MIRROR = "kubernetes.io/config.mirror"
-"""A static pod's uid at the runtime, on its mirror pod."""
-
 _numbers = count()
 
 
@@ -44,33 +41,11 @@ def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(Pods):
     """What runs on the node."""
 
-    runtime: RealContainerd
     kubelet: RealKubelet
     enforcer: RunningEnforcer
-
-    def pid(self, pod: dict[str, Any], name: str = "main") -> int:
-        """The first process of a pod's container; 0 when it does not run."""
-        for container in self.runtime.kubelet.containers():
-            labels = container.labels
-            uid = pod["metadata"].get("annotations", {}).get(MIRROR, pod["metadata"]["uid"])
-            if (labels["io.kubernetes.pod.uid"], labels["io.kubernetes.container.name"]) == (uid, name):
-                return self.runtime.kubelet.pid(container.id)
-        return 0
-
-    def cpus(self, pod: dict[str, Any], name: str = "main") -> str:
-        """Where it may run, by the kernel's word for its process and by its cgroup's."""
-        pid = self.pid(pod, name)
-        assert kernel.allowed(pid) == kernel.cpuset(pid)
-        return str(kernel.allowed(pid).cpus)
-
-    def settled_cpus(self, pod: dict[str, Any]) -> str:
-        """As `cpus`; empty while the two differ, as on the way from one to the other."""
-        pid = self.pid(pod)
-        allowed = kernel.allowed(pid)
-        return str(allowed.cpus) if allowed == kernel.cpuset(pid) else ""
 
     def yielded(self, pod: dict[str, Any]) -> bool:
         """Whether the enforcer has left a container of the pod to another owner."""
@@ -107,35 +82,6 @@ def namespace(cluster: Cluster, node: Node) -> Iterator[Namespace]:
     made.make()
     yield made
     made.delete()
-
-
-def pod_spec(**more: Any) -> dict[str, Any]:
-    """Without a pod network: in the node's, and although the kubelet says that the node has none."""
-    return {
-        "hostNetwork": True,
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": 1,
-        "tolerations": [{"operator": "Exists"}],
-        "containers": [container("main")],
-        **more,
-    }
-
-
-def container(name: str, *command: str) -> dict[str, Any]:
-    resources = {"requests": {"cpu": "50m", "memory": "16Mi"}}
-    return program(name, *command) | {"resources": resources}
-
-
-def program(name: str, *command: str) -> dict[str, Any]:
-    """A container without requests."""
-    run = ["/bin/busybox", *(command or ("sleep", "2147483647"))]
-    return {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": run}
-
-
-def runnable(name: str, replicas: int) -> Deployment:
-    deployment = member(name, replicas)
-    deployment["spec"]["template"]["spec"] = pod_spec()
-    return deployment
 
 
 def test_the_pods_of_a_deployment_run_where_the_extender_says(node: Node, namespace: Namespace, machine: SplitMachine):

@@ -88,7 +88,7 @@ class RealContainerd:
             folder=self.folder,
             image=image.NAME,
             # runc would have to lower the pause container's score below ours.
-            restrict_oom_score_adj="false" if _has_capability(CAP_SYS_RESOURCE) else "true",
+            restrict_oom_score_adj="false" if has_capability(CAP_SYS_RESOURCE) else "true",
             nri_disabled="false" if nri else "true",
             request_timeout=request_timeout,
             registration_timeout=registration_timeout,
@@ -131,9 +131,7 @@ class RealContainerd:
         if first:
             tar = self.folder / "image.tar"
             image.write(tar, self._root / "bin/busybox")
-            command = self._inside("/usr/bin/ctr", "-a", self.socket, "-n", "k8s.io", "images", "import", tar)
-            subprocess.run(command, check=True, capture_output=True)
-            until(lambda: self.kubelet.has_image(image.NAME), "the imported image")
+            self.import_image(tar, image.NAME)
 
     def stop(self) -> None:
         """As systemd would: containers go on."""
@@ -172,6 +170,18 @@ class RealContainerd:
         finally:
             for shim in shims:
                 os.kill(shim, signal.SIGCONT)
+
+    @property
+    def pod_resources(self) -> Path:
+        """Where a kubelet of this runtime has its PodResources socket."""
+        return self.folder / "kubelet" / "pod-resources"
+
+    def import_image(self, archive: Path, name: str) -> None:
+        """archive: as `docker save` or `buildah push ... docker-archive:` writes it."""
+        command = self._inside("/usr/bin/ctr", "-a", self.socket, "-n", "k8s.io", "images", "import", "-")
+        with archive.open("rb") as data:
+            subprocess.run(command, check=True, capture_output=True, stdin=data)
+        until(lambda: self.kubelet.has_image(name), f"the imported image {name}")
 
     def wait_for_log(self, *words: str) -> None:
         """Until a line of its log has all the words."""
@@ -230,7 +240,7 @@ class RealContainerd:
         return True
 
 
-def _has_capability(number: int) -> bool:
+def has_capability(number: int) -> bool:
     status = Path("/proc/self/status").read_text()
     effective = next(line for line in status.splitlines() if line.startswith("CapEff:"))
     return bool(int(effective.split()[1], 16) >> number & 1)

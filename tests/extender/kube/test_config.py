@@ -14,7 +14,7 @@ from extender.kube.config import connect
 from extender.kube.kubeconfig import BadKubeconfig
 from standins.apiserver import ApiServer
 from standins.apiserver.tokens import ISSUER
-from tests.certificates import Authority, Mount, needed
+from tests.certificates import Authority, Mount, as_on_python_3_13, needed
 
 
 def test_without_a_word_there_is_no_api_server():
@@ -117,6 +117,10 @@ class TestInAPod:
     def test_the_api_server_is_found_and_believed_and_the_account_is_known_there(self, account):
         assert account.connect().get("/api/v1/pods").json()["kind"] == "PodList"
         assert account.server.asked[-1].user.name == "system:serviceaccount:numakin:numakin-extender"
+
+    def test_an_authority_without_extensions_is_believed_on_every_python(self, account, monkeypatch):
+        as_on_python_3_13(monkeypatch)
+        assert account.connect().get("/api/v1/pods").json()["kind"] == "PodList"
 
     def test_it_may_do_what_it_was_granted_and_nothing_else(self, account):
         with pytest.raises(ApiError, match="403 Forbidden"):

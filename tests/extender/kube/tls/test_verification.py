@@ -1,0 +1,65 @@
+"""Certificates of others are checked as kubectl checks them, on every Python."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from extender.kube.tls.verification import verifying
+from tests.certificates import Authority, Mount, as_on_python_3_13, needed
+
+pytestmark = needed
+
+
+def shakes_hands(context: ssl.SSLContext, server: Mount, name: str = "localhost") -> None:
+    """A client with this context and a server with that certificate. ssl.SSLError when the client refuses."""
+    presented = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    presented.load_cert_chain(server.cert, server.key)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        context.wrap_bio(to_client, to_server, server_hostname=name),
+        presented.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while ends:
+        for end in list(ends):
+            try:
+                end.do_handshake()
+                ends.remove(end)
+            except ssl.SSLWantReadError:
+                continue
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """Without key usage or an identifier of the authority's key in what it issues."""
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture
+def server(tmp_path: Path, authority: Authority) -> Mount:
+    return Mount(tmp_path / "server", authority.issue("DNS:localhost"))
+
+
+def test_an_authority_that_python_3_13_refuses_is_believed(authority, server, monkeypatch):
+    as_on_python_3_13(monkeypatch)
+    with pytest.raises(ssl.SSLCertVerificationError, match="key usage"):
+        shakes_hands(ssl.create_default_context(cafile=authority.ca), server)
+    shakes_hands(verifying(str(authority.ca)), server)
+
+
+def test_another_authority_is_not(tmp_path, server):
+    other = Authority(tmp_path / "other")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shakes_hands(verifying(str(other.ca)), server)
+
+
+def test_another_name_is_not(authority, server):
+    with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
+        shakes_hands(verifying(str(authority.ca)), server, "elsewhere")
+
+
+def test_without_an_authority_the_systems_are_asked(server):
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shakes_hands(verifying(), server)
