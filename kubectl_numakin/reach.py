@@ -10,10 +10,10 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
-from extender.kube.tls.verification import verifying
 from kubectl_numakin.apiserver import LARGEST_ANSWER, Answer, ApiServer
 from kubectl_numakin.errors import CommandError, Unanswered, UsageError
 from kubectl_numakin.tokens import ViewerToken
+from proto.verification import verifying
 
 SERVICE = "numakin-extender"
 PORT = "http"

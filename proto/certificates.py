@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from process.files import read_regular, worded
+from proto.verification import unstrict
 
 
 class BadCertificate(ValueError):
@@ -140,7 +141,7 @@ def _loaded(files: Files, state: State) -> Loaded:
     if isinstance(state, str):
         raise BadCertificate(state)
     cert, key, ca = state
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context = unstrict(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))
     try:
         if cert:
             context.load_cert_chain(files.cert, files.key)

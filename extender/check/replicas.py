@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proto.verification import verifying
+
 ANSWER_S = 10.0
 
 ASKED = ("node", "live", "registered")
@@ -55,7 +57,7 @@ class Access:
     def trusted(self) -> ssl.SSLContext:
         """NoAnswer while the extender has not published its CA."""
         try:
-            return ssl.create_default_context(cafile=str(self.ca))
+            return verifying(str(self.ca))
         except OSError as bad:
             raise NoAnswer(
                 f"no certificates of a CA in {self.ca}: the extender has not published the ConfigMap numakin-ca-bundle "

@@ -18,6 +18,7 @@ import pytest
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from proto.certificates import expiry
+from proto.verification import verifying
 from standins.extender import ExtenderGone
 from standins.patience import PATIENCE_S, until
 from tests.certificates import Authority, Mount, Pair, needed
@@ -42,7 +43,7 @@ class Secured:
     caller: Mount
 
     def context(self, *, proving: bool = True) -> ssl.SSLContext:
-        result = ssl.create_default_context(cafile=self.authority.ca)
+        result = verifying(str(self.authority.ca))
         if proving:
             result.load_cert_chain(self.caller.cert, self.caller.key)
         return result

@@ -78,8 +78,8 @@ def replayed(path: Path, *words: str) -> dict[str, dict[str, Any]]:
 def test_what_was_and_what_might_have_been_stand_side_by_side(recorded):
     ways = replayed(recorded)
     assert ways["as recorded"]["numa"] == 0
-    assert ways["as recorded"]["node"] == 1
-    assert ways["numakin, knowing it"]["numa"] == 1
+    assert ways["as recorded"]["node"] == pytest.approx(1)
+    assert ways["numakin, knowing it"]["numa"] == pytest.approx(1)
     assert ways["numakin, knowing it"]["placed"] == 2 * PAIRS
 
 
@@ -101,7 +101,7 @@ def test_a_pod_that_must_not_move_stays(recorded):
 def test_another_machine_is_another_story(recorded):
     ways = replayed(recorded, "--machine", "1x64")
     assert "as recorded" not in ways
-    assert ways["numakin, new to it"]["numa"] == 1
+    assert ways["numakin, new to it"]["numa"] == pytest.approx(1)
     assert replayed(recorded, "--machine", "4x2", "--nodes", "2")["numakin, knowing it"]["placed"] == 8
 
 
