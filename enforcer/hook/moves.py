@@ -82,6 +82,9 @@ class MoveExecutor:
         return pods.merged(update for update in every if update.container_id != created)
 
     def _unsent_updates(self) -> list[nri.ContainerUpdate]:
+        """The occupancy is read only where something waits: that applies the decision which is being answered."""
+        if not self._unsent:
+            return []
         unsent, self._unsent = self._unsent, {}
         updates, allocations = [], self._ledger.occupancy.allocations
         for container, update in unsent.items():

@@ -135,8 +135,8 @@ class Hook:
 
     def _concerns(self, request: bytes) -> bool:
         """Whether an undecoded request may be about a container that gets an adjustment."""
-        occupancy = self.agent.occupancy
-        return concerns_members(request) or (occupancy.rules.everyone and bool(occupancy.exclusive))
+        ledger = self.agent.ledger
+        return concerns_members(request) or (ledger.node.rules.everyone and bool(ledger.occupancy.exclusive))
 
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enforcer.local.learned import kin_table
-from placement.decide.decide import decide
+from placement.decide.decide import Decision, decide
 from placement.state.occupancy import Occupancy
 from proto import report_pb2 as pb
 from tests.enforcer.hook.world import World, container, member, pod
@@ -124,6 +124,28 @@ def test_a_limit_of_the_pods_memory_that_comes_in_between_counts(world: World) -
     world.limited = True
     world.create(sandbox, container("b"))
     assert world.mems("b") == world.mems("a") == "0"
+
+
+def test_the_runtime_has_its_answer_before_the_decision_is_applied(world: World, monkeypatch) -> None:
+    """It takes the longer the more containers there are."""
+    placed(world, "a", ahead=True)
+    sandbox = replica("b")
+    world.agent.run_pod_sandbox(sandbox)
+    while world.agent.prepare():
+        pass
+    applied: list[str] = []
+    apply = Decision.applied
+
+    def watched(decision, occupancy, request):
+        applied.append(request.pod)
+        return apply(decision, occupancy, request)
+
+    monkeypatch.setattr(Decision, "applied", watched)
+    adjustment, _ = world.agent.create_container(sandbox, container("b"))
+    assert adjustment is not None
+    assert applied == []
+    assert sandbox.uid in world.agent.occupancy.directory.by_pod
+    assert applied == [sandbox.uid]
 
 
 def test_a_released_node_prepares_nothing(world: World) -> None:
