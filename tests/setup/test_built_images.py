@@ -51,8 +51,9 @@ def test_an_image_is_no_larger_than_promised(image: Image) -> None:
     assert image.megabytes < MEGABYTES
 
 
-def test_two_builds_have_the_same_layers(image: Image) -> None:
-    assert image.layers == image.again
+def test_two_builds_have_the_same_layers(images: dict[str, Image]) -> None:
+    twice = images[built_images.TWICE]
+    assert twice.layers == twice.again
 
 
 def test_the_program_starts_by_its_entrypoint(image: Image, tmp_path: Path) -> None:
