@@ -15,7 +15,7 @@ from tests.clock import Clock
 def program() -> Program:
     made = Program(load(["--no-kube"], {}))
     made._missing = ""
-    made.gate = type("Over", (), {"missing": lambda _self: ""})()
+    made.gate = type("Over", (), {"missing": lambda _self: "", "unreported": lambda _self: ()})()
     return made
 
 

@@ -69,7 +69,7 @@ def test_a_version_that_was_never_given_gets_everything(extender: Extender, vers
 def test_readers_take_no_thread_from_anybody(extender: Extender, reader: Readers) -> None:
     """There are two threads for what people read, and eight for kube-scheduler."""
     readers = [reader() for _ in range(limits.STREAMS)]
-    assert extender.get("/api/v1/nodes") == {"nodes": []}
+    assert extender.get("/api/v1/nodes") == {"nodes": [], "unreported": []}
     assert extender.scores(recorded("basic-nodecache-true.prioritize", opted_in=True))
     extender.enforcer("n1").report(machine())
     for entry in readers:
