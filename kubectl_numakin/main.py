@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Sequence
 from signal import SIGINT
+from typing import NoReturn
 
 from kubectl_numakin.errors import CommandError, UsageError
 from kubectl_numakin.options import parser
@@ -32,5 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CUT_OFF
     except KeyboardInterrupt:
-        return INTERRUPTED
+        _end_at_once()
     return code
+
+
+def _end_at_once() -> NoReturn:
+    """Without Python's own shutdown, which aborts the process where it meets a thread inside a library of C++: threads
+    still wait for answers. Files that the kubernetes package made for keys are removed.
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001 - Python has no other way to run them before its shutdown
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
