@@ -113,7 +113,7 @@ class Program(SessionCallbacks):
         essential = worded(standing for standing in stale if standing.essential)
         degraded = filter(None, (worded(standing for standing in stale if not standing.essential), self._alone))
         missing = self._missing or essential or self.gate.missing()
-        return Readiness(missing, "; ".join(degraded), () if self._missing else self.gate.unreported())
+        return Readiness(missing, "; ".join(degraded), tuple if self._missing else self.gate.unreported)
 
     @property
     def _alone(self) -> str:

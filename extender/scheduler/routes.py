@@ -26,12 +26,13 @@ _log = structlog.get_logger("scheduler")
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """missing: why nothing should be asked here now. degraded: what gets nowhere, though there are answers. For people;
-    empty when there is nothing. unreported: nodes whose enforcer has a pod there, and has sent nothing yet.
+    empty when there is nothing. unreported: tells the nodes whose enforcer has a pod there, and has sent nothing yet;
+    asked by who wants them, since probes do not.
     """
 
     missing: str = ""
     degraded: str = ""
-    unreported: Sequence[str] = ()
+    unreported: Callable[[], Sequence[str]] = tuple
 
 
 def create_app(
@@ -72,7 +73,7 @@ def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> 
 
     @app.get("/api/v1/nodes")
     def nodes() -> Response:
-        return _json({"nodes": readout.nodes(cluster.picture(), cluster.live), "unreported": ready().unreported})
+        return _json({"nodes": readout.nodes(cluster.picture(), cluster.live), "unreported": ready().unreported()})
 
     @app.get("/api/v1/groups")
     def groups() -> Response:
