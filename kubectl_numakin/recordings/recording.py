@@ -17,6 +17,7 @@ from kubectl_numakin.errors import UsageError
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.errors import PlacementError
 from placement.model.topology import Machine, NumaNode
+from placement.model.workload import HASH_LABEL
 from placement.optin.parsing import is_read
 
 VERSION = 1
@@ -110,7 +111,7 @@ def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("name", "namespace", "uid", "creationTimestamp", "ownerReferences")
     named = {key: metadata[key] for key in kept if key in metadata}
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if is_read(key)}
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == "pod-template-hash"}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == HASH_LABEL}
     containers = {
         part: [
             {key: container[key] for key in ("name", "resources", "restartPolicy") if key in container}

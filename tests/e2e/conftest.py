@@ -118,9 +118,9 @@ def kubernetes() -> Binaries:
         raise
 
 
-def for_real_node(kubernetes: Binaries, node: str) -> Iterator[Cluster]:
+def for_real_node(kubernetes: Binaries, node: str, *, extenders: int = 1) -> Iterator[Cluster]:
     """A control plane with numakin installed, and no node yet but what the caller starts."""
-    with Cluster(kubernetes, Terms({}, real=(node,), http_timeout=ANY_ANSWER)) as running:
+    with Cluster(kubernetes, Terms({}, real=(node,), extenders=extenders, http_timeout=ANY_ANSWER)) as running:
         # Their programs run beside the cluster; there is no image of them to be pulled.
         running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
         yield running

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from cluster.binaries import Binaries
-from cluster.cluster import NAMESPACE, Cluster, Terms
+from cluster.cluster import NAMESPACE, Cluster
 from extender.kube.readers import TOKEN_HEADER
 from tests.cluster.conftest import ANY_ANSWER
 from tests.cluster.secured import Secured
 from tests.cluster.workloads import Namespace
-from tests.e2e.conftest import absent, have_containerd
+from tests.e2e.conftest import absent, for_real_node, have_containerd
 from tests.e2e.lab import installed, place
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.inside import inside
@@ -79,9 +79,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
-    with Cluster(kubernetes, Terms({}, real=(NODE,), extenders=0)) as running:
-        running.kubectl("-n", NAMESPACE, "delete", *WORKLOADS)
-        yield running
+    yield from for_real_node(kubernetes, NODE, extenders=0)
 
 
 @pytest.fixture(scope="module")

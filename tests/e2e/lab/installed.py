@@ -11,7 +11,6 @@ import copy
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -69,7 +68,8 @@ def enforcer(daemon_set: Object, ports: Ports, runtime: RealContainerd, machine:
     for volume in spec["volumes"]:
         if volume["name"] in places:
             volume["hostPath"]["path"] = str(places[volume["name"]])
-    spec["volumes"].append({"name": "sysfs", "hostPath": {"path": str(_within(machine.sysfs, runtime.folder))}})
+    sysfs = str(shutil.copytree(machine.sysfs, runtime.folder / "sysfs"))  # where the runtime sees it
+    spec["volumes"].append({"name": "sysfs", "hostPath": {"path": sysfs}})
     container["volumeMounts"].append({"name": "sysfs", "mountPath": "/split", "readOnly": True})
     container["args"].append("--sysfs=/split")
     if not has_capability(CAP_SYS_RESOURCE):
@@ -92,8 +92,3 @@ def _on_node(workload: Object, ports: Ports) -> Object:
         if probe in container:
             container[probe]["httpGet"]["host"] = LOOPBACK
     return made
-
-
-def _within(sysfs: Path, folder: Path) -> Path:
-    """A copy where the runtime sees it."""
-    return Path(shutil.copytree(sysfs, folder / "sysfs"))
