@@ -1,6 +1,8 @@
 """The extender's HTTP port over a populated cluster, or over answers that are ready made: what the server itself takes.
 
-python -m benchmarks.extender.server NODES [--constant | --refuse]     prints HOST:PORT and serves until it is killed
+python -m benchmarks.extender.server NODES [--constant | --refuse] [--tls FOLDER]
+
+Prints HOST:PORT and serves until it is killed.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from extender.scheduler.verbs import Verbs
 from extender.serving.application import Application, calm_collector
 from extender.serving.refusals import LimitRefusals
 from process.threads import Threads
+from proto.certificates import Files, Renewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +51,18 @@ def constants(nodes: int) -> dict[str, Constant]:
     return {verb: Constant(CallAnswer(200, answer)) for verb, answer in answers.items()}
 
 
+def _tls(folder: str) -> Renewed:
+    cert, key, ca = (f"{folder}/{name}" for name in ("tls.crt", "tls.key", "ca.crt"))
+    return Renewed(Files(cert, key, ca, optional=True), lambda why: print(why, file=sys.stderr))
+
+
 def main() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extender.server", description=__doc__)
     parser.add_argument("nodes", type=int)
     parser.add_argument("--constant", action="store_true", help="answers that are ready made")
     parser.add_argument("--refuse", action="store_true", help="as the extender's option")
+    parser.add_argument("--tls", metavar="FOLDER", help="of the port's tls.crt and tls.key, and of its callers' ca.crt")
     options = parser.parse_args()
     cluster, metrics = Cluster() if options.constant else populated(options.nodes), Metrics()
     calls: Mapping[str, SchedulerCall] = scheduler_calls(Verbs(cluster, metrics, refuse=options.refuse), metrics)
@@ -69,6 +78,7 @@ def main() -> None:
         lambda: None,
         threads=threads,
         refusals=LimitRefusals(lambda _limit: None),
+        tls=_tls(options.tls) if options.tls else None,
     ).run()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import suppress
 from typing import Any
 
 from uvicorn import Config
@@ -15,15 +17,20 @@ from extender.serving.refusals import LimitRefusals
 DEADLINES = {"headers": ("header_s", limits.HEADER_S), "request": ("request_s", limits.REQUEST_S)}
 """The phases that may not last, with their limits. An idle connection is closed by uvicorn's keep-alive timer."""
 
+RANKS = range(3)
+
 
 class Connection(H11Protocol):
-    """peer: the client's address. identity: its verified certificate, as `ssl.SSLSocket.getpeercert` has it; empty
-    without one. answered: whether a request of it was. closed: done when the connection is.
+    """accepted: its socket. peer: the client's address. identity: its verified certificate, as
+    `ssl.SSLSocket.getpeercert` has it; empty without one. answered: whether a request of it was. closed: done when the
+    connection is.
     """
 
-    def __init__(self, config: Config, state: ServerState, peer: str, refusals: LimitRefusals) -> None:
+    def __init__(
+        self, config: Config, state: ServerState, accepted: socket.socket, peer: str, refusals: LimitRefusals
+    ) -> None:
         super().__init__(config, state, {"connection": self})
-        self.peer = peer
+        self.accepted, self.peer = accepted, peer
         self.identity: dict[str, Any] = {}
         self.answered = False
         self.closed: asyncio.Future[None] = self.loop.create_future()
@@ -33,8 +40,13 @@ class Connection(H11Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether no request is being answered."""
-        return self._phase != "request"
+        """Whether no request is being answered, and it is not cut off yet."""
+        return self._phase not in {"request", "cut off", "closed"}
+
+    @property
+    def rank(self) -> int:
+        """How well it is known, one of RANKS: never answered, answered, with a certificate."""
+        return 2 if self.identity else int(self.answered)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -58,9 +70,15 @@ class Connection(H11Protocol):
         if not self.closed.done():
             self.closed.set_result(None)
 
+    def cut_off(self) -> None:
+        """As if the peer had ended it: asyncio, which may be about to shake hands, finds that and closes the socket."""
+        self._enter("cut off")
+        with suppress(OSError):
+            self.accepted.shutdown(socket.SHUT_RDWR)
+
     def abort(self) -> None:
-        """Closes at once, unsent bytes and all."""
-        if self.transport is not None:
+        """Closes at once, unsent bytes and all; nothing where it is closed."""
+        if self.transport is not None and not self.closed.done():
             self.transport.abort()
 
     @property
@@ -68,7 +86,7 @@ class Connection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _enter(self, phase: str) -> None:
-        if phase == self._phase:
+        if phase == self._phase or (self._phase == "cut off" and phase != "closed"):
             return
         self._phase = phase
         if self._deadline is not None:

@@ -19,6 +19,11 @@ KEEPALIVE_S = 120
 client closes first. A server that closes earlier loses calls that cross the close on their way.
 """
 
+TLS_READ_BYTES = 32 << 10
+"""Bytes that a TLS connection has room for at each read, two records. asyncio's own 256 KiB, filled with zeros, are
+256 MiB for CONNECTIONS handshakes.
+"""
+
 HEADER_BYTES = 16 << 10
 """Bytes of a request line with its headers while they are not complete; what comes in one read may be up to 256 KiB."""
 

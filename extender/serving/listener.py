@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from asyncio.sslproto import SSLProtocol
 from collections import Counter
-from contextlib import suppress
 from ssl import SSLError
 
 from uvicorn import Config
 from uvicorn.server import ServerState
 
 from extender.serving import limits
-from extender.serving.connection import Connection
+from extender.serving.connection import RANKS, Connection
 from extender.serving.refusals import LimitRefusals
 from proto.certificates import Renewed
 
 SHORTAGE_S = 0.1
 """Wait after an accept that failed, as where no descriptor is left."""
+
+
+SSLProtocol.max_size = limits.TLS_READ_BYTES  # asyncio has no other way to say it
 
 
 class Listener:
@@ -51,7 +54,7 @@ class Listener:
             if connection in self._state.connections:
                 connection.shutdown()
             else:
-                connection.abort()
+                connection.cut_off()
         if self._open:
             await asyncio.wait(list(self._open), timeout=within_s)
         for connection in list(self._open.values()):
@@ -65,23 +68,23 @@ class Listener:
         if len(self._open) >= limits.CONNECTIONS and not self._made_room(peer):
             accepted.close()
             return
-        connection = Connection(self._config, self._state, peer, self._refusals)
-        task = asyncio.get_running_loop().create_task(self._hold(accepted, connection))
+        connection = Connection(self._config, self._state, accepted, peer, self._refusals)
+        task = asyncio.get_running_loop().create_task(self._hold(connection))
         self._open[task] = connection
         self._peers[peer] += 1
         task.add_done_callback(self._forget)
 
     def _made_room(self, peer: str) -> bool:
-        """Cuts off the longest open connection without a request: of those never answered, else of the others, and one
-        with a certificate last. False where all have a request.
+        """Cuts off the longest open connection without a request, of those that are known least. False where all have
+        one.
         """
         self._refusals.over("connections", peer)
-        waiting = [(task, connection) for task, connection in self._open.items() if connection.waits]
-        if not waiting:
-            return False
-        task, _ = min(waiting, key=lambda entry: (bool(entry[1].identity), entry[1].answered))
-        task.cancel()
-        return True
+        for rank in RANKS:
+            for connection in self._open.values():
+                if connection.waits and connection.rank == rank:
+                    connection.cut_off()
+                    return True
+        return False
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         connection = self._open.pop(task)
@@ -89,21 +92,17 @@ class Listener:
         if not self._peers[connection.peer]:
             del self._peers[connection.peer]
 
-    async def _hold(self, accepted: socket.socket, connection: Connection) -> None:
-        """For as long as the connection lasts."""
+    async def _hold(self, connection: Connection) -> None:
+        """For as long as the connection lasts. Once asyncio has the socket, it alone closes it."""
         loop = asyncio.get_running_loop()
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         context = self._tls.current().context if self._tls is not None else None
         deadline = limits.HANDSHAKE_S if context is not None else None
         try:
+            connection.accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await loop.connect_accepted_socket(
-                lambda: connection, accepted, ssl=context, ssl_handshake_timeout=deadline
+                lambda: connection, connection.accepted, ssl=context, ssl_handshake_timeout=deadline
             )
             await connection.closed
         except (SSLError, OSError) as failed:
             if isinstance(failed, ConnectionAbortedError):
                 self._refusals.over("handshake_s", connection.peer)
-        finally:
-            connection.abort()
-            with suppress(OSError):
-                accepted.close()

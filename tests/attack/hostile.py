@@ -6,6 +6,7 @@ import resource
 import socket
 import ssl
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +14,21 @@ from standins.patience import PATIENCE_S
 
 HALF_A_REQUEST = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Le"
 HALF_A_BODY = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+
+
+def half_a_handshake() -> bytes:
+    """What a TLS client says first."""
+    outgoing = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def memory(pid: int) -> int:
+    """The most bytes that a process has had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 
 
 def allow_descriptors() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from extender.scheduler import wire
 from extender.serving import limits
 from standins.patience import until
-from tests.attack.hostile import HALF_A_BODY, HALF_A_REQUEST, HostilePod, allow_descriptors, cut_off
+from tests.attack.hostile import HALF_A_BODY, HALF_A_REQUEST, HostilePod, allow_descriptors, cut_off, memory
 from tests.extender.running import Extender, recorded
 from tests.metrics import value
 
@@ -100,12 +99,6 @@ def test_more_headers_than_the_bound_are_refused(extender, pod):
     assert scheduled(extender) == NAMES
 
 
-def memory(extender: Extender) -> int:
-    """The most bytes that the process has had."""
-    lines = Path(f"/proc/{extender.program.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
-
-
 BODIES = {
     "tiny nodes": b'{"Pod":{"metadata":{"name":"a"},"spec":{}},"Nodes":{"items":[%s]}}'
     % b",".join([b'{"metadata":{"name":"n"}}'] * 2_200_000),
@@ -119,12 +112,12 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_a_huge_body_takes_little_memory(extender, pod, body):
-    before = memory(extender)
+    before = memory(extender.program.pid)
     assert len(body) < limits.BODY_BYTES
     status, answer = pod.request("POST", "/filter", body)
     assert status == 400
     assert "over the bound of" in json.loads(answer)["error"]
-    assert memory(extender) - before < 8 * limits.BODY_BYTES
+    assert memory(extender.program.pid) - before < 8 * limits.BODY_BYTES
     assert scheduled(extender) == NAMES
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import http.client
 import ssl
+from contextlib import ExitStack
 
 import grpc
 import pytest
 
 from extender.kube.readers import TOKEN_HEADER
+from extender.serving import limits
 from proto import report_pb2 as pb
 from proto import report_pb2_grpc as rpc
 from standins.patience import PATIENCE_S
+from tests.attack.hostile import HostilePod, allow_descriptors, half_a_handshake, memory
 from tests.attack.secured import NAMESPACE, Site
 from tests.extender.running import recorded
 
@@ -52,6 +55,30 @@ def test_the_extender_s_own_certificate_is_no_client_s(site):
     with pytest.raises((ssl.SSLError, ConnectionError, http.client.BadStatusLine)):
         ask()
     connection.close()
+
+
+def test_a_crowd_with_half_a_handshake_each_takes_little_memory_and_keeps_nobody_out(site):
+    allow_descriptors()
+    before = memory(site.extender.pid)
+    with ExitStack() as stack:
+        for number in range(1, 31):
+            pod = stack.enter_context(HostilePod(site.extender.http, f"127.3.0.{number}"))
+            pod.hold(limits.CONNECTIONS_PER_PEER, half_a_handshake())
+        status, _ = site.ask("POST", "/filter", recorded("basic-nodecache-true.filter"), scheduler=True)
+    assert status == 200
+    assert memory(site.extender.pid) - before < 160 << 20
+
+
+def test_more_connections_than_the_port_takes_leave_no_fault_behind(site):
+    """Those that are cut off before their handshake, those that end in it, and those that end after an answer."""
+    allow_descriptors()
+    with ExitStack() as stack:
+        for number in range(1, 41):
+            pod = stack.enter_context(HostilePod(site.extender.http, f"127.4.0.{number}"))
+            pod.hold(limits.CONNECTIONS_PER_PEER, half_a_handshake())
+    for _ in range(3):
+        assert site.ask("POST", "/filter", recorded("basic-nodecache-true.filter"), scheduler=True)[0] == 200
+    assert "Traceback" not in site.extender.log.read_text()
 
 
 def test_plain_http_is_not_answered(site):
