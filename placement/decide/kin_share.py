@@ -53,10 +53,13 @@ def strangers(occupancy: Occupancy, request: Request, kin: Kin) -> int:
     """The mask of the NUMA nodes where other groups live, as far as nothing shows which pods the newcomer talks with:
     else each group that outgrows its NUMA node would take its neighbour's, which then outgrows what is left of it.
     """
-    if kin.weights or not request.opt_in.group:
-        return 0
-    group, mask = request.opt_in.group, 0
-    for home, groups in occupancy.directory.grouped.items():
+    return 0 if kin.weights else homes_of_others(occupancy, request.opt_in.group)
+
+
+def homes_of_others(occupancy: Occupancy, group: str) -> int:
+    """The mask of the NUMA nodes where other groups live; none for who names no group."""
+    mask = 0
+    for home, groups in occupancy.directory.grouped.items() if group else ():
         if home.bit_count() == 1 and len(groups) > (group in groups):
             mask |= home
     return mask

@@ -3,7 +3,8 @@
 `Plan.slot` answers for a newcomer, given who sits where now, what goes into `Kin.planned`:
   1. a vacant slot of its workload, the best first;
   2. for a replica more than expected, the NUMA node that draws it most, less what those would lose whose kept slots it
-     would take there: they find them taken when they come, and are replicas without a slot like it;
+     would take there: they find them taken when they come, and are replicas without a slot like it. Where only other
+     groups live it goes when nothing else is left: it is drawn there for being near, and they need the room themselves;
   3. for a workload that the plan does not know, the NUMA node where most of its kin sit, among those with room kept for
      nobody;
   4. else nothing, and decide() does what it does without a plan, as it does for a stranger whose group sits here.
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from placement.decide.kin_share import homes_of_others
 from placement.decide.request import Kin, Request
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
@@ -71,6 +73,7 @@ class Plan:
                 offers[numa_node] = pulls.get(numa_node, 0.0) - _lost(left, kept.get(numa_node, ())), left[0]
             elif pulls is None and min(left) >= 0:
                 offers[numa_node] = _weight_on(occupancy, kin.weights, numa_node), left[0]
+        offers = _not_at_others(occupancy, request.opt_in.group, offers) or offers
         best = max(offers, key=lambda offer: (*offers[offer], -offer), default=None)
         return NumaSet() if best is None else NumaSet(1 << best)
 
@@ -143,6 +146,14 @@ def _lost(left: Room, kept: Sequence[_Kept]) -> float:
                 return lost
             cpu, memory, lost = cpu + slots.demand.cpu_milli, memory + slots.demand.memory, lost + slots.lost
     return lost
+
+
+def _not_at_others(
+    occupancy: Occupancy, group: str, offers: Mapping[int, tuple[float, int]]
+) -> dict[int, tuple[float, int]]:
+    """Those of the NUMA nodes where the group lives, or no other does."""
+    grouped, others = occupancy.directory.grouped, homes_of_others(occupancy, group)
+    return {node: offer for node, offer in offers.items() if not others >> node & 1 or group in grouped[1 << node]}
 
 
 def _weight_on(occupancy: Occupancy, weights: Mapping[str, float], numa_node: int) -> float:

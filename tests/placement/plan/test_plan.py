@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,6 +89,28 @@ class TestSeat:
         assert slot(plan, SMALL, before, "web") == nodes("0")
         dear = Plan(plan.slots, {**plan.pulls, "idle": {0: 9.5, 1: 0.0}}, plan.demands)
         assert slot(dear, SMALL, before, "web") == nodes("1")
+
+    @pytest.mark.parametrize(
+        ("others", "own", "expected"),
+        [
+            ("", "", "1"),
+            ("1", "", "2"),
+            ("1", "1", "1"),
+            ("12", "", "3"),
+            ("123", "", "1"),
+        ],
+        ids=["nobody near by", "others near by", "shared with others", "others at two", "others everywhere"],
+    )
+    def test_one_more_whose_numa_node_is_full_goes_to_no_other_groups(self, others, own, expected):
+        """It is drawn to NUMA node 0, which has no room, and to the others by how near they are to that."""
+        plan = Plan({"web": (PlannedSlots(nodes("0"), 1),)}, {"web": {0: 9.0, 1: 0.8, 2: 0.3, 3: 0.2}})
+        before = sit(EMPTY, "web-0", "0", cpu=32, group="ns/shop")
+        for home in others:
+            before = sit(before, f"other-{home}", home, group="ns/other")
+        for home in own:
+            before = sit(before, f"ads-{home}", home, group="ns/shop")
+        request = newcomer("web", group="ns/shop")
+        assert plan.slot(KUNPENG, before, request, Kin({"ads-1": 1.0})) == nodes(expected)
 
     def test_a_stranger_leaves_kept_slots_free(self):
         plan = planned(SMALL, cpu=4, names=("db",))
