@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from extender.planning import awaited
 from extender.planning.group_plan import NOTHING as NO_ROOM
 from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, planned, roomiest
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
@@ -72,6 +73,7 @@ class GroupPlanner:
         self._expected: dict[str, Expected] = {}
         self._groups: dict[str, str] = {}
         self._plans: dict[str, Made] = {}
+        self._awaited: frozenset[str] = frozenset()
 
     def plans_or_none(
         self, known: ClusterTraffic, views: Sequence[NodeView], workloads: Mapping[str, str], specs: Specs, now: float
@@ -88,9 +90,11 @@ class GroupPlanner:
     ) -> Plans:
         """views: of the live nodes. workloads: by pod uid."""
         placed = _placed(views, workloads)
-        peers = _with_silent(known)
-        self._groups = {name: known.group_of(name) or self._groups.get(name, "") for name in peers}
+        coming = awaited.awaited(known)
+        peers = _with_silent(known, awaited.edges(known, coming))
+        self._groups = {name: known.group_of(name) or coming.get(name) or self._groups.get(name, "") for name in peers}
         self._expect(known, peers, placed, now)
+        self._await(coming.keys() & peers.keys(), now)
         wanted = {group: names for group, names in self._named().items() if self._comes(names, placed)}
         self._plans = {group: made for group, made in self._plans.items() if group in wanted}
         due = [group for group in wanted if self._due(wanted[group], self._plans.get(group), placed, now)]
@@ -109,13 +113,22 @@ class GroupPlanner:
     def _expect(self, known: ClusterTraffic, names: Iterable[str], placed: PlacedMembers, now: float) -> None:
         expected = {}
         for name in names:
-            before, demand = self._expected.get(name), placed.demands.get(name) or known.demands.get(name)
+            before = self._expected.get(name) if name not in self._awaited else None
+            demand = placed.demands.get(name) or known.demands.get(name)
             if before is None and demand is not None:
                 before = Expected(Peak(0, now), demand)
             if before is not None:
                 peak = before.peak.after(known.replicas.get(name, 0), now)
                 expected[name] = Expected(peak, demand or before.demand)
         self._expected = expected
+
+    def _await(self, names: Collection[str], now: float) -> None:
+        """Those too that operators have named and that never had a pod."""
+        demands = {name: expected.demand for name, expected in self._expected.items()}
+        usual = awaited.usual(demands, self._groups)
+        new = [name for name in sorted(names) if name not in demands and self._groups[name] in usual]
+        self._expected |= {name: Expected(Peak(1, now), usual[self._groups[name]]) for name in new}
+        self._awaited = frozenset(new)
 
     def _named(self) -> dict[str, list[str]]:
         """Workloads by group, of which so much is known that they can be planned."""
@@ -126,8 +139,8 @@ class GroupPlanner:
         return groups
 
     def _comes(self, names: list[str], placed: PlacedMembers) -> bool:
-        """Whether anybody of the group is still to come."""
-        return any(self._expected[name].replicas > placed.counts[name] for name in names)
+        """Whether anybody of the group is still to come, of workloads that have had pods."""
+        return any(self._expected[name].replicas > placed.counts[name] for name in names if name not in self._awaited)
 
     def _due(self, names: list[str], made: Made | None, placed: PlacedMembers, now: float) -> bool:
         return made is None or now - made.at > AGAIN_S or made.of != self._asked(names, placed)
@@ -187,11 +200,13 @@ def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMe
     return placed
 
 
-def _with_silent(known: ClusterTraffic) -> Peers:
-    """The peers of each workload, with what is expected of those that name a group and were not seen to talk."""
-    if known.named.keys() <= known.peers.keys():
+def _with_silent(known: ClusterTraffic, awaited: Weights) -> Peers:
+    """The peers of each workload, with what is expected of those that are awaited, and of those that name a group and
+    were not seen to talk.
+    """
+    if known.named.keys() <= known.peers.keys() and not awaited:
         return known.peers
-    weights = {
+    weights = {**awaited} | {
         (name, peer): weight for name, row in known.peers.items() for peer, weight in row.items() if name <= peer
     }
     return neighbours(silent.with_silent(weights, known.named))

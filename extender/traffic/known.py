@@ -35,7 +35,8 @@ class ClusterTraffic:
     other end is not known yet. restored: written texts that are taken in. relays: workloads that pass on what they
     receive. pods: the graph between pods, by uid. expected: weights by pair of what is expected of workloads before
     traffic shows it (`Priors`); peers have it added. demands: what one replica asks for, by workload that has pods.
-    left_out: as `Priors.left_out`.
+    left_out: as `Priors.left_out`. awaited: by group, weights of pairs that an operator expects of workloads that have
+    no pods yet (`Priors`).
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -53,6 +54,7 @@ class ClusterTraffic:
     expected: Mapping[Pair, float] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    awaited: Mapping[str, Mapping[Pair, float]] = field(default_factory=dict)
 
     @cached_property
     def named(self) -> dict[str, str]:
@@ -138,7 +140,7 @@ class TrafficLearning:
         return ClusterTraffic(
             workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.pod_index.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
-            self._relays, pods, expected, self.priors.demands(), self.priors.left_out(),
+            self._relays, pods, expected, self.priors.demands(), self.priors.left_out(), self.priors.awaited(seen),
         )  # fmt: skip
 
     def _relays_changed(self, now: frozenset[str]) -> None:

@@ -78,6 +78,7 @@ class Priors:
         self._over: frozenset[tuple[str, str]] = frozenset()
         self._left_out: Mapping[str, int] = {}
         self._expected: dict[Pair, float] | None = None
+        self._awaited: dict[str, dict[Pair, float]] = {}
         self._since: dict[Pair, float] = {}
 
     def pods(self, changes: Changes[PodRow]) -> bool:
@@ -118,6 +119,7 @@ class Priors:
         self._keep(frozenset(live))
         if self._expected is None:
             self._expected = dict(self._edges())
+            self._awaited = self._without_pods()
         talking = {end for pair, weight in seen.items() if weight > 0 and pair[0] != pair[1] for end in pair}
         self._since = {
             pair: self._since.get(pair, now) for pair in self._expected if pair[0] in talking and pair[1] in talking
@@ -130,6 +132,15 @@ class Priors:
                 usual = medians.get(pair[0].partition("/")[0], UNSEEN)
                 weights[pair] = SHARE * strength * usual * exp2(-half_lives)
         return weights
+
+    def awaited(self, seen: Mapping[Pair, float]) -> dict[str, dict[Pair, float]]:
+        """As the last `weights`, by group, of the pairs in operators' objects of which an end has no pods yet."""
+        medians = _medians(seen)
+        pairs: dict[str, dict[Pair, float]] = {}
+        for group, coming in self._awaited.items():
+            usual = medians.get(group.partition("/")[0], UNSEEN)
+            pairs[group] = {pair: SHARE * strength * usual for pair, strength in coming.items()}
+        return pairs
 
     def _saw(self, row: PodRow) -> bool:
         try:
@@ -171,6 +182,15 @@ class Priors:
             for (source, target), weight in spec.edges.items():
                 if source in self._workloads and target in self._workloads:
                     yield source, target, float(weight)
+
+    def _without_pods(self) -> dict[str, dict[Pair, float]]:
+        """By group, the strengths of what operators wrote of workloads that have no pods yet."""
+        pairs: dict[str, dict[Pair, float]] = {}
+        for group, spec in self._specs.items():
+            for (source, target), weight in spec.edges.items():
+                if source not in self._workloads or target not in self._workloads:
+                    pairs.setdefault(group, {})[min(source, target), max(source, target)] = float(weight)
+        return pairs
 
     def _from_names(self, workloads: SelectedWorkloads) -> Iterator[permitted.Talks]:
         """A Service of several workloads is expected to be shared evenly among them."""

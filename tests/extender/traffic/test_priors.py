@@ -99,6 +99,36 @@ def test_an_operators_edges_count_with_their_weights():
     assert len(expected.weights({}, LIVE, 0.0)) == 3
 
 
+GONE = "shop/Deployment/gone"
+
+
+@pytest.mark.parametrize(
+    ("edges", "awaited"),
+    [
+        ({(WEB, CART): 2}, {}),
+        ({(WEB, GONE): 2}, {(GONE, WEB): 2.0}),
+        ({(GONE, "shop/Deployment/late"): 1}, {(GONE, "shop/Deployment/late"): 1.0}),
+        ({(WEB, CART): 2, (CART, GONE): 3}, {(CART, GONE): 3.0}),
+    ],
+    ids=["both have pods", "one has none", "neither has any", "only the one that is missing"],
+)
+def test_what_an_operator_wrote_of_workloads_without_pods_is_awaited(edges, awaited):
+    """As heavy as it will be expected to be once they have pods."""
+    expected = priors(SHOP)
+    expected.asked_for({"shop/shop": GroupSpec(edges=edges)})
+    expected.weights({}, LIVE, 0.0)
+    weights = {pair: weight * SHARE * UNSEEN for pair, weight in awaited.items()}
+    assert expected.awaited({}) == ({"shop/shop": weights} if weights else {})
+
+
+def test_who_has_pods_is_no_longer_awaited_and_who_lost_them_is_again():
+    expected = priors(SHOP)
+    expected.asked_for({"shop/shop": GroupSpec(edges={(WEB, CART): 1})})
+    for live, awaited in ((LIVE, False), ((WEB,), True)):
+        expected.weights({}, live, 0.0)
+        assert bool(expected.awaited({})) is awaited
+
+
 def test_what_is_expected_is_comparable_with_what_is_seen_in_its_namespace():
     seen = {WEB_CART: 100.0, (REDIS, WEB): 300.0, (OTHER, OTHER): 7.0, ("a/Deployment/x", "a/Deployment/y"): 1.0}
     assert priors(SHOP, *SERVICES).weights(seen, LIVE, 0.0)[CART_REDIS] == SHARE * 200.0
