@@ -7,7 +7,7 @@
 A process opens 1,000 connections from 40 addresses, sends on each the first half of a handshake (without TLS: of a
 request), holds them for half a second, closes them and begins again. Quiet and flooded blocks take turns on the
 connection that kube-scheduler keeps, so that both meet the same machine; the flood's own processor time is the
-machine's too.
+machine's too. After each flooded block kube-scheduler comes anew: connection, handshake and one call.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.extender.over_http import PAUSE_S, WARM, asked, quantile, served
+from benchmarks.extender.over_http import PAUSE_S, WARM, answered, asked, quantile, served
 from benchmarks.extender.populated import body
 from extender.kube.tls import authorities
+from standins.stranger import HALF_A_REQUEST, half_a_handshake
 
 CONNECTIONS, ADDRESSES = 1000, 40
 HELD_S = 0.5
-HALF_A_REQUEST = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Le"
 HOST = "127.0.0.1"
 
 BLOCK_S = 4.0
@@ -45,15 +45,6 @@ PODS = 50
 
 SETTLED_S = 0.5
 """Between a flood's end and a quiet block: what the closing of its connections still costs is no quiet block's."""
-
-
-def half_a_handshake() -> bytes:
-    """What a TLS client says first: for it the server computes a key and signs."""
-    outgoing = ssl.MemoryBIO()
-    stranger = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=HOST)
-    with suppress(ssl.SSLWantReadError):
-        stranger.do_handshake()
-    return outgoing.read()
 
 
 def connected(target: tuple[str, int], number: int, first: bytes) -> socket.socket:
@@ -106,34 +97,58 @@ def certified(folder: Path) -> ssl.SSLContext:
     return context
 
 
+class Caller:
+    """kube-scheduler: offers `nodes` nodes for one pod after the other. context: None without TLS."""
+
+    def __init__(self, address: str, nodes: int, context: ssl.SSLContext | None) -> None:
+        self._address, self._nodes, self._context = address, nodes, context
+        self._pods = itertools.cycle(range(PODS))
+        self._kept = self._connection()
+
+    def asks(self) -> float:
+        """Milliseconds for both verbs on the connection that is kept."""
+        return 1000 * asked(self._kept, self._next(), PAUSE_S)
+
+    def comes_anew(self) -> float:
+        """Milliseconds from the beginning of a new connection to the answer to its first call."""
+        begin = time.perf_counter()
+        with closing(self._connection()) as connection:
+            answered(connection, "filter", self._next())
+        return 1000 * (time.perf_counter() - begin)
+
+    def _next(self) -> bytes:
+        return body(f"pod-{next(self._pods)}", self._nodes, group="shop")
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(self._address, timeout=60)
+        return http.client.HTTPSConnection(self._address, timeout=60, context=self._context)
+
+
+def block(once: Callable[[], float]) -> list[float]:
+    until = time.monotonic() + BLOCK_S
+    spans = []
+    while time.monotonic() < until:
+        spans.append(once())
+    return spans
+
+
 def measured(nodes: int, blocks: int, *, plain: bool) -> dict[str, list[float]]:
-    """Milliseconds for both verbs, of all rounds without and with the flood."""
-    spans: dict[str, list[float]] = {"quiet": [], "flooded": []}
-    numbers = itertools.cycle(range(PODS))
+    """Milliseconds of all rounds: for both verbs without and with the flood, and of newcomers with it."""
+    spans: dict[str, list[float]] = {"quiet": [], "flooded": [], "newcomer": []}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         context = None if plain else certified(folder)
-        connection = stack.enter_context(served(nodes, *(() if plain else ("--tls", str(folder)))))
-        address = f"{connection.host}:{connection.port}"
-        if context is not None:
-            connection = http.client.HTTPSConnection(address, timeout=60, context=context)
-
-        def once() -> float:
-            return 1000 * asked(connection, body(f"pod-{next(numbers)}", nodes, group="shop"), PAUSE_S)
-
-        def block() -> list[float]:
-            until = time.monotonic() + BLOCK_S
-            spent = []
-            while time.monotonic() < until:
-                spent.append(once())
-            return spent
-
+        port = stack.enter_context(served(nodes, *(() if plain else ("--tls", str(folder)))))
+        address = f"{port.host}:{port.port}"
+        caller = Caller(address, nodes, context)
         for _ in range(WARM):
-            once()
+            caller.asks()
         for _ in range(blocks):
-            spans["quiet"] += block()
+            spans["quiet"] += block(caller.asks)
             with flooded(address, *(("--plain",) if plain else ())):
-                spans["flooded"] += block()
+                spans["flooded"] += block(caller.asks)
+                spans["newcomer"] += block(caller.comes_anew)
             time.sleep(SETTLED_S)
     return spans
 
@@ -153,7 +168,10 @@ def main() -> None:
         print(json.dumps(spans))
         return
     for kind, values in spans.items():
-        print(f"{kind:<8} p50 {quantile(values, 0.5):5.1f} ms   p99 {quantile(values, 0.99):5.1f} ms   n {len(values)}")
+        print(
+            f"{kind:<8} p50 {quantile(values, 0.5):5.1f} ms   p99 {quantile(values, 0.99):5.1f} ms   "
+            f"most {max(values):5.0f} ms   n {len(values)}"
+        )
     ratio = quantile(spans["flooded"], 0.99) / quantile(spans["quiet"], 0.99)
     print(f"p99 with 1,000 connections beside without: {ratio:.2f}")
 

@@ -22,6 +22,7 @@ from extender.serving import limits
 from extender.serving.gateway import VERBS, Gateway
 from extender.serving.listener import Listener
 from extender.serving.refusals import LimitRefusals
+from extender.serving.selector import FairSelector
 from extender.serving.workers import Workers
 from process.threads import Threads
 from proto.certificates import Renewed
@@ -29,7 +30,7 @@ from proto.certificates import Renewed
 DRAIN_S = 10.0
 """Seconds for requests under way at shutdown; kube-scheduler's own httpTimeout is 5 s unless set."""
 
-BACKLOG = 512
+BACKLOG = 2048
 """Connections that wait to be accepted."""
 
 HEALTH = ("healthz", "readyz", "metrics")
@@ -96,12 +97,14 @@ class Application:
     def run(self) -> None:
         """SystemExit: 0 when it was asked to end, 1 when it could not begin."""
         try:
-            asyncio.run(self._serve())
+            selector = FairSelector()
+            with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+                runner.run(self._serve(selector))
         except (BadConfig, OSError) as bad:
             _log.error("can't start", why=str(bad))
             raise SystemExit(1) from bad
 
-    async def _serve(self) -> None:
+    async def _serve(self, selector: FairSelector) -> None:
         signals = _Signals()
         _allow_descriptors()
         workers = {
@@ -111,9 +114,10 @@ class Application:
         }
         gateway = Gateway(self._load(), self._calls, workers, self._refusals, self._certified)
         listening = _bound(self._config.listen)
-        ports = [Listener(listening, _uvicorn(gateway), self._tls, self._refusals)]
+        ports = [Listener(listening, _uvicorn(gateway), self._tls, self._refusals, selector)]
         if self._config.health_listen:
-            ports.append(Listener(_bound(self._config.health_listen), _uvicorn(gateway), None, self._refusals))
+            health = _bound(self._config.health_listen)
+            ports.append(Listener(health, _uvicorn(gateway), None, self._refusals, selector))
         for pool in {id(pool): pool for pool in workers.values()}.values():
             pool.start()
         self._begin(_address(listening.getsockname()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -17,24 +18,33 @@ from extender.serving.refusals import LimitRefusals
 DEADLINES = {"headers": ("header_s", limits.HEADER_S), "request": ("request_s", limits.REQUEST_S)}
 """The phases that may not last, with their limits. An idle connection is closed by uvicorn's keep-alive timer."""
 
-RANKS = range(3)
+STRANGERS, KNOWN = range(2), range(2, 4)
+"""Ranks, see `Connection.rank`; 0 is a connection that has not been looked at."""
 
 
 class Connection(H11Protocol):
     """accepted: its socket. peer: the client's address. identity: its verified certificate, as
     `ssl.SSLSocket.getpeercert` has it; empty without one. answered: whether a request of it was. closed: done when the
-    connection is.
+    connection is. known: told once who it is: by its certificate, or where the port has no TLS by a request that was
+    answered.
     """
 
     def __init__(
-        self, config: Config, state: ServerState, accepted: socket.socket, peer: str, refusals: LimitRefusals
+        self,
+        config: Config,
+        state: ServerState,
+        accepted: socket.socket,
+        peer: str,
+        refusals: LimitRefusals,
+        *,
+        known: Callable[[], None],
     ) -> None:
         super().__init__(config, state, {"connection": self})
         self.accepted, self.peer = accepted, peer
         self.identity: dict[str, Any] = {}
         self.answered = False
         self.closed: asyncio.Future[None] = self.loop.create_future()
-        self._refusals = refusals
+        self._refusals, self._known = refusals, known
         self._phase = ""
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -45,12 +55,14 @@ class Connection(H11Protocol):
 
     @property
     def rank(self) -> int:
-        """How well it is known, one of RANKS: never answered, answered, with a certificate."""
-        return 2 if self.identity else int(self.answered)
+        """How well it is known: 1 not at all, 2 answered on a port without TLS, 3 by its certificate."""
+        return 3 if self.identity else 1 + (self.answered and self.scheme == "http")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.identity = transport.get_extra_info("peercert") or {}
+        if self.identity:
+            self._known()
         self._enter("headers")
 
     def data_received(self, data: bytes) -> None:
@@ -59,6 +71,8 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if not self.answered and self.scheme == "http":
+            self._known()
         self.answered = True
         self._enter("idle")
         if self._answering or self.conn.trailing_data[0]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 HANDSHAKE_S = 5.0
-"""Seconds for the TLS handshake of a new connection."""
+"""Seconds until the first bytes of a new connection, and then for its TLS handshake."""
 
 HEADER_S = 5.0
-"""Seconds from a connection's start, or from the first byte of its next request, to the end of the headers."""
+"""Seconds from a connection's first byte, or that of its next request, to the end of the headers. Without TLS also
+until the first byte of a new connection.
+"""
 
 BODY_S = 10.0
 """Seconds for a request's body. kube-scheduler waits 5 s for an answer unless it is configured otherwise."""
@@ -28,8 +30,8 @@ HEADER_BYTES = 16 << 10
 """Bytes of a request line with its headers while they are not complete; what comes in one read may be up to 256 KiB."""
 
 CONNECTIONS = 1_000
-"""Open connections of one port, handshakes included. When all are taken, the one that has waited longest without a
-request makes room for the next: first one that was never answered, last one with a certificate.
+"""Open connections of one port, handshakes included. When all are taken, the client address that has most gives up one
+that is without a request, last one with a certificate; where all have as few as the newcomer's, it is refused.
 """
 
 CONNECTIONS_PER_PEER = 32

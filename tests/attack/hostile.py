@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import select
 import socket
 import ssl
 from contextlib import suppress
@@ -12,17 +13,7 @@ from typing import Self
 
 from standins.patience import PATIENCE_S
 
-HALF_A_REQUEST = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Le"
 HALF_A_BODY = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
-
-
-def half_a_handshake() -> bytes:
-    """What a TLS client says first."""
-    outgoing = ssl.MemoryBIO()
-    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
-    with suppress(ssl.SSLWantReadError):
-        client.do_handshake()
-    return outgoing.read()
 
 
 def memory(pid: int) -> int:
@@ -75,6 +66,11 @@ class HostilePod:
             return 0, b""
         head, _, content = answer.partition(b"\r\n\r\n")
         return int(head.split()[1]) if head else 0, content
+
+
+def readable(connection: socket.socket) -> bool:
+    """Whether something came, or the other side has ended it."""
+    return bool(select.select([connection], [], [], 0)[0])
 
 
 def cut_off(connection: socket.socket) -> bytes:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from extender.scheduler import wire
 from extender.serving import limits
 from standins.patience import until
-from tests.attack.hostile import HALF_A_BODY, HALF_A_REQUEST, HostilePod, allow_descriptors, cut_off, memory
+from standins.stranger import HALF_A_REQUEST
+from tests.attack.hostile import HALF_A_BODY, HostilePod, allow_descriptors, cut_off, memory, readable
 from tests.extender.running import Extender, recorded
 from tests.metrics import value
 
@@ -78,6 +79,27 @@ def test_a_flood_from_many_addresses_takes_no_place_from_kube_scheduler(extender
             return over(extender, "connections") - before >= len(pods) * 25 - limits.CONNECTIONS
 
     until(flooded, "the port takes no more")
+
+
+def test_who_has_few_connections_is_not_cut_off_for_who_has_many(extender):
+    allow_descriptors()
+
+    def answered() -> bool:
+        """On a slow machine its time may be over before the port is full."""
+        before = over(extender, "connections")
+        with ExitStack() as stack:
+            first = stack.enter_context(HostilePod(extender.http_address, "127.5.0.1")).connect(HALF_A_REQUEST)
+            for number in range(1, 42):
+                pod = stack.enter_context(HostilePod(extender.http_address, f"127.5.1.{number}"))
+                pod.hold(25, HALF_A_REQUEST)
+            while over(extender, "connections") == before:
+                if readable(first):
+                    return False
+            with suppress(OSError):
+                first.sendall(b"ngth: 0\r\nConnection: close\r\n\r\n")
+            return cut_off(first).startswith(b"HTTP/1.1 ")
+
+    until(answered, "the port is full, and the first one asks all the same")
 
 
 def test_a_caller_that_reads_no_answer_holds_no_thread(extender, pod):
