@@ -99,7 +99,7 @@ def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> 
 @pytest.fixture(scope="session")
 def numavm() -> Callable[..., vm.Result]:
     """`vm.run`, the machine being built."""
-    if reason := place.lacking(place.NUMAVM_TOOLS):
+    if reason := place.lacking(place.numavm_tools(vm.ARCHITECTURE)):
         absent(f"the emulated NUMA machine {reason}")
     try:
         vm.build()

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,9 @@ NAMES = ("enforcer", "extender")
 TWICE = "enforcer"
 """The one whose layers are compared with those of another build: each takes a minute or two."""
 
+OWN = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "amd64")
+"""This machine's architecture. Programs of another are emulated."""
+
 BASE = "localhost/numakin-base:trixie"
 KEPT = 2
 """Builds in the cache, some 700 MB each: of this state of the project, and of the one that was tested before."""
@@ -37,11 +41,14 @@ KEPT = 2
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """archive: what other programs load. root: its files. again: of TWICE, the layers of another build."""
+    """archive: what other programs load. root: its files. again: of TWICE, the layers of another build. architecture:
+    what it says of itself.
+    """
 
     name: str
     archive: Path
     root: Path
+    architecture: str
     config: dict[str, Any]
     layers: list[str]
     again: list[str]
@@ -71,10 +78,10 @@ class Store:
     def buildah(self, *arguments: str | Path) -> str:
         return self._run("buildah", *arguments)
 
-    def build(self, name: str, tag: str) -> str:
+    def build(self, name: str, tag: str, architecture: str) -> list[str]:
         """Its layers."""
-        options = ("--builder", "buildah", "--base", BASE, "--tag", tag, "--", *self._further)
-        self._run(ROOT / "setup/images", name, *options)
+        options = ("--builder", "buildah", "--base", BASE, "--platform", f"linux/{architecture}", "--tag", tag)
+        self._run(ROOT / "setup/images", name, *options, "--", *self._further)
         return self.layers(f"localhost/numakin-{name}:{tag}")
 
     def layers(self, image: str) -> list[str]:
@@ -83,9 +90,10 @@ class Store:
     def inspected(self, image: str) -> dict[str, Any]:
         return json.loads(self.buildah("inspect", "--type", "image", image))
 
-    def take_base(self, tar: Path) -> None:
+    def take_base(self, tar: Path, architecture: str) -> None:
         container = self.buildah("from", "scratch")
         self.buildah("add", "--quiet", container, tar, "/")
+        self.buildah("config", "--arch", architecture, container)
         self.buildah("commit", "--quiet", "--rm", "--timestamp", "0", container, BASE)
 
     def _run(self, *command: str | Path) -> str:
@@ -103,17 +111,18 @@ class Store:
         return printed.strip()
 
 
-def images() -> dict[str, Image]:
-    """By name; built if need be (4 min). Raises CalledProcessError."""
-    base = place.cache() / f"debian-trixie-slim-{_digest(_recipe())}.tar"
-    subprocess.run([DEBIAN, base], check=True, stdin=subprocess.DEVNULL)
-    kept = place.cache() / f"images-{_digest([*_recipe(), *_sources()])}"
-    with _alone(place.cache() / "images.lock"):
+def images(architecture: str = OWN) -> dict[str, Image]:
+    """By name; built if need be (4 min, emulated much longer). Raises CalledProcessError."""
+    cache, foreign = place.cache(), "" if architecture == OWN else f"{architecture}-"
+    base = cache / f"{foreign}debian-trixie-slim-{_digest(_recipe())}.tar"
+    subprocess.run([DEBIAN, base, architecture], check=True, stdin=subprocess.DEVNULL)
+    kept = cache / f"{foreign}images-{_digest([*_recipe(), *_sources()])}"
+    with _alone(cache / f"{foreign}images.lock"):
         if not kept.exists():
             with _store() as store:
-                _build(store, base, kept)
+                _build(store, base, kept, architecture)
         os.utime(kept)
-        for old in sorted(place.cache().glob("images-*"), key=lambda each: each.stat().st_mtime)[:-KEPT]:
+        for old in sorted(cache.glob(f"{foreign}images-*"), key=lambda each: each.stat().st_mtime)[:-KEPT]:
             shutil.rmtree(old)
     return {name: _kept(kept, name) for name in NAMES}
 
@@ -128,25 +137,26 @@ def _store() -> Iterator[Store]:
         shutil.rmtree(folder)
 
 
-def _build(store: Store, base: Path, kept: Path) -> None:
+def _build(store: Store, base: Path, kept: Path, architecture: str) -> None:
     """One after the other, since other tests run beside it, into the cache: whole or not at all."""
-    store.take_base(base)
+    store.take_base(base, architecture)
     part = kept.with_name(f"part-of-{kept.name}")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     for name in NAMES:
-        _build_image(store, name, part)
+        _build_image(store, name, part, architecture)
     part.rename(kept)
 
 
-def _build_image(store: Store, name: str, folder: Path) -> None:
+def _build_image(store: Store, name: str, folder: Path, architecture: str) -> None:
     image = f"localhost/numakin-{name}:test"
-    layers = store.build(name, "test")
-    again = store.build(name, "again") if name == TWICE else []
+    layers = store.build(name, "test", architecture)
+    again = store.build(name, "again", architecture) if name == TWICE and architecture == OWN else []
     container = store.buildah("from", image)
     subprocess.run(["cp", "-a", store.buildah("mount", container), folder / name], check=True)
     store.buildah("push", "--quiet", image, f"docker-archive:{folder}/{name}.tar:{image}")
-    told = {"config": store.inspected(image)["OCIv1"]["config"], "layers": layers, "again": again}
+    inspected = store.inspected(image)["OCIv1"]
+    told = {key: inspected[key] for key in ("architecture", "config")} | {"layers": layers, "again": again}
     (folder / f"{name}.json").write_text(json.dumps(told))
 
 

@@ -95,6 +95,14 @@ def test_options_reach_the_builder(tmp_path: Path) -> None:
     assert "--build-arg BASE=mirror.example/debian@sha256:0 --build-arg BPF=python3-bpfcc --volume /a:/b ." in build
 
 
+@pytest.mark.parametrize(("builder", "fresh"), [("podman", "--layers=false"), ("docker", "--no-cache")])
+def test_debian_s_packages_are_not_those_of_an_earlier_build(tmp_path: Path, builder: str, fresh: str) -> None:
+    """Both would take what an earlier build's `apt-get update` had found; buildah does not."""
+    asked(tmp_path, "enforcer", builders={builder: noting(tmp_path)})
+    (build,) = notes(tmp_path)
+    assert f" {fresh} " in build
+
+
 BOTH = ("enforcer", "--platform", "linux/amd64,linux/arm64", "--tag", TAG, "--registry", "r.example")
 
 

@@ -45,7 +45,7 @@ SERVER_MILLI, CLIENT_MILLI = 500, 100
 MEMORY_LIMIT = 64 << 20
 
 # nginx and wrk come from the machine: the image has busybox alone.
-LIBRARIES = {"/usr": "/usr", "/lib": "/usr/lib", "/lib64": "/usr/lib64"}
+LIBRARIES = {"/usr": "/usr", **{f"/{name}": f"/usr/{name}" for name in ("lib", "lib64") if Path("/usr", name).exists()}}
 CONNECTIONS, PAUSE_MS = 2, 100
 
 

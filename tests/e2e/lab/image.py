@@ -11,12 +11,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import platform
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
 NAME = "localhost/numakin-lab:1"
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""As images name what `uname -m` does."""
 
 FOLDERS = ("bin", "etc", "tmp", "var", "var/log", "run", "root", "proc", "sys", "dev", "opt")
 ETC = {"etc/passwd": b"root:x:0:0:root:/root:/bin/sh\n", "etc/group": b"root:x:0:\n"}
@@ -57,7 +61,7 @@ def write(out: Path, busybox: Path) -> None:
     digest = hashlib.sha256(root).hexdigest()
     config = json.dumps(
         {
-            "architecture": "amd64",
+            "architecture": ARCHITECTURES[platform.machine()],
             "os": "linux",
             "config": {"Env": ["PATH=/bin"], "Cmd": ["/bin/busybox", "sleep", "2147483647"]},
             "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]},

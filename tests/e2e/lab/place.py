@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,23 @@ REPOSITORY = LAB.parents[2]
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 CONTAINERD_TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "nsenter": "util-linux"}
-NUMAVM_TOOLS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs", "qemu-system-x86_64": "qemu-system-x86"}
+_NUMAVM_TOOLS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs"}
+_EMULATORS = {
+    "amd64": {"qemu-system-x86_64": "qemu-system-x86"},
+    "arm64": {"qemu-system-aarch64": "qemu-system-arm"},
+}
+
+
+def numavm_tools(architecture: str) -> dict[str, str]:
+    """What building and running the emulated NUMA machine takes."""
+    return _NUMAVM_TOOLS | _EMULATORS[architecture] | foreign_tools(architecture)
+
+
+def foreign_tools(architecture: str) -> dict[str, str]:
+    """What runs single programs of that architecture here."""
+    if architecture == "arm64" and platform.machine() != "aarch64":
+        return {"qemu-aarch64-static": "qemu-user-static"}
+    return {}
 
 
 def cache() -> Path:

@@ -3,6 +3,8 @@
 The command runs as root in this repository's folder, with Debian's Python, in which the project's dependencies are
 installed. Whatever is not /tmp is lost or read-only. Emulation is slow: a boot takes half a minute, so one boot
 should do all that a topology is needed for, and print a line of JSON for each thing found.
+
+NUMAKIN_VM_ARCHITECTURE=arm64 makes it a machine of that architecture, for tests that are run by hand on it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any
 from tests.e2e.lab.place import LAB, REPOSITORY
 
 NUMAVM = LAB / "numavm"
+ARCHITECTURE = os.environ.get("NUMAKIN_VM_ARCHITECTURE", "amd64")
 TIMED_OUT, BROKEN = 124, 125
 PANIC = "Kernel panic"
 
@@ -39,7 +42,7 @@ class Result:
 def build() -> None:
     """Makes the machine's disk if it is not up to date (two minutes). Raises CalledProcessError."""
     environment = {**os.environ, "NUMAKIN_PYTHON": sys.executable}
-    subprocess.run([NUMAVM / "build"], check=True, stdin=subprocess.DEVNULL, env=environment)
+    subprocess.run([NUMAVM / "build", "--arch", ARCHITECTURE], check=True, stdin=subprocess.DEVNULL, env=environment)
 
 
 def run(topology: str, command: Sequence[str], *, timeout_s: int = 600, options: Sequence[str] = ()) -> Result:
@@ -57,7 +60,8 @@ def run(topology: str, command: Sequence[str], *, timeout_s: int = 600, options:
 
 
 def _boot(topology: str, command: Sequence[str], timeout_s: int, options: Sequence[str]) -> Result:
-    words = ["--topology", topology, "--bare", "--timeout", str(timeout_s), "--dir", str(REPOSITORY)]
+    machine = ["--arch", ARCHITECTURE, "--topology", topology]
+    words = [*machine, "--bare", "--timeout", str(timeout_s), "--dir", str(REPOSITORY)]
     done = subprocess.run(
         [NUMAVM / "run", *words, "--env", "PYTHONPYCACHEPREFIX=/tmp/pycache", *options, "--", *command],
         check=False,
