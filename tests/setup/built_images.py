@@ -34,6 +34,9 @@ TWICE = "enforcer"
 OWN = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "amd64")
 """This machine's architecture. Programs of another are emulated."""
 
+ARCHITECTURE = os.environ.get("NUMAKIN_IMAGES_ARCHITECTURE", OWN)
+"""Of the images that the tests are about."""
+
 BASE = "localhost/numakin-base:trixie"
 KEPT = 2
 """Builds in the cache, some 700 MB each: of this state of the project, and of the one that was tested before."""
