@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.lab import place
+from tests.e2e.lab.image import ARCHITECTURES
 
 ROOT = Path(__file__).parents[2]
 DEBIAN = ROOT / "tests/setup/debian_base"
@@ -31,7 +32,7 @@ NAMES = ("enforcer", "extender")
 TWICE = "enforcer"
 """The one whose layers are compared with those of another build: each takes a minute or two."""
 
-OWN = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "amd64")
+OWN = ARCHITECTURES.get(platform.machine(), "amd64")
 """This machine's architecture. Programs of another are emulated."""
 
 ARCHITECTURE = os.environ.get("NUMAKIN_IMAGES_ARCHITECTURE", OWN)
