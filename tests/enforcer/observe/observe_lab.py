@@ -1,9 +1,11 @@
 """Cgroups, network namespaces and peers of the tests' own, taken down again whatever happens."""
 
+import fcntl
 import itertools
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_interface
 from pathlib import Path
@@ -129,7 +131,10 @@ def never_again(namespace, interface, addresses):
 
 @contextmanager
 def lab():
+    """One at a time on a machine: its programs count what every process of the root cgroup sends, another run's too."""
     with ExitStack() as stack:
+        alone = stack.enter_context((Path(tempfile.gettempdir()) / "numakin-observe-lab").open("wb"))
+        fcntl.flock(alone, fcntl.LOCK_EX)
         yield Lab(stack)
 
 
