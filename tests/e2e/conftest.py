@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,10 @@ from tests.e2e.lab import containerd, place, vm
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.split_machine import SplitMachine, split
+
+PRINTED = pytest.StashKey[str]()
+MOST_SHOWN = 8000
+"""Characters of what an emulated machine printed last."""
 
 
 def absent(reason: str) -> None:
@@ -97,15 +102,30 @@ def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="session")
-def numavm() -> Callable[..., vm.Result]:
-    """`vm.run`, the machine being built."""
+def numavm(request: pytest.FixtureRequest) -> Callable[..., vm.Result]:
+    """`vm.run`, the machine being built. What a boot printed is shown with the first failure that follows it."""
     if reason := place.lacking(place.numavm_tools(vm.ARCHITECTURE)):
         absent(f"the emulated NUMA machine {reason}")
     try:
         vm.build()
     except subprocess.CalledProcessError:
         absent("the emulated NUMA machine could not be built; see the messages above")
-    return vm.run
+
+    def run(*given: Any, **named: Any) -> vm.Result:
+        result = vm.run(*given, **named)
+        request.session.stash[PRINTED] = result.output[-MOST_SHOWN:]
+        return result
+
+    return run
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and "numavm" in getattr(item, "fixturenames", ()) and item.session.stash.get(PRINTED, ""):
+        report.sections.append(("The emulated machine printed", item.session.stash[PRINTED]))
+        item.session.stash[PRINTED] = ""
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@
 
 A stand-in API server, the extender and the enforcer as they are, the machine's containerd. For each pod what Kubernetes
 does: the scheduler asks the extender, the pod is bound, the kubelet creates it over CRI. Prints a JSON object a line:
-first the machine, then each pod with what the extender predicted and what the kernel says.
+first the machine, then each pod with what the extender predicted and what the kernel says. At the end come the logs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -178,10 +179,9 @@ def main() -> None:
             world = World(stack, folder)
             for option in WISHES:
                 print(json.dumps(world.place(option)), flush=True)
-    except BaseException:
+    finally:
         for log in sorted(folder.glob("*.log")):
-            print(f"--- {log.name}\n{log.read_text()[-8000:]}")
-        raise
+            print(f"--- {log.name}", textwrap.indent(log.read_text()[-8000:], "    "), sep="\n")
 
 
 if __name__ == "__main__":
