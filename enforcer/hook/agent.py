@@ -129,11 +129,14 @@ class Agent:
         self.ledger.residents.met(pod, container)
 
     def post_start_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
-        """An update for a container that started with another cpuset than it was given: the runtime takes one for a
+        """Updates for a container that started with another cpuset than it was given: the runtime takes one for a
         container whose start is under way, as Synchronize may give, and then starts it with the cpuset it had before.
+        And for one that was never heard of.
         """
         allocation = self.ledger.occupancy.allocations.get(container.id)
-        if allocation is None or not allocation.cpus or allocation.reservation == container.id:
+        if allocation is None:
+            return self.takeover.missed(pod, container)
+        if not allocation.cpus or allocation.reservation == container.id:
             return []
         now = self.ledger.node.cpuset_now(container.linux.cgroups_path)
         if now is None or (now[0] == allocation.cpus and allocation.mems in (NumaSet(), now[1])):

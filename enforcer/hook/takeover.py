@@ -54,6 +54,20 @@ class Takeover:
         log.info("synchronized", **counts, known=len(known.grants), updates=len(updates))
         return updates
 
+    def missed(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
+        """Takes over a container whose creation was under way at Synchronize: the runtime does not list it there, and
+        asked nobody that we were. Its start is the first that we hear of it.
+        """
+        ledger = self._ledger
+        ledger.refresh_memory()
+        request = self._adopted(pod, container, known_of([(pod, container)], ledger.past))
+        if request is None:
+            return ledger.settle()
+        if ledger.released:
+            ledger.note_unmanaged(pod, container)
+            return []
+        return self._place([(pod, container, request)])
+
     def release(self) -> list[nri.ContainerUpdate]:
         """Gives every pinned container the whole machine back, and pins no more: what comes before an uninstall.
 

@@ -8,7 +8,7 @@ of their containers.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import md5
@@ -188,15 +188,19 @@ class Runtime:
         mems: str = "",
         annotations: Mapping[str, str] | None = None,
         env: Iterable[str] = (),
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> Container:
         """A created container with what the plugins made of it. `cpus`, `mems`: what another owner of the cpuset
-        (the kubelet's static policy) gives it from the start. Raises CriError.
+        (the kubelet's static policy) gives it from the start. meanwhile: called when the plugins were asked and the
+        container is listed nowhere yet, as containerd's are for a moment. Raises CriError.
         """
         resources = resources_of(cpu_request, cpu_limit, memory_limit)
         resources.cpu.cpus, resources.cpu.mems = cpus, mems
         with self._lock:
             container, updates = self._events.create(Container(name, pod, resources, annotations or {}, tuple(env)))
             self._apply(updates)
+        meanwhile()
+        with self._lock:
             self._containers[container.id] = container
             self._events.container("PostCreateContainer", nri.PostCreateContainerRequest, container)
         return container

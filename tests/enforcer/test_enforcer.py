@@ -122,6 +122,24 @@ def test_killed_and_started_again_it_pins_what_it_missed_and_leaves_the_rest(
     assert cpus(runtime, missed) == cpus(runtime, before) == pinned
 
 
+def test_a_container_that_is_being_created_while_the_enforcer_joins_is_pinned_all_the_same(
+    enforcer: Enforcer, runtime: Runtime
+) -> None:
+    """The runtime neither asks about it any more nor lists it yet."""
+
+    def joins() -> None:
+        enforcer.start()
+        runtime.wait_for_plugin(PATIENCE_S)
+
+    missed = runtime.create_container(
+        runtime.run_pod("missed", annotations=GROUP), "app", cpu_request=2, meanwhile=joins
+    )
+    runtime.start_container(missed)
+    after = runtime.run_container(runtime.run_pod("after", annotations=GROUP), "app", cpu_request=2)
+    until(lambda: cpus(runtime, missed), "it is pinned")
+    assert cpus(runtime, missed) == cpus(runtime, after)
+
+
 def test_killed_at_any_moment_it_knows_its_own_work_and_gives_no_cpu_twice(
     enforcer: Enforcer, runtime: Runtime
 ) -> None:

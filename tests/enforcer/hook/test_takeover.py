@@ -1,0 +1,46 @@
+"""A container that the runtime lists nowhere yet at Synchronize, and asked nobody about: its start tells of it."""
+
+from placement.model.cpuset import CpuSet, NumaSet
+from tests.enforcer.hook.world import World, container, member, pod
+
+
+def starts(world: World, name: str, of=member, cpuset: tuple[CpuSet, NumaSet] | None = None) -> list:
+    """Only now it is heard of: running, with this cpuset or the whole machine."""
+    made = container(name)
+    world.cgroups[made.linux.cgroups_path] = cpuset or (world.machine.all_cpus, world.machine.all_mems)
+    updates = world.agent.post_start_container(of(name), made)
+    world.apply(updates)
+    return updates
+
+
+def test_a_member_is_pinned_with_its_group(world: World) -> None:
+    world.create(member("a"), container("a"))
+    starts(world, "b")
+    assert (world.cpus("b"), world.mems("b")) == (world.cpus("a"), world.mems("a"))
+    assert (world.last.pod_name, world.last.event) == ("b", "synchronize")
+    assert starts(world, "b", cpuset=world.cgroups["/kubepods/b"]) == [], "it is known by then"
+
+
+def test_one_that_wants_cpus_of_its_own_gets_them_from_its_neighbours(world: World) -> None:
+    world.create(member("a"), container("a"))
+    starts(world, "own", lambda name: member(name, cpus="exclusive"))
+    assert len(CpuSet.parse(world.cpus("own"))) == 1
+    assert CpuSet.parse(world.cpus("own")).isdisjoint(CpuSet.parse(world.cpus("a")))
+
+
+def test_another_owners_cpuset_is_respected(world: World) -> None:
+    assert starts(world, "a", cpuset=(CpuSet.parse("2-3"), NumaSet.parse("0-1"))) == []
+    assert world.agent.records.counts["yielded"] == 1
+
+
+def test_one_that_has_not_opted_in_is_not_touched_and_takes_room(world: World) -> None:
+    plain = container("plain", cpus=14)
+    assert world.agent.post_start_container(pod("plain"), plain) == []
+    world.create(member("a"), container("a", cpus=2))
+    assert world.cpus("a") == "0-15", "no NUMA node has two CPUs left: the member is left open"
+
+
+def test_while_the_node_is_released_nothing_is_pinned(world: World) -> None:
+    world.agent.release()
+    assert starts(world, "a") == []
+    assert world.cpus("a") == "0-15"
