@@ -77,9 +77,14 @@ def _extender(session: Session) -> Iterator[Finding]:
     yield Finding("cluster", "extender", grade, f"{len(running)} of {len(replicas)} replicas run")
     if not running:
         return
-    known = {node["node"]: node for node in get(session.extender, "/api/v1/nodes")["nodes"]}
-    nodes = session.api.object("/api/v1/nodes")["items"]
-    unknown = sorted(node["metadata"]["name"] for node in nodes if node["metadata"]["name"] not in known)
+    answer = get(session.extender, "/api/v1/nodes")
+    known = {node["node"]: node for node in answer["nodes"]}
+    unheard = answer.get("unreported") or []
+    if unheard:
+        text = f"nothing has come from the enforcers on {_some(unheard)}, which score 0: see the logs of their pods"
+        yield Finding("cluster", "report", BAD, text)
+    nodes = {node["metadata"]["name"] for node in session.api.object("/api/v1/nodes")["items"]}
+    unknown = sorted(nodes.difference(known, unheard))
     if unknown:
         yield Finding("cluster", "extender", NOTE, f"no enforcer has reported from {_some(unknown)}: they score 0")
     yield from _skew(known)

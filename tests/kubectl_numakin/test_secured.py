@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from standins.apiserver import ApiServer
+from standins.patience import until
 from tests.attack.secured import NAMESPACE, Site, site
 from tests.kubectl_numakin.asking import Told, ask
+from tests.kubectl_numakin.installed import add_pod
 from tests.manifests.rendered import files, one
 
 __all__ = ["site"]
@@ -35,6 +37,21 @@ def test_a_viewer_reads_by_the_role_that_is_made_for_it(site, server, words):
     viewer = server.grant("viewer", one(files(), "ClusterRole", "numakin-viewer")["rules"])
     received = asked(site, server, viewer, *words)
     assert received.code == 0, received.err
+
+
+def test_an_enforcer_that_the_extender_has_heard_nothing_of_is_bad_news(site, server):
+    server.create_node("deaf")
+    server.create_pod("deaf-enforcer", NAMESPACE, nodeName="deaf", serviceAccountName="numakin-enforcer")
+    server.create_node("bare")
+    add_pod(server, "numakin-extender", 0, "extender", [], [{"name": "http", "containerPort": 8080}])
+
+    def told() -> set[tuple[str, str]]:
+        rows = asked(site, server, "admin-token", "doctor", "-o", "json").json["findings"]
+        return {(row["grade"], row["text"]) for row in rows}
+
+    unheard = "nothing has come from the enforcers on deaf, which score 0: see the logs of their pods"
+    until(lambda: ("bad", unheard) in told(), "the node to be named")
+    assert ("note", "no enforcer has reported from bare: they score 0") in told()
 
 
 def test_who_may_use_the_proxy_but_not_the_account_reads_nothing(site, server):
