@@ -31,6 +31,7 @@ from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
+CONTAINERD_LOG = Path("/var/log/containerd.log")
 
 TOUCHED = 16 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
@@ -180,8 +181,9 @@ def main() -> None:
             for option in WISHES:
                 print(json.dumps(world.place(option)), flush=True)
     finally:
-        for log in sorted(folder.glob("*.log")):
-            print(f"--- {log.name}", textwrap.indent(log.read_text()[-8000:], "    "), sep="\n")
+        for log in (CONTAINERD_LOG, *sorted(folder.glob("*.log"))):
+            unusual = [line for line in log.read_text().splitlines() if "level=info" not in line]
+            print(f"--- {log.name}", textwrap.indent("\n".join(unusual)[-4000:], "    "), sep="\n")
 
 
 if __name__ == "__main__":
