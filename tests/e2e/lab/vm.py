@@ -63,7 +63,7 @@ def _boot(topology: str, command: Sequence[str], timeout_s: int, options: Sequen
     machine = ["--arch", ARCHITECTURE, "--topology", topology]
     words = [*machine, "--bare", "--timeout", str(timeout_s), "--dir", str(REPOSITORY)]
     done = subprocess.run(
-        [NUMAVM / "run", *words, "--env", "PYTHONPYCACHEPREFIX=/tmp/pycache", *options, "--", *command],
+        [NUMAVM / "run", *words, "--env", "PYTHONPYCACHEPREFIX=/var/cache/python", *options, "--", *command],
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,
