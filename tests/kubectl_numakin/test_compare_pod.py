@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -48,7 +47,7 @@ class Scripted:
         if isinstance(phase, Exception):
             raise phase
         if phase == "signal":
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
         return {"status": {"phase": phase}}
 
     def get(self, _path: str) -> Answer:

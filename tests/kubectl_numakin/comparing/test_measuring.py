@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from typing import Any, cast
@@ -37,7 +36,9 @@ class OneDeployment:
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
+    """As in a terminal, also where the tests were started by nohup."""
     before = {number: signal.getsignal(number) for number in STOPPING}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -63,8 +64,7 @@ def test_each_signal_that_stops_undoes_first(number):
 
     def stopped() -> None:
         with undone(lambda: undo.append("undone")):
-            os.kill(os.getpid(), number)
-            signal.pause()
+            signal.raise_signal(number)
 
     with pytest.raises(KeyboardInterrupt):
         stopped()
@@ -75,7 +75,7 @@ def test_under_nohup_a_closed_terminal_stops_nothing():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     undo: list[str] = []
     with undone(lambda: undo.append("undone")):
-        os.kill(os.getpid(), signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
         undo.append("went on")
     assert undo == ["went on", "undone"]
 
@@ -84,7 +84,7 @@ def test_a_second_signal_does_not_stop_what_undoes():
     undo: list[str] = []
 
     def slowly() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         undo.append("undone")
 
     with undone(slowly):
