@@ -120,6 +120,7 @@ class Election:
         self._seen = Seen()
         self._renewed = -terms.renew_deadline
         self._told = False
+        self._refusal = ""
         self._thread = threads.thread(
             "lease", self._round, last=self._leave, stale_after_s=STALE_AFTER_S + 2 * terms.retry_period
         )
@@ -161,11 +162,18 @@ class Election:
                 self._write(self._claim())
                 # Counted from before the write: the others count from when they see it.
                 self._renewed = now
+            self._refusal = ""
         except ApiError as refused:
             if refused.code != 409:
-                _log.warning("lease not renewed", lease=self._name, error=str(refused))
+                self._not_renewed(str(refused))
         except Unreachable as bad:
-            _log.warning("lease not renewed", lease=self._name, error=str(bad))
+            self._not_renewed(str(bad))
+
+    def _not_renewed(self, why: str) -> None:
+        """A warning for each reason, not for each poll that finds it again."""
+        log = _log.debug if why == self._refusal else _log.warning
+        log("lease not renewed", lease=self._name, error=why)
+        self._refusal = why
 
     def _look(self) -> None:
         try:

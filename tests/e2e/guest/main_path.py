@@ -10,6 +10,7 @@ first the machine, then each pod with what the extender predicted and what the k
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ from tests.e2e.lab.enforcer import RunningEnforcer
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
 CONTAINERD_LOG = Path("/var/log/containerd.log")
+USUAL = re.compile(r"level=(info|debug)")
+"""In a line of containerd's log: nothing that a failure is about."""
 
 TOUCHED = 16 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
@@ -69,6 +72,7 @@ class World:
         subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
         self.kubelet = Kubelet(Path("/run/containerd/containerd.sock"), "/numakin-lab")
         self.api = stack.enter_context(ApiServer())
+        self.api.create("v1", "namespaces", {"metadata": {"name": "numakin"}})
         self.api.create_node(NODE)
         addresses = self._extender(stack, folder)
         self.http = addresses["http"]
@@ -182,8 +186,8 @@ def main() -> None:
                 print(json.dumps(world.place(option)), flush=True)
     finally:
         for log in (CONTAINERD_LOG, *sorted(folder.glob("*.log"))):
-            unusual = [line for line in log.read_text().splitlines() if "level=info" not in line]
-            print(f"--- {log.name}", textwrap.indent("\n".join(unusual)[-4000:], "    "), sep="\n")
+            told = [line for line in log.read_text().splitlines() if not USUAL.search(line)]
+            print(f"--- {log.name}", textwrap.indent("\n".join(told)[-4000:], "    "), sep="\n")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import threading
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+import structlog
 
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations, Seen, claim, micro_time
 from process.threads import Threads
@@ -102,6 +103,15 @@ def test_of_several_replicas_one_leads_and_the_next_follows_at_once_when_it_ends
     first.stop()
     assert received.following.is_set()
     assert told_other.leading.wait(PATIENCE_S)
+
+
+def test_a_reason_not_to_renew_is_warned_of_once(server, elected):
+    with structlog.testing.capture_logs() as logs:
+        server.order(Answer(403), "get", "leases", times=20)
+        _, received = elected("one")
+        assert received.leading.wait(PATIENCE_S)
+    told = [entry["log_level"] for entry in logs if entry["event"] == "lease not renewed"]
+    assert told == ["warning"] + ["debug"] * 19
 
 
 def test_of_many_that_start_together_one_leads(server, elected):
