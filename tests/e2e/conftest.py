@@ -22,7 +22,7 @@ from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.split_machine import SplitMachine, split
 
 PRINTED = pytest.StashKey[str]()
-MOST_SHOWN = 8000
+MOST_SHOWN = 16_000
 """Characters of what an emulated machine printed last."""
 
 
@@ -122,8 +122,9 @@ def numavm(request: pytest.FixtureRequest) -> Callable[..., vm.Result]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.failed and "numavm" in getattr(item, "fixturenames", ()) and item.session.stash.get(PRINTED, ""):
-        report.sections.append(("The emulated machine printed", item.session.stash[PRINTED]))
+    printed = item.session.stash.get(PRINTED, "")
+    if printed and report.failed and "numavm" in getattr(item, "fixturenames", ()):
+        report.sections.append(("The emulated machine printed", printed))
         item.session.stash[PRINTED] = ""
     return report
 

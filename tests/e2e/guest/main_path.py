@@ -10,11 +10,9 @@ first the machine, then each pod with what the extender predicted and what the k
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -27,14 +25,12 @@ from proto import cri_pb2 as cri
 from standins.apiserver import ApiServer
 from standins.patience import PATIENCE_S, until
 from standins.scheduler.extender_client import ExtenderClient
+from tests.e2e.guest import logs
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
-CONTAINERD_LOG = Path("/var/log/containerd.log")
-USUAL = re.compile(r"level=(info|debug)")
-"""In a line of containerd's log: nothing that a failure is about."""
 
 TOUCHED = 16 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
@@ -185,9 +181,7 @@ def main() -> None:
             for option in WISHES:
                 print(json.dumps(world.place(option)), flush=True)
     finally:
-        for log in (CONTAINERD_LOG, *sorted(folder.glob("*.log"))):
-            told = [line for line in log.read_text().splitlines() if not USUAL.search(line)]
-            print(f"--- {log.name}", textwrap.indent("\n".join(told)[-4000:], "    "), sep="\n")
+        logs.show(folder)
 
 
 if __name__ == "__main__":

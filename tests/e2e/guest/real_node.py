@@ -21,6 +21,7 @@ from typing import Any
 
 from cluster.credentials import EMULATOR_HOST
 from standins.patience import until
+from tests.e2e.guest import logs
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
@@ -56,8 +57,7 @@ def main() -> None:
             for row in until(lambda: _all(int(pods)), f"{pods} pods to run", PATIENCE_S, pause_s=1.0):
                 print(json.dumps(row), flush=True)
     except BaseException:
-        for log in sorted(folder.glob("*.log")):
-            print(f"--- {log.name}\n{log.read_text(errors='replace')[-8000:]}")
+        logs.show(folder)
         raise
 
 
