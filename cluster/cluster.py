@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,7 @@ from cluster.extender import Extender
 from cluster.kubelets import Kubelets
 from cluster.node import Node
 from cluster.service import Service
-from extender.kube.api import MERGE_PATCH
+from extender.kube.api import MERGE_PATCH, ApiError
 from standins.all_or_nothing import AllOrNothing
 from standins.machines import MACHINES, write_sysfs
 from standins.patience import PATIENCE_S, until
@@ -99,9 +100,26 @@ class Cluster(AllOrNothing):
         """TimeoutError naming `what`."""
         until(done, f"{what}; logs are in {self.folder}", patience_s, pause_s=0.1)
 
+    def make_namespace(self, name: str) -> None:
+        """With all that pods need there. The default account, and before Kubernetes 1.24 its token, come a moment
+        later; until then every pod is refused.
+        """
+        self.plane.api.request("POST", "/api/v1/namespaces", None, {"metadata": {"name": name}})
+        self.until(lambda: self._takes_pods(name), f"the API server to take pods in the namespace {name}")
+
     def all_report(self) -> bool:
         """Whether every enforcer reports to every extender."""
         return all(extender.live() == len(self.nodes) for extender in self.extenders)
+
+    def _takes_pods(self, namespace: str) -> bool:
+        pod = {"metadata": {"name": "any"}, "spec": {"containers": [{"name": "any", "image": "none"}]}}
+        try:
+            self.plane.api.request("POST", f"/api/v1/namespaces/{namespace}/pods", {"dryRun": "All"}, pod)
+        except ApiError as refused:
+            if refused.code not in (HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR):
+                raise
+            return False
+        return True
 
     def _start(self) -> None:
         self._stack.push(self._delete_folder)

@@ -88,9 +88,7 @@ class Bench(AllOrNothing):
         self._stack.callback(noop.kill)
         assert noop.stdout is not None
         self._noop = noop.stdout.readline().strip()
-        self._api.request("POST", "/api/v1/namespaces", None, {"kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
-        cluster.until(lambda: bool(self._api.get(accounts).json()["items"]), "the default account")
+        cluster.make_namespace(NAMESPACE)
 
     def burst(self, way: Way, pods: int) -> Burst:
         """All are created before the scheduler sees the first, so that their creation is not measured; a small burst

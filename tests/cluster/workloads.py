@@ -47,10 +47,7 @@ class Namespace:
         self.cluster, self.name = cluster, name
 
     def make(self) -> None:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
-        self.cluster.plane.api.request("POST", "/api/v1/namespaces", None, body)
-        path = f"/api/v1/namespaces/{self.name}/serviceaccounts"
-        self.cluster.until(lambda: bool(self.cluster.plane.api.get(path).json()["items"]), "the default account")
+        self.cluster.make_namespace(self.name)
 
     def deploy(self, *deployments: Deployment) -> None:
         for each in deployments:

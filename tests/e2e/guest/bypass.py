@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ def seen(pod: str, pid: int) -> dict[str, Any]:
 def moved(pid: int) -> bool:
     """Whether all its pages are where it is bound to. The kernel's figures follow a move some seconds later."""
     pages = kernel.anonymous_memory(pid)
-    return {node for node, size in pages.items() if size} == {kernel.cpuset(pid).mems}
+    return [str(node) for node, size in pages.items() if size] == [kernel.cpuset(pid).mems]
 
 
 def main() -> None:
@@ -69,8 +68,7 @@ def main() -> None:
             lambda: len(result := enforcer.log_records("cpuset written")) == len(members) and result, "pins", PATIENCE_S
         )
         print(json.dumps({"ms_after_start": [int(entry["ms_after_start"]) for entry in written]}))
-        with suppress(TimeoutError):  # what is told below says where they are
-            until(lambda: all(moved(pids[pod]) for pod in members), "their pages to move", PATIENCE_S)
+        until(lambda: all(moved(pids[pod]) for pod in members), "their pages to move", PATIENCE_S)
         for pod, pid in pids.items():
             print(json.dumps({"when": "pinned"} | seen(pod, pid)))
         print(json.dumps({"released": enforcer.ask("release")["released"]}))
