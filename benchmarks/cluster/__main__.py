@@ -22,6 +22,7 @@ from rich.console import Console
 from benchmarks.cluster import show
 from benchmarks.cluster.control.extender import ExtenderGone
 from benchmarks.cluster.driver import Plan
+from benchmarks.cluster.scenarios import SCENARIOS, steady
 from benchmarks.cluster.simulation import simulated
 
 
@@ -31,6 +32,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console(stderr=options.json, width=max(show.WIDTH, Console().width))
     outcomes = []
+    chosen = {steady.__name__, *(options.scenario or [each.__name__ for each in SCENARIOS])}
+    scenarios = [each for each in SCENARIOS if each.__name__ in chosen]
     for nodes in options.nodes or [10, 100]:
         plan = Plan(
             nodes=nodes,
@@ -41,7 +44,7 @@ def main() -> int:
         )
         with tempfile.TemporaryDirectory(prefix="numakin-simulate.") as folder:
             try:
-                outcome = simulated(Path(folder), plan, lambda text: console.print(f"[dim]{text}"))
+                outcome = simulated(Path(folder), plan, lambda text: console.print(f"[dim]{text}"), scenarios)
             except ExtenderGone as gone:
                 console.print(f"numakin simulate: {gone}", (Path(folder) / "extender.log").read_text()[-2000:])
                 return 1
@@ -66,6 +69,12 @@ def _options() -> argparse.Namespace:
         "--lockstep",
         action="store_true",
         help="bind a burst's next member only once the one before is nominated: the same placements in every run",
+    )
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        choices=[each.__name__ for each in SCENARIOS],
+        help="only this one, after steady, which most follow; may be given several times (default: all)",
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON on stdout")
     return parser.parse_args()

@@ -35,14 +35,16 @@ def nominations(landings: Iterable[Landing]) -> Nominations:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One scenario. locality: 0 to 1, of the pods that it is about; hidden: pods whose group's nodes kube-scheduler
-    had not offered; placements: a digest of all that runs after it; remark: what only this scenario reports.
+    """One scenario. locality: 0 to 1, of the pods that it is about; share: that, of the best known for them; hidden:
+    pods whose group's nodes kube-scheduler had not offered; placements: a digest of all that runs after it; remark:
+    what only this scenario reports.
     """
 
     scenario: str
     pods: int
     seconds: float
     locality: float
+    share: float
     nominations: Nominations
     hidden: int = 0
     over_commitments: int = 0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from benchmarks.cluster import load
+from benchmarks.cluster.best import reachable
 from benchmarks.cluster.control.extender import within
 from benchmarks.cluster.driver import Cluster
 from benchmarks.cluster.load import Replica
@@ -125,9 +126,10 @@ def _rolled(cluster: Cluster, name: str) -> Finding:
 
 
 def returning(cluster: Cluster) -> Finding:
-    """An application that no NUMA node holds was scaled to nothing, and comes again in another order. Its traffic is
-    known since before.
+    """An application that no NUMA node holds was scaled to nothing, and comes again in another order. Its traffic was
+    reported before.
     """
+    traffic(cluster)
     old = [pod for pod in cluster.pods if pod.namespace == "wide"]
     before, revision = cluster.locality(old), 1 + max(replica.revision for replica in old)
     cluster.end(old)
@@ -233,11 +235,14 @@ def _finding(
     hidden: int,
 ) -> Finding:
     rows = list(landings)
+    local = cluster.locality(about)
+    best = max(local, reachable(cluster.specs.values(), about))
     return Finding(
         scenario=name,
         pods=len(rows),
         seconds=seconds,
-        locality=cluster.locality(about),
+        locality=local,
+        share=local / best if best else 1.0,
         nominations=nominations(rows),
         hidden=cluster.hidden - hidden,
         over_commitments=len(cluster.fleet.call("overcommitments")),

@@ -39,7 +39,7 @@ def _scenarios(result: Outcome) -> Table:
         title=f"{result.nodes} nodes, seed {result.seed}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
     table.add_column("scenario", no_wrap=True)
-    for column in ("pods", "s", "locality", "kept", "decl.", "late", "empty", "failed", "hidden", "over"):
+    for column in ("pods", "s", "locality", "share", "kept", "decl.", "late", "empty", "failed", "hidden", "over"):
         table.add_column(column, justify="right", no_wrap=True)
     for finding in result.findings:
         table.add_row(*_row(finding))
@@ -53,7 +53,8 @@ def _row(finding: Finding) -> list[str]:
     )
     over = f"[bold red]{finding.over_commitments}" if finding.over_commitments else "0"
     pods = str(finding.pods or "")
-    return [finding.scenario, pods, f"{finding.seconds:.1f}", f"{finding.locality:.3f}", *map(str, counts), over]
+    places = (f"{finding.locality:.3f}", f"{finding.share:.3f}")
+    return [finding.scenario, pods, f"{finding.seconds:.1f}", *places, *map(str, counts), over]
 
 
 def _latencies(rows: tuple[Latency, ...]) -> Table:

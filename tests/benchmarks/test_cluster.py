@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cluster import scenarios
+from benchmarks.cluster.best import reachable
 from benchmarks.cluster.control.extender import MeasuredExtender
 from benchmarks.cluster.driver import Plan
 from benchmarks.cluster.load import Instance, Replica, locality, talks
 from benchmarks.cluster.nodes.audit import Confined, overcommitments
 from benchmarks.cluster.nodes.observers import Calls, reported_flows
+from benchmarks.cluster.nodes.population import NodeSpec, Other
 from benchmarks.cluster.result import percentile
 from benchmarks.cluster.simulation import simulated
 from benchmarks.graphs.app import app
@@ -71,6 +73,20 @@ def test_observers_tell_calls_as_each_end_sees_them(homes, ends):
     for there, back in result.values():
         assert (there.source, there.target) == (back.target, back.source)
         assert (there.bytes, there.messages, back.messages) == (100, 7, 7)
+
+
+@pytest.mark.parametrize(
+    ("milli", "others", "best"),
+    [
+        pytest.param(7000, (), 1.0, id="both-fit-one-numa-node"),
+        pytest.param(7001, (), 0.0, id="both-fit-none"),
+        pytest.param(7000, (Other("x", 0, 1),), 1.0, id="the-other-one-is-free"),
+        pytest.param(7000, (Other("x", 0, 1), Other("y", 1, 1)), 0.0, id="somebody-else-is-on-each"),
+    ],
+)
+def test_the_best_is_what_the_roomiest_numa_nodes_can_hold_together(milli, others, best):
+    pair = Instance("shop", app("pair", [("a", milli, 1), ("b", milli, 1)], [("a", "b", 100.0)]))
+    assert reachable([NodeSpec("n", "xeon-e5-2680v4-in-turn", others)], pair.replicas()) == best
 
 
 def test_only_a_pair_within_one_same_numa_node_is_local():
