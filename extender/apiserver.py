@@ -23,7 +23,7 @@ from extender.kube.namespaces import namespaces as namespaces_resource
 from extender.kube.objects.affinitygroup import API_VERSION, object_name
 from extender.kube.objects.grouprows import GroupRow, affinity_groups
 from extender.kube.policy_rows import policies as network_policies
-from extender.kube.publish import Desired, Publisher, Unwanted
+from extender.kube.publish import EVERY_S, Desired, Publisher, Unwanted
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
@@ -60,8 +60,8 @@ class ApiServerPart(Protocol):
 
 class ApiServerLink:
     """pods, nodes, groups, namespaces, services, policies: where changes go; without one of the last two, Services or
-    NetworkPolicies are not watched, and Services not looked for in pods. published: what should be there for others.
-    namespace: where the Lease is. Every part has its own thread.
+    NetworkPolicies are not watched, and Services not looked for in pods. published: what should be there for others,
+    looked for every publish_s seconds. namespace: where the Lease is. Every part has its own thread.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class ApiServerLink:
         policies: Callable[[Changes[PolicyRow]], None] | None = None,
         namespace: str,
         terms: LeaseDurations = DEFAULT_TERMS,
+        publish_s: float = EVERY_S,
         threads: Threads,
     ) -> None:
         self._api = api
@@ -93,7 +94,7 @@ class ApiServerLink:
         self._namespace_watch = ListWatch(api, namespaces_resource(), self._namespaces_changed, threads=threads)
         pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
-        publisher = Publisher(api, published, lambda: self._election.leading, threads=threads)
+        publisher = Publisher(api, published, lambda: self._election.leading, every_s=publish_s, threads=threads)
         self._waker = Waker(api, threads=threads)
         watches: list[ApiServerPart] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
         if services is not None:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn, get_args, get_type_hints
 import msgspec
 
 from extender.kube.lease import LeaseDurations
+from extender.kube.publish import EVERY_S
 from process.files import read_regular, worded
 from process.version import VERSION
 
@@ -41,6 +42,7 @@ class Config:
     lease_duration: int = 15
     renew_deadline: float = 10.0
     retry_period: float = 2.0
+    publish_period: float = EVERY_S
     enforcer_account: str = ""
     readiness_timeout: float = 60.0
     report_timeout: float = 60.0
@@ -107,6 +109,7 @@ _RANGES = (
     ("lease_duration", 1, 3600),
     ("renew_deadline", 0.1, 3600),
     ("retry_period", 0.1, 3600),
+    ("publish_period", 0.1, 3600),
     ("readiness_timeout", 1, 3600),
     ("report_timeout", 1, 3600),
     ("hold", 1, 3600),
@@ -130,6 +133,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "how long the replica that writes goes on when it can't renew its Lease; over 1.2 x --retry-period",
     ),
     "retry_period": ("SECONDS", "between two reads of the Lease"),
+    "publish_period": (
+        "SECONDS",
+        "between two looks for what is to be published of groups and nodes; each writes a hundred objects at most",
+    ),
     "enforcer_account": (
         "NAMESPACE:NAME",
         "the enforcers' service account: each must prove by its token which node it speaks for; empty: none is asked",

@@ -164,8 +164,8 @@ class Program(SessionCallbacks):
     def _watched(self, api: Api) -> ApiServerLink:
         return ApiServerLink(
             api, self.pods_changed, self.nodes_changed, self.groups_changed, self.published,
-            namespaces=self.namespaces_changed, namespace=namespace(self.config), terms=self.config.terms,
-            services=self.learner.services if self.config.service_names else None,
+            namespaces=self.namespaces_changed, namespace=namespace(self.config), publish_s=self.config.publish_period,
+            services=self.learner.services if self.config.service_names else None, terms=self.config.terms,
             policies=self.learner.policies if self.config.network_policies else None, threads=self.threads,
         )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 Events say when to poll, never what is there: one that is lost costs time, no more. A runtime that has none, or none
 that we may subscribe to, is polled every POLL_S; one whose events are received, every RELIST_S besides. A poll that
-finds what no event announced means that events get lost, so it is every POLL_S again until the next.
+finds what no event announced means that events get lost, so it is every POLL_S again until the next; so it is once
+their stream has ended, which is how a runtime that goes away is missed at once.
 """
 
 from __future__ import annotations
@@ -32,11 +33,18 @@ class Follower:
     """A thread of its own. send: receives every poll's result, None when the runtime is lost."""
 
     def __init__(
-        self, socket: str, procfs: Path, send: Callable[[RuntimeSnapshot | None], None], threads: Threads
+        self,
+        socket: str,
+        procfs: Path,
+        send: Callable[[RuntimeSnapshot | None], None],
+        threads: Threads,
+        *,
+        relist_s: float = RELIST_S,
     ) -> None:
         self._socket, self._procfs, self._send, self._threads = socket, procfs, send, threads
+        self._relist_s = relist_s
         self._wake = threading.Event()
-        self._announced = False
+        self._announced = self._silenced = False
         self._delays, self._reason = backoff(), ""
         self._thread = threads.thread("follower", self._round)
 
@@ -86,13 +94,14 @@ class Follower:
     def _poll_on(self, poller: RuntimePoller, before: RuntimeSnapshot) -> None:
         announcing = False
         while not self._thread.stopping.is_set():
-            self._wake.wait(RELIST_S if announcing else POLL_S)
+            self._wake.wait(self._relist_s if announcing else POLL_S)
             self._wake.clear()
             announced, self._announced = self._announced, False
+            silenced, self._silenced = self._silenced, False
             after = poller.poll()
             was_stale = self.stale  # the runtime was taken for away meanwhile
             self._thread.progress()
-            announcing = announced or (announcing and after == before)
+            announcing = not silenced and (announced or (announcing and after == before))
             if after != before or was_stale:
                 self._send(after)
             before = after
@@ -102,4 +111,6 @@ class Follower:
         for _ in runtime.events():
             self._announced = True
             self._wake.set()
-        self._thread.stopping.wait(RELIST_S)
+        self._silenced = True
+        self._wake.set()
+        self._thread.stopping.wait(self._relist_s)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from enforcer.bypass.changes import Change, ChangeKind, RuntimeSnapshot, changes
-from enforcer.bypass.follower import Follower
+from enforcer.bypass.follower import RELIST_S, Follower
 from enforcer.bypass.pins import Pins
 from enforcer.hook.decision_records import names
 from enforcer.hook.facts.pods import Claim
@@ -44,9 +44,9 @@ READ_BACK_S = 10.0
 class Bypass:
     """Wires the follower's polls to the agent, and the agent's answers to the cgroups."""
 
-    def __init__(self, loop: Loop, config: Config) -> None:
+    def __init__(self, loop: Loop, config: Config, read_back_s: float = READ_BACK_S) -> None:
         """FAULTS when this node can't be worked on."""
-        self._loop = loop
+        self._loop, self._read_back_s = loop, read_back_s
         self.wiring = Wiring(loop)
         self.wiring.set_up(config)
         self.wiring.carry_out = self._carry_out
@@ -60,7 +60,7 @@ class Bypass:
         self._seen = RuntimeSnapshot()
         self._following = False
         self._missing: set[str] = set()
-        loop.call_later(READ_BACK_S, self._read_back)
+        loop.call_later(read_back_s, self._read_back)
 
     def polled(self, snapshot: RuntimeSnapshot | None) -> None:
         """What the follower saw; None: the runtime is away."""
@@ -187,7 +187,7 @@ class Bypass:
         self._give_up_missing()
         self._write_due()
         self.wiring.publish_soon()
-        self._loop.call_later(READ_BACK_S, self._read_back)
+        self._loop.call_later(self._read_back_s, self._read_back)
 
     def _give_up_missing(self) -> None:
         """A container that ran a whole round ago and still does, without a cgroup, as in a virtual machine."""
@@ -247,19 +247,19 @@ def _look_after(follower: Follower, bypass: Bypass, loop: Loop) -> None:
     loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, read_back_s: float = READ_BACK_S, relist_s: float = RELIST_S) -> int:
     supervisor.die_with_parent()
     loop = Loop()
     try:
         config = configured(run_options().parse_args(arguments))
-        bypass = Bypass(loop, config)
+        bypass = Bypass(loop, config, read_back_s)
     except FAULTS as error:
         logger.error("can't start", error=error)  # noqa: TRY400 - the message says all
         return supervisor.LEAVE
     logger.warning("bypass: containers are pinned a moment after their start, not before it; prefer NRI where there is")
     inbox = Inbox(loop, bypass)
     threads = Threads(logger.failure)
-    follower = Follower(config.cri_socket, Path(config.procfs), inbox.put, threads)
+    follower = Follower(config.cri_socket, Path(config.procfs), inbox.put, threads, relist_s=relist_s)
     signals = stop_on_signals(loop)
     follower.start()
     loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))

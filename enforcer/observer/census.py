@@ -10,6 +10,7 @@ own, and then it goes on without reporting them once we have registered again. S
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -38,7 +39,7 @@ class Census:
 
     def __init__(self, tree: CgroupTree, untold: Callable[[list[str]], None], threads: Threads) -> None:
         self._tree, self._report = tree, untold
-        self._known: dict[str, str] = {}
+        self._lock = threading.Lock()
         self._live: dict[str, str] = {}
         self._gone: dict[str, str] = {}
         self._before: frozenset[str] = frozenset()
@@ -59,12 +60,13 @@ class Census:
 
     def received(self, message: local.Containers) -> None:
         """One that has gone stays known: its cgroup may outlive the runtime's report of its end."""
-        ended = self._live if message.whole else message.gone
-        gone = self._gone | {key: self._live[key] for key in ended if key in self._live}
-        self._gone = dict(list(gone.items())[-MOST_REMEMBERED:])
-        live = {key: path for key, path in self._live.items() if key not in gone}
-        self._live = live | {container.id: container.cgroups_path for container in message.containers}
-        self._known = self._gone | self._live
+        with self._lock:
+            for key in [*self._live] if message.whole else message.gone:
+                if (path := self._live.pop(key, None)) is not None:
+                    self._gone[key] = path
+            while len(self._gone) > MOST_REMEMBERED:
+                del self._gone[next(iter(self._gone))]
+            self._live.update((container.id, container.cgroups_path) for container in message.containers)
 
     def poll(self) -> None:
         """Names what was there at the poll before, too."""
@@ -85,7 +87,8 @@ class Census:
             self.poll()
 
     def _unknown(self) -> Iterator[str]:
-        known = self._known
+        with self._lock:
+            known = self._gone | self._live
         for parent in self._parents(known.values()):
             for pod in _folders(parent):
                 there = {match[1]: folder for folder in _folders(pod) if (match := _ID.fullmatch(folder.name))}

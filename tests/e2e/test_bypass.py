@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.split_machine import SplitMachine
+from tests.enforcer.bypass.following import ENFORCER, HURRIED
 
 pytestmark = pytest.mark.runtime
 
@@ -37,16 +38,28 @@ def runtime(containerd_without_nri: RealContainerd) -> Iterator[RealContainerd]:
     containerd_without_nri.kubelet.end_all_pods()
 
 
-@pytest.fixture
-def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
-    """In bypass mode, following `runtime`."""
-    bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.socket}")
-    running = RunningEnforcer(tmp_path, runtime.nri_socket, *bypass, "--sysfs", str(machine.sysfs))
+def following(
+    runtime: RealContainerd, machine: SplitMachine, folder: Path, program: Sequence[str] = ENFORCER
+) -> Iterator[RunningEnforcer]:
+    """In bypass mode."""
+    bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.socket}", "--sysfs", str(machine.sysfs))
+    running = RunningEnforcer(folder, runtime.nri_socket, *bypass, program=program)
     try:
         running.start()
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture
+def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+    yield from following(runtime, machine, tmp_path)
+
+
+@pytest.fixture
+def hurried(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+    """For what comes every ten seconds."""
+    yield from following(runtime, machine, tmp_path, HURRIED)
 
 
 def run(runtime: RealContainerd, pod: str, group: str = "", **more: str) -> int:
@@ -120,17 +133,17 @@ def test_it_follows_a_runtime_that_comes_back(
 
 
 def test_it_yields_where_somebody_else_writes_the_cpuset(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealContainerd, hurried: RunningEnforcer, machine: SplitMachine
 ) -> None:
     sandbox = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
     container = runtime.kubelet.run(sandbox, resources=SMALL)
     pid = runtime.kubelet.pid(container)
     other = machine.halves[1 - machine.halves.index(pinned(pid, machine))]
-    until(lambda: enforcer.log_records("cpuset written"), "the enforcer to know what it wrote")
+    until(lambda: hurried.log_records("cpuset written"), "the enforcer to know what it wrote")
     runtime.kubelet.update(container, cri.LinuxContainerResources(cpuset_cpus=other))
-    until(lambda: enforcer.log_records("yielded"), "the enforcer to see it")
+    until(lambda: hurried.log_records("yielded"), "the enforcer to see it")
     assert kernel.cpuset(pid).cpus == other
-    assert until(enforcer.status, "the enforcer to answer")["counts"]["yielded"] == 1
+    assert until(hurried.status, "the enforcer to answer")["counts"]["yielded"] == 1
 
 
 def test_a_cpuset_that_the_kernel_refuses_is_counted_and_left_alone(

@@ -23,6 +23,6 @@ def extender(tmp_path: Path) -> Iterator[Extender]:
 def watching(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     """One that follows the pods of the test's own API server, the fixture `server`."""
     options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
-    with running(tmp_path, "--kube", *options) as extender:
+    with running(tmp_path, "--kube", *options, "--publish-period", "0.2") as extender:
         assert server.wait_for(lambda: server.watches("pods") == 1)
         yield extender

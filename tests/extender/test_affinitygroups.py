@@ -40,7 +40,7 @@ def server() -> Iterator[ApiServer]:
 @pytest.fixture
 def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default", "--refuse")
-    with running(tmp_path, "--kube", *options) as first:
+    with running(tmp_path, "--kube", *options, "--publish-period", "0.2") as first:
         assert server.wait_for(lambda: server.watches() == 6)
         yield first
 

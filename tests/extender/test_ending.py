@@ -27,7 +27,16 @@ class Site:
         server.create_node(NODE)
         self.uids = {workload: self._pod(workload) for workload in WORKLOADS}
         kubeconfig = str(server.kubeconfig(folder / "kubeconfig"))
-        options = ("--kubeconfig", kubeconfig, "--namespace", "default", "--retry-period", "0.2")
+        options = (
+            "--kubeconfig",
+            kubeconfig,
+            "--namespace",
+            "default",
+            "--retry-period",
+            "0.2",
+            "--publish-period",
+            "0.2",
+        )
         self.extender = Extender(folder, "--kube", *options)
 
     def enforcer(self) -> Enforcer:

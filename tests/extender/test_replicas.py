@@ -28,7 +28,7 @@ from tests.trees import sysfs
 NODE = "n1"
 GROUP = {"group.numakin.io": "shop"}
 TALK = {("default/StatefulSet/web", "default/StatefulSet/db"), ("default/StatefulSet/db", "default/StatefulSet/web")}
-LEASE = ("--lease-duration", "6", "--renew-deadline", "5", "--retry-period", "0.5")
+TERMS = ("--lease-duration", "6", "--renew-deadline", "5", "--retry-period", "0.5", "--publish-period", "0.2")
 TAKEN_OVER_S = 2 * PATIENCE_S
 """A Lease that runs out 6 s after its holder is gone, and is looked at every half second."""
 
@@ -38,7 +38,7 @@ class Replica:
 
     def __init__(self, folder: Path, server: ApiServer, port: int) -> None:
         folder.mkdir()
-        options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default", *LEASE)
+        options = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default", *TERMS)
         self.extender = Extender(folder, "--kube", *options, "--grpc-listen", f"127.0.0.1:{port}")
 
     @property
@@ -86,7 +86,12 @@ class Site:
 
     def run_pod(self, name: str) -> None:
         """From its creation to its container's start."""
-        self._run(name, self._created(name))
+        self._created(name)
+        self.run_created(name)
+
+    def run_created(self, name: str) -> None:
+        """From its binding to its container's start."""
+        self._run(name, str(self.server.get("v1", "pods", name, "default")["metadata"]["uid"]))
 
     def question(self, name: str) -> bytes:
         """What kube-scheduler asks of a new pod."""
@@ -178,7 +183,7 @@ def test_when_the_one_that_writes_is_killed_the_other_answers_at_once_and_writes
     before = leader.extender.scores(question)
     leader.extender.kill()
     assert other.extender.scores(question) == before
-    site.run_pod("web-2")
+    site.run_created("web-1")
     until(lambda: site.status["memberCount"] == 3, "the group's new member is published", TAKEN_OVER_S)
     assert other.leading
     assert {(edge["source"], edge["target"]) for edge in site.status["edges"]} == TALK

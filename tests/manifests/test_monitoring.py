@@ -96,11 +96,12 @@ def test_every_runbook_has_an_alert():
 
 
 @PROMETHEUS
-def test_the_alerts_come_and_go_as_they_should(tmp_path):
+@pytest.mark.parametrize("cases", ["rules_test.yaml", "rules_over_days_test.yaml"])
+def test_the_alerts_come_and_go_as_they_should(tmp_path, cases):
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(RULES))
-    shutil.copy(Path(__file__).parent / "rules_test.yaml", tmp_path)
+    shutil.copy(Path(__file__).parent / cases, tmp_path)
     done = subprocess.run(
-        ["promtool", "test", "rules", "rules_test.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+        ["promtool", "test", "rules", cases], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,13 @@ from tests.titled import children
 class RunningEnforcer:
     """`numakin-enforcer run`; `start()` may follow `stop()` or `kill()`."""
 
-    def __init__(self, folder: Path, nri_socket: Path, *options: str) -> None:
+    def __init__(
+        self, folder: Path, nri_socket: Path, *options: str, program: Sequence[str] = ("enforcer", "run")
+    ) -> None:
+        """program: what runs, with the same options."""
         self.run_dir = folder / "run"
         self.log = folder / "process.log"
-        self._command = [sys.executable, "-m", "enforcer", "run", "--nri-socket", str(nri_socket)]
+        self._command = [sys.executable, "-m", *program, "--nri-socket", str(nri_socket)]
         self._command += ["--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", ""]
         self._command += ["--log-format", "json", "--procfs", str(idle_procfs(folder)), *options]
         self._process: subprocess.Popen[bytes] | None = None

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from tests.titled import children
 from tests.trees import sysfs
 
 GROUP = {"group.numakin.io": "web"}
+ENFORCER = ("enforcer", "run")
+HURRIED = ("tests.enforcer.bypass.hurried",)
 HALVES = ("0-39,80-119", "40-79,120-159")
 """The CPUs of the Xeon's NUMA nodes."""
 
@@ -25,16 +28,18 @@ HALVES = ("0-39,80-119", "40-79,120-159")
 class Bypassed:
     """The enforcer on a Xeon with two NUMA nodes; `runtime` is to be started by the test."""
 
-    def __init__(self, folder: Path, machine: Path | None = None, **runtime: Any) -> None:
-        """machine: a sysfs tree of its own, for a test that changes it."""
+    def __init__(
+        self, folder: Path, machine: Path | None = None, program: Sequence[str] = ENFORCER, **runtime: Any
+    ) -> None:
+        """machine: a sysfs tree of its own, for a test that changes it. program: what runs, with the same options."""
         self.run_dir = folder / "run"
         self.cgroups = Cgroups(folder, "0-159", "0-1")
         self.runtime = CriRuntime(folder / "cri.sock", self.cgroups, **runtime)
-        self._command = [sys.executable, "-m", "enforcer", "run", "--mode", "bypass"]
-        self._command += ["--cri-socket", f"unix://{folder}/cri.sock", "--run-dir", str(self.run_dir)]
         self.sysfs = machine or sysfs("xeon-8380")
-        self._command += ["--sysfs", str(self.sysfs), "--procfs", str(self.cgroups.procfs)]
-        self._command += ["--node-name", "n1", "--metrics-listen", "", "--observe", "off", "--log-format", "json"]
+        self._node = ["--mode", "bypass", "--cri-socket", f"unix://{folder}/cri.sock", "--run-dir", str(self.run_dir)]
+        self._node += ["--sysfs", str(self.sysfs), "--procfs", str(self.cgroups.procfs)]
+        self._node += ["--node-name", "n1", "--metrics-listen", "", "--observe", "off"]
+        self._command = [sys.executable, "-m", *program, *self._node, "--log-format", "json"]
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -73,7 +78,7 @@ class Bypassed:
 
     def doctor(self) -> tuple[int, dict[tuple[str, str], str]]:
         """Its exit status, and its last word on each topic by grade."""
-        words = [*self._command[:3], "doctor", "--json", *self._command[4:-2]]
+        words = [sys.executable, "-m", "enforcer", "doctor", "--json", *self._node]
         done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         return done.returncode, {(load["topic"], load["grade"]): load["text"] for load in json.loads(done.stdout)}
 
