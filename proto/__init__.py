@@ -3,3 +3,8 @@
 `*.proto` with the code generated from them (`make proto`); `convert` between messages and placement's values; `bounds`
 that both ends of the report stream keep; `certificates` of both ends.
 """
+
+from proto.later import later
+
+later("google.protobuf.internal.python_message")  # protobuf in Python, where there is no protobuf in C: 1 MiB, 10 ms
+later("grpc.aio")  # 1 MiB

@@ -8,7 +8,6 @@ scope PREFIX-NAME.scope in it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 
 from enforcer.machine.errors import BadCgroupsPath
 
@@ -21,16 +20,19 @@ LONGEST_PATH = 4096
 """PATH_MAX."""
 
 
-def folder_below_mount(cgroups_path: str) -> PurePosixPath:
-    """The cgroup's folder, relative to the mount point of its hierarchy. BadCgroupsPath names what is wrong."""
+def folder_below_mount(cgroups_path: str) -> str:
+    """The cgroup's folder, relative to the mount point of its hierarchy. BadCgroupsPath names what is wrong.
+
+    Text, since a `Path` takes longer to make than all else here, and each running container asks three times.
+    """
     if not cgroups_path or len(cgroups_path) > LONGEST_PATH or "\0" in cgroups_path:
         raise _bad(cgroups_path, f"not a path of 1..{LONGEST_PATH} characters")
     parts = cgroups_path.split(":")
     # A cgroupfs path may hold colons (a pod's static name can), but starts with a slash then.
     if len(parts) == 3 and "/" not in cgroups_path:
         return _of_systemd(cgroups_path, *parts)
-    path = PurePosixPath(cgroups_path.lstrip("/"))
-    if ".." in path.parts:
+    path = cgroups_path.lstrip("/")
+    if ".." in path.split("/"):
         raise _bad(cgroups_path, "leads upwards")
     return path
 
@@ -55,22 +57,22 @@ def path_of_process(text: str) -> str:
     return paths.get("cpuset") or paths.get(UNIFIED) or ""
 
 
-def _of_systemd(whole: str, slice_name: str, prefix: str, name: str) -> PurePosixPath:
+def _of_systemd(whole: str, slice_name: str, prefix: str, name: str) -> str:
     if not name:
         raise _bad(whole, "names no unit")
     # runc and crun: a name that is itself a slice is taken as it is; without a prefix there is no dash.
     unit = name if name.endswith(SLICE) else f"{prefix}-{name}.scope" if prefix else f"{name}.scope"
-    return _slice_folder(whole, slice_name or DEFAULT_SLICE) / unit
+    return "/".join((*_slices(whole, slice_name or DEFAULT_SLICE), unit))
 
 
-def _slice_folder(whole: str, name: str) -> PurePosixPath:
+def _slices(whole: str, name: str) -> list[str]:
     """`a-b-c.slice` is a.slice/a-b.slice/a-b-c.slice (systemd.slice(5))."""
     if name == ROOT_SLICE:
-        return PurePosixPath()
+        return []
     steps = name.removesuffix(SLICE).split("-")
     if not name.endswith(SLICE) or not all(steps):
         raise _bad(whole, f"{name!r} is not a slice's name")
-    return PurePosixPath(*("-".join(steps[: depth + 1]) + SLICE for depth in range(len(steps))))
+    return ["-".join(steps[: depth + 1]) + SLICE for depth in range(len(steps))]
 
 
 def _bad(cgroups_path: str, why: str) -> BadCgroupsPath:

@@ -33,14 +33,14 @@ class Tree:
 
     def text(self, name: str) -> str | None:
         """The content of a file; None when there is none."""
-        path = self.root / name
+        path = f"{self.root}/{name}"  # a Path takes as long to make as a small file to read
         try:
             content = read_regular(path, LARGEST_FILE)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             if error.errno == errno.EFBIG:
-                raise BadFile(path, "", str(error.strerror)) from error
+                raise BadFile(self.root / name, "", str(error.strerror)) from error
             raise NotThere(f"{path}: cannot be read: {error.strerror}") from error
         # Kernels before 3.x end the lists of NUMA nodes with a NUL.
         return content.replace(b"\0", b"").decode("utf-8", "replace")

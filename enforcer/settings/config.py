@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -101,7 +100,7 @@ def merged(
 ) -> Config:
     """The configuration from all three places. flags: by field name, None where not given."""
     known = {field.name: field.type for field in fields(Config)}
-    values = _from_file(file_text, file_name, known)
+    values = _from_file(file_text, file_name, known) if file_text else {}
     for name in known:
         text = environment.get(ENVIRONMENT + name.upper())
         if text is not None:
@@ -121,6 +120,8 @@ def read_file(path: str) -> str:
 
 
 def _from_file(text: str, name: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - 3 ms of a start, and most have no file
+
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -93,16 +93,17 @@ class Room:
 
     def weigh(self, mask: int) -> Candidate:
         """What the set of NUMA nodes with this mask, usable ones, is worth."""
+        numa_nodes = NumaSet(mask)
         nodes = [numa_node for numa_node in self.usable if mask >> numa_node & 1]
         counts = self.machine.cpu_counts
         size = sum(counts[node] for node in nodes)
         left = self.left(nodes)
-        home = self.machine.nearest_mems(NumaSet(mask))
+        home = self.machine.nearest_mems(numa_nodes)
         enough = self._has_memory(home)
-        spills = not enough and self._has_memory(home | tiers(self.machine, NumaSet(mask)))
+        spills = not enough and self._has_memory(home | tiers(self.machine, numa_nodes))
         used = sum(self.occupancy.live.used_cpu.get(node, 0) for node in nodes)
         return Candidate(
-            numa_nodes=NumaSet(mask),
+            numa_nodes=numa_nodes,
             short=self._short(nodes, left, enough_memory=enough or spills),
             pressed=any(self.occupancy.live.stalled.get(node, 0.0) >= STALLED for node in nodes),
             misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
@@ -137,9 +138,7 @@ class Room:
 
     def _reachable(self, numa_node: int) -> int:
         """Bytes that a home there has at the most, on the lower tier too."""
-        home = NumaSet(1 << numa_node)
-        mems = self.machine.nearest_mems(home) | tiers(self.machine, home)
-        return sum(max(0, self.headroom.memory[mem]) for mem in mems)
+        return sum(max(0, self.headroom.memory[mem]) for mem in self.machine.reach[numa_node])
 
     def shares(self) -> dict[int, float]:
         """How much of the demand each usable NUMA node holds, by the resource that it holds least of."""

@@ -16,6 +16,8 @@ from placement.model.errors import BadIdList
 LARGEST_ID = 16_383
 """The largest id accepted; Linux' own limits are CONFIG_NR_CPUS <= 8192 and MAX_NUMNODES <= 1024."""
 
+BEYOND = LARGEST_ID + 1
+
 LONGEST_LIST = 65_536
 """The most characters of a list: any set is written in as many, four for each id at most (pairs with a gap between)."""
 
@@ -29,7 +31,7 @@ class IdSet:
     mask: int = 0
 
     def __post_init__(self) -> None:
-        if self.mask < 0 or self.mask.bit_length() > LARGEST_ID + 1:
+        if self.mask >> BEYOND:  # -1 of a negative one
             raise BadIdList(f"ids must be within 0..{LARGEST_ID}")
 
     @classmethod

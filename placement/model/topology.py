@@ -227,6 +227,11 @@ class Machine:
         return by_node
 
     @cached_property
+    def reach(self) -> dict[int, NumaSet]:
+        """For each NUMA node with CPUs those whose memory a home there may have, on the lower tier too."""
+        return {cpu_node: self._nearest[cpu_node] | self.lower_tier[cpu_node] for cpu_node in self.cpu_nodes}
+
+    @cached_property
     def _nearest(self) -> dict[int, NumaSet]:
         """For each NUMA node the one whose memory is local to it."""
         by_node = {}

@@ -12,7 +12,7 @@ from tests.uses import Program
 LONG = "x" * 120
 
 RUN: dict[str, tuple[str, int, str]] = {
-    "an unknown option": ("--nope", 2, "unrecognized arguments: --nope; see numakin-enforcer --help"),
+    "an unknown option": ("--nope", 2, "unrecognized arguments: --nope; see numakin-enforcer run --help"),
     "a value left out": ("--sysfs", 2, "argument --sysfs: expected one argument; see numakin-enforcer run --help"),
     "an unknown mode": ("--mode magic", 2, "mode: 'magic' is not allowed; allowed: nri, bypass"),
     "infinity": (

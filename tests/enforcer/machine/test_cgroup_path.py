@@ -16,7 +16,7 @@ SLICES = f"kubepods.slice/kubepods-burstable.slice/{POD}"
         ("/k8s.io/4c1f", "k8s.io/4c1f"),
         ("k8s.io/4c1f", "k8s.io/4c1f"),
         ("/odd:name:here/4c1f", "odd:name:here/4c1f"),
-        ("/", "."),
+        ("/", ""),
         (f"{POD}:cri-containerd:4c1f", f"{SLICES}/cri-containerd-4c1f.scope"),
         (f"{POD}:crio:4c1f", f"{SLICES}/crio-4c1f.scope"),
         ("kubepods-podaa.slice:cri-containerd:4c1f", "kubepods.slice/kubepods-podaa.slice/cri-containerd-4c1f.scope"),
@@ -27,7 +27,7 @@ SLICES = f"kubepods.slice/kubepods-burstable.slice/{POD}"
     ],
 )
 def test_a_path_names_the_folder_where_the_runtime_put_the_container(cgroups_path, folder):
-    assert str(folder_below_mount(cgroups_path)) == folder
+    assert folder_below_mount(cgroups_path) == folder
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""What a library imports without need is loaded when somebody asks for it."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(program):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize("module", ["google.protobuf.internal.python_message", "grpc.aio"])
+def test_the_enforcer_never_loads_it(module):
+    program = f"import sys, enforcer.observer.process; print(type(sys.modules['{module}']).__name__)"
+    assert run(program) == ["Later"]
+
+
+def test_it_is_there_for_who_asks():
+    program = (
+        "import sys, proto, grpc; before = type(grpc.aio).__name__; server = grpc.aio.Server.__module__;"
+        "import grpc.aio as now; print(before, server, type(now).__name__, now is sys.modules['grpc.aio'] is grpc.aio)"
+    )
+    assert run(program) == ["Later", "grpc.aio._base_server", "module", "True"]
+
+
+def test_protobuf_in_python_works_where_that_in_c_is_not_there(monkeypatch):
+    monkeypatch.setenv("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
+    program = (
+        "from proto import report_pb2 as pb; from google.protobuf.internal import api_implementation as by;"
+        "print(by.Type(), pb.Report.FromString(pb.Report(generation=7).SerializeToString()).generation)"
+    )
+    assert run(program) == ["python", "7"]
