@@ -12,7 +12,7 @@ from placement.plan.between_caches import between_caches
 from placement.plan.chains import Ways
 from placement.plan.problem import Workload
 from placement.plan.rebalance import Relocation, relocations
-from placement.plan.worth import PAYS
+from placement.plan.worth import pays
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
 
@@ -117,7 +117,7 @@ def moves(
     talking = {pod for pair, weight in situation.talk.items() if weight > 0 for pod in pair}
     pods = {pod: occupancy.reservations[pod] for pod in talking & occupancy.reservations.keys()}
     traffic = sum(weight for pair, weight in situation.talk.items() if pods.keys() >= {*pair})
-    pays = max(PAYS, LEAST / traffic) if traffic else PAYS
+    least = max(pays(len(pods)), LEAST / traffic) if traffic else pays(len(pods))
     steps = relocations(
         machine,
         occupancy,
@@ -126,7 +126,7 @@ def moves(
         situation.talk,
         movable=situation.movable,
         budget=budget.single if situation.movable else 0,
-        pays=pays,
+        pays=least,
         declined=declined,
         search=search,
         chain_budget=budget.chain if situation.movable else 0,
@@ -138,7 +138,7 @@ def moves(
             situation.talk,
             movable=situation.movable,
             budget=budget.single,
-            pays=pays,
+            pays=least,
             declined=declined,
             search=search,
             chain_budget=budget.chain,
@@ -147,7 +147,7 @@ def moves(
         steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],
         generation=occupancy.generation,
         traffic=traffic,
-        pays=pays,
+        pays=least,
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from enforcer.observer.move_candidates import REST, SAVED, Allowance, Budget, Rested, move_options, moves
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
 from placement.optin.options import Move
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
@@ -111,6 +112,18 @@ def test_a_pod_that_was_never_seen_to_talk_makes_no_room() -> None:
 def test_for_the_little_that_a_wake_up_by_chance_weighs_nobody_moves(weight, moved) -> None:
     """Though it is all the traffic that there is."""
     assert len(after(REST + 1, Rested(), at(c="0", d="1"), talk={("c", "d"): weight})) == moved
+
+
+@pytest.mark.parametrize(("pairs", "moved"), [(50, 0), (500, 1)])
+def test_where_many_members_talk_a_smaller_share_of_all_is_worth_a_move(pairs, moved) -> None:
+    """c and d exchange a 1000th of all."""
+    occupancy, talk = at(c="0", d="1"), dict(TALK)
+    for a, b in ((f"a{number}", f"b{number}") for number in range(pairs)):
+        talk[a, b] = 1e7 / pairs
+        for pod in (a, b):
+            there = Reservation(pod, pod, "", NumaSet.parse("0"), Demand(), workload=pod)
+            occupancy = occupancy.with_reservation(there)
+    assert len(after(REST + 1, Rested(), occupancy, {"d": Move.CPUS}, talk=talk)) == moved
 
 
 def test_a_budget_of_none_moves_nobody() -> None:
