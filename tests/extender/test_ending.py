@@ -16,6 +16,7 @@ from tests.manifests.rendered import files, one
 
 WORKLOADS = ("web", "cart", "db")
 NODE = "n1"
+PACE = ("--retry-period", "0.2", "--publish-period", "0.2")
 
 
 class Site:
@@ -27,16 +28,7 @@ class Site:
         server.create_node(NODE)
         self.uids = {workload: self._pod(workload) for workload in WORKLOADS}
         kubeconfig = str(server.kubeconfig(folder / "kubeconfig"))
-        options = (
-            "--kubeconfig",
-            kubeconfig,
-            "--namespace",
-            "default",
-            "--retry-period",
-            "0.2",
-            "--publish-period",
-            "0.2",
-        )
+        options = ("--kubeconfig", kubeconfig, "--namespace", "default", *PACE)
         self.extender = Extender(folder, "--kube", *options)
 
     def enforcer(self) -> Enforcer:
