@@ -14,7 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.graphs.online_boutique import ONLINE_BOUTIQUE
-from enforcer.observer.move_candidates import Allowance, Rested, moves
+from enforcer.observer.moves.candidates import Allowance, Rested, moves
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
 from placement.decide.decide import decide

@@ -16,7 +16,7 @@ from benchmarks.quality.scenario import Scenario
 from enforcer.local.learned import Learned, kin_table, plan_to
 from enforcer.observer import kinship
 from enforcer.observer.kinship import WorkloadIndex
-from enforcer.observer.move_candidates import Allowance, Rested, moves
+from enforcer.observer.moves.candidates import Allowance, Rested, moves
 from enforcer.observer.planning_thread import PlanningInput, planned
 from enforcer.settings.config import Config
 from placement.decide.request import Request

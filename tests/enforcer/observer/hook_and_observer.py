@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from enforcer.hook.outbox import Outbox
 from enforcer.local.learned import kin_table
-from enforcer.observer.declined_moves import Declined
 from enforcer.observer.kinship import WorkloadIndex, learned
-from enforcer.observer.move_candidates import Budget, Rested, move_options, moves
+from enforcer.observer.moves.candidates import Budget, Rested, move_options, moves
+from enforcer.observer.moves.declined import Declined
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.report.mirror import Mirror
 from placement.model.cpuset import CpuSet

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from enforcer.observer.move_candidates import REST, SAVED, Allowance, Budget, Rested, move_options, moves
+from enforcer.observer.moves.candidates import REST, SAVED, Allowance, Budget, Rested, move_options, moves
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
