@@ -283,7 +283,7 @@ class Devices(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ...) -> None: ...
 
 class Moves(_message.Message):
-    __slots__ = ("steps", "generation", "traffic", "pays")
+    __slots__ = ("steps", "generation", "traffic", "pays", "plan")
     class Step(_message.Message):
         __slots__ = ("ways", "gain")
         WAYS_FIELD_NUMBER: _ClassVar[int]
@@ -308,11 +308,13 @@ class Moves(_message.Message):
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     TRAFFIC_FIELD_NUMBER: _ClassVar[int]
     PAYS_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
     steps: _containers.RepeatedCompositeFieldContainer[Moves.Step]
     generation: int
     traffic: float
     pays: float
-    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ..., generation: _Optional[int] = ..., traffic: _Optional[float] = ..., pays: _Optional[float] = ...) -> None: ...
+    plan: bool
+    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ..., generation: _Optional[int] = ..., traffic: _Optional[float] = ..., pays: _Optional[float] = ..., plan: _Optional[bool] = ...) -> None: ...
 
 class Status(_message.Message):
     __slots__ = ("json",)

@@ -105,6 +105,12 @@ class DecisionRecords:
         self.counts["move declined"] += 1
         self._pending.append(lambda: log.info("a move was declined", why=why))
 
+    def move_planned(self, member: local.LocalContainer, source: str, target: str, why: str) -> None:
+        """A move that holds and is not made, as an operator has asked for moves to be told alone."""
+        self.counts["move planned"] += 1
+        pod = f"{member.namespace}/{member.pod_name}"
+        self._pending.append(lambda: log.info("a move is planned", pod=pod, source=source, target=target, why=why))
+
     def yielded(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
         self.counts["yielded"] += 1
         fields = {**names(pod, container), "claimed_cpus": claim.cpus, "claimed_mems": claim.mems}

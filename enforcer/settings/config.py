@@ -69,6 +69,7 @@ class Config:
     observe: str = "auto"
     duty_cycle: float = 0.1
     window_s: float = 10.0
+    moves: str = "make"
     move_budget: float = 2
     replay: str = ""
     log_level: str = "info"
@@ -226,6 +227,7 @@ _CHECKS = (
     ("observe", lambda text: text in ("auto", "off"), "auto, off"),
     ("duty_cycle", lambda number: 0 < number <= 1, "a share of time, over 0 and at most 1"),
     ("window_s", lambda number: 1 <= number <= 600, "1 to 600 seconds"),
+    ("moves", lambda text: text in ("make", "plan"), "make, plan"),
     ("move_budget", lambda number: _whole(number, 0, 100), "a whole number from 0 to 100"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),

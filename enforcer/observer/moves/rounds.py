@@ -31,5 +31,6 @@ class MoveRounds:
         """To be asked once a window, by who sits where now."""
         budget, declined = self._allowance.now(), self._declined.now(situation.occupancy)
         offer = moves(self._machine, situation, budget, declined)
+        offer.plan = self._config.moves == "plan"
         self._allowance.used(offer)
         return offer

@@ -13,21 +13,12 @@ from placement.model.demand import Demand
 from placement.optin.options import Move
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
+from tests.enforcer.observer.moves.apart import at
 from tests.machines import SMALL
-from tests.placement.asking import demand
 
 NO_KIN: dict[str, dict[str, float]] = {}
 TALK = {("c", "d"): 1e4}
 ANY = dict.fromkeys("cdxyz", Move.CPUS)
-
-
-def at(**homes: str) -> Occupancy:
-    occupancy = Occupancy()
-    for pod, home in homes.items():
-        occupancy = occupancy.with_reservation(
-            Reservation(pod, pod, "", NumaSet.parse(home), demand(1), workload=f"ns/Deployment/{pod}")
-        )
-    return occupancy
 
 
 def after(
