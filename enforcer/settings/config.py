@@ -73,6 +73,7 @@ class Config:
     moves: str = "make"
     move_hours: str = ""
     move_budget: float = 2
+    move_group_share: float = 0.5
     replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
@@ -150,7 +151,9 @@ def _converted(field: str, value: Any, where: str) -> Any:
     return value
 
 
-NUMBERS = frozenset({"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s", "move_budget"})
+NUMBERS = frozenset(
+    {"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s", "move_budget", "move_group_share"}
+)
 
 MOST_REPLICAS = 5
 """Replicas of the extender that are streamed to: two keep the scheduler served, each more costs every node a stream."""
@@ -232,6 +235,7 @@ _CHECKS = (
     ("moves", lambda text: text in ("make", "plan"), "make, plan"),
     ("move_hours", Hours.parse, "hours of the day in UTC, as 22:00-06:00, or nothing for always"),
     ("move_budget", lambda number: _whole(number, 0, 100), "a whole number from 0 to 100"),
+    ("move_group_share", lambda number: 0 < number <= 1, "a share of a group, over 0 and at most 1"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),
 )

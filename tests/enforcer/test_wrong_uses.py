@@ -29,6 +29,11 @@ RUN: dict[str, tuple[str, int, str]] = {
         2,
         "move-hours: '22-6' is not allowed; allowed: hours of the day in UTC, as 22:00-06:00, or nothing for always",
     ),
+    "no share of a group": (
+        "--move-group-share 0",
+        2,
+        "move-group-share: 0.0 is not allowed; allowed: a share of a group, over 0 and at most 1",
+    ),
     "no end of moves": ("--move-budget inf", 2, "move-budget: inf is not allowed"),
     "a word for a number": ("--heartbeat-s soon", 2, "--heartbeat-s: 'soon' is not a number"),
     "no heartbeat": ("--heartbeat-s nan", 2, "heartbeat-s: nan is not allowed; allowed: 0.1 to 60 seconds"),

@@ -37,7 +37,7 @@ def told(world: World) -> list[str]:
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
-    return [record.fields for record in caplog.records if record.getMessage() == "a move is planned"]
+    return [vars(record)["fields"] for record in caplog.records if record.getMessage() == "a move is planned"]
 
 
 def test_a_step_that_holds_is_told_and_nobody_moves(apart: World, caplog) -> None:
