@@ -203,6 +203,15 @@ class MoveExecutor:
                 log.error(why, id=container[:12], error=taken)  # noqa: TRY400
         self._decline(step)
 
+    def proven(self, proof: local.Moves.Proof) -> None:
+        """What came of a step that was made earlier; for those of its members that are still here."""
+        ledger = self._ledger
+        residents = ledger.residents.now()
+        for reservation in proof.reservations:
+            for container in sorted(ledger.occupancy.directory.by_reservation.get(reservation, ())):
+                if container in residents:
+                    ledger.records.move_proven(residents[container], proof)
+
     def _decline(self, step: local.Moves.Step) -> None:
         if not self._declined.steps:
             self._declined.generation = self._ledger.occupancy.generation

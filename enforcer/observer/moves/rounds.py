@@ -1,15 +1,16 @@
 """What the observer offers the hook once a window: moves within the budget, in the operator's hours, never too many of
-a group at a time, none that was declined just so.
+a group at a time, none that was declined just so; and what came of those that were made.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import nan
 
 from enforcer.observer.moves.candidates import Allowance, offer_of, steps_of
 from enforcer.observer.moves.declined import Declined
-from enforcer.observer.moves.made import MadeMoves
+from enforcer.observer.moves.made import MadeMoves, Proven
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
 from enforcer.settings.hours import Hours
@@ -32,7 +33,7 @@ class MoveRounds:
 
     def on(self, machine: Machine) -> None:
         """What was declined and made on the machine before is forgotten."""
-        self._machine, self._declined, self._made = machine, Declined(machine), MadeMoves()
+        self._machine, self._declined, self._made = machine, Declined(machine), MadeMoves(machine)
 
     def declined(self, message: local.Moves, occupancy: Occupancy) -> None:
         """Moves that the hook was offered and that did not hold. occupancy: as it was reported up to then."""
@@ -41,9 +42,10 @@ class MoveRounds:
     def offer(self, situation: PlanningInput) -> local.Moves:
         """To be asked once a window, by who sits where now. One without steps takes back what the hook has not made."""
         made = self._made
-        made.seen(situation.occupancy)
+        proofs = [_proof_to(proven) for proven in made.seen(situation)]
         offer = offer_of(self._steps(made, situation), situation)
         offer.plan = self._plan
+        offer.proofs.extend(proofs)
         self._allowance.used(offer)
         return offer
 
@@ -52,10 +54,12 @@ class MoveRounds:
         if not self._hours.include(self._clock()):
             return ()
         limit = GroupLimit.of(situation.occupancy, self._group_share, made.lately)
-        refused = NotToBeTaken(declined, frozenset(), limit)
+        if back := made.back(situation, budget.chain, limit):
+            return back
+        refused = NotToBeTaken(declined, made.never, limit)
         steps = [*_within(limit, steps_of(self._machine, situation, budget, refused))]
         if not self._plan:
-            made.offered(steps)
+            made.offered(steps, situation)
         return steps
 
 
@@ -67,3 +71,16 @@ def _within(limit: GroupLimit, steps: Iterable[Step]) -> Iterator[Step]:
             return
         limit = limit.after(members)
         yield step
+
+
+def _proof_to(proven: Proven) -> local.Moves.Proof:
+    proof = proven.proof
+    after = proof.after if proof.known else nan
+    return local.Moves.Proof(
+        reservations=[way.reservation for way in proven.step],
+        in_cache=bool(proven.step[0].target_domain),
+        before=proof.before,
+        promised=proof.promised,
+        after=after,
+        helped=proof.known and proof.helped,
+    )
