@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from enforcer.hook import status_report
@@ -36,7 +38,8 @@ def results(node: WholeNode) -> tuple[int, int, int]:
 
 def proven(node: WholeNode) -> list[str]:
     """What `status` says of the moves' results."""
-    every = [reason for container in status_report.of(node.agent)["containers"] for reason in container["reasons"]]
+    containers = cast("list[dict[str, list[str]]]", status_report.of(node.agent)["containers"])
+    every = [reason for container in containers for reason in container["reasons"]]
     return [reason for reason in every if reason.startswith("proven")]
 
 
