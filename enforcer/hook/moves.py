@@ -60,19 +60,20 @@ class MoveExecutor:
         """
         ledger, held, declined = self._ledger, list[local.Moves.Step](), list[local.Moves.Step]()
         before = ledger.occupancy
-        try:
-            for step in () if ledger.released else offer.steps:
+        for step in () if ledger.released else offer.steps:
+            try:
                 outcome = self._judged(step, offer)
-                if isinstance(outcome, Reason):
-                    ledger.records.not_moved(outcome)
-                    declined.append(step)
-                else:
-                    held.append(step)
-                    ledger.occupancy = outcome.occupancy
-        except Exception:
-            log.exception("planning moves failed")
-        finally:
-            ledger.occupancy = before
+            except Exception:
+                log.exception("planning a move failed")
+                declined.append(step)
+                continue
+            if isinstance(outcome, Reason):
+                ledger.records.not_moved(outcome)
+                declined.append(step)
+            else:
+                held.append(step)
+                ledger.occupancy = outcome.occupancy
+        ledger.occupancy = before
         self.planned.replaced(held)
         for step in declined:
             self._decline(step)

@@ -55,7 +55,8 @@ HELP = {
     "moves": "make: running members are moved to their kin; plan: moves are looked for and told, but none is made",
     "move_hours": "hours of the day, in UTC, in which running members are moved, such as 22:00-06:00; empty: always",
     "move_budget": "running members that are moved to their kin in one window on average; 0: none is ever moved",
-    "move_group_share": "share of a group's members on a node, rounded up, that are moved within six windows; 1: all",
+    "move_group_share": "share of a group's members on a node, rounded up, that are moved within six windows (of auto "
+    "groups: of a workload's replicas); 1: all",
     "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "the least severe level logged",
     "log_format": "text for people, json for machines",

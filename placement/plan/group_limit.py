@@ -13,7 +13,9 @@ from placement.state.occupancy import Occupancy
 
 @dataclass(frozen=True, slots=True)
 class GroupLimit:
-    """groups: of the reservations that have one, by key. left: how many members of each may still be moved now."""
+    """groups: of the reservations, by key; one whose group no annotation names counts with its workload's replicas.
+    left: how many members of each may still be moved now.
+    """
 
     groups: Mapping[str, str]
     left: Mapping[str, int]
@@ -21,7 +23,8 @@ class GroupLimit:
     @classmethod
     def of(cls, occupancy: Occupancy, share: float, moved: Iterable[str]) -> GroupLimit:
         """share: of a group's members that are here, rounded up. moved: keys of the reservations that were lately."""
-        groups = {key: reservation.group for key, reservation in occupancy.reservations.items() if reservation.group}
+        every = {key: entry.group or entry.workload for key, entry in occupancy.reservations.items()}
+        groups = {key: group for key, group in every.items() if group}
         lately = Counter(groups[key] for key in moved if key in groups)
         sizes = Counter(groups.values())
         return cls(groups, {group: ceil(share * size) - lately[group] for group, size in sizes.items()})

@@ -169,17 +169,6 @@ def offer_of(steps: Iterable[Step], situation: PlanningInput) -> local.Moves:
     )
 
 
-def moves(
-    machine: Machine,
-    situation: PlanningInput,
-    budget: Budget,
-    declined: Container[Ways] = (),
-    search: int = SEARCH,
-) -> local.Moves:
-    """The offer of `steps_of`."""
-    return offer_of(steps_of(machine, situation, budget, declined, search), situation)
-
-
 def _talking(situation: PlanningInput) -> dict[str, Reservation]:
     """The members that were seen to talk."""
     talking = {pod for pair, weight in situation.talk.items() if weight > 0 for pod in pair}

@@ -98,3 +98,10 @@ def test_after_a_release_none_is_told(apart: World) -> None:
     apart.agent.release()
     apart.agent.moves.plan(planned([("a", "0", "1")]))
     assert told(apart) == []
+
+
+def test_one_that_fails_costs_no_other(apart: World) -> None:
+    before = apart.agent.occupancy
+    apart.agent.moves.plan(planned([("b", "1", "not a list")], [("a", "0", "1")]))
+    assert [line.split()[4] for line in told(apart)] == ["shop/a"]
+    assert apart.agent.occupancy is before

@@ -44,8 +44,18 @@ def test_no_more_than_its_share_rounded_up(share: float, moved: str, members: st
     assert limit.allows(members) is allowed
 
 
-def test_who_has_no_group_is_not_limited() -> None:
+def test_who_has_neither_group_nor_workload_is_not_limited() -> None:
     assert GroupLimit.of(grouped(none="abc"), 0.1, "abc").allows("abc")
+
+
+def test_who_names_no_group_counts_with_the_replicas_of_its_workload() -> None:
+    occupancy = grouped(none="abcd")
+    workloads = {"a": "ns/Deployment/web", "b": "ns/Deployment/web", "c": "ns/Deployment/db"}
+    for key, workload in workloads.items():
+        occupancy = occupancy.changed({key: replace(occupancy.reservations[key], workload=workload)})
+    limit = GroupLimit.of(occupancy, 0.5, "")
+    assert not limit.allows("ab")
+    assert limit.allows("acd")
 
 
 def test_who_is_gone_counts_no_more() -> None:

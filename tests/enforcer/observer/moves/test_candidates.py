@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from enforcer.observer.moves.candidates import REST, SAVED, Allowance, Budget, Rested, move_options, moves
+from enforcer.observer.moves.candidates import REST, SAVED, Allowance, Budget, Rested, move_options, offer_of, steps_of
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
@@ -27,7 +27,8 @@ def after(
     """The steps, each as ways (reservation, from, to)."""
     for _ in range(windows):
         movable = rested.movable(occupancy, wishes, kin)
-    result = moves(SMALL, PlanningInput(occupancy, [], {}, talk, movable), Budget(budget, budget))
+    situation = PlanningInput(occupancy, [], {}, talk, movable)
+    result = offer_of(steps_of(SMALL, situation, Budget(budget, budget)), situation)
     return [[(way.reservation, way.source, way.target) for way in step.ways] for step in result.steps]
 
 
@@ -123,7 +124,8 @@ def test_a_budget_of_none_moves_nobody() -> None:
 
 def test_moves_tell_what_they_were_looked_for_in() -> None:
     occupancy = at(c="0", d="1")
-    result = moves(SMALL, PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d")), Budget(2, 2))
+    situation = PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d"))
+    result = offer_of(steps_of(SMALL, situation, Budget(2, 2)), situation)
     assert (result.generation, result.traffic) == (occupancy.generation, 1e4)
 
 
