@@ -53,9 +53,9 @@ class TestGroupShare:
     TALK = MappingProxyType({(key, f"{key}peer"): 1e4 for key in "abcd"})
     PEERS = MappingProxyType({f"{key}peer": "1" for key in "abcd"})
 
-    def moved(self, windows: int, share: float, groups: dict[str, str]) -> list[int]:
+    def moved(self, windows: int, share: float, groups: dict[str, str], budget: int = 1) -> list[int]:
         """How many in each window, as they are offered; each is made at once."""
-        config = Config(move_group_share=share, move_budget=1)
+        config = Config(move_group_share=share, move_budget=budget)
         rounds, homes = MoveRounds(config, two_numa_nodes()), dict.fromkeys("abcd", "0")
         counts = []
         for _ in range(windows):
@@ -73,6 +73,10 @@ class TestGroupShare:
 
     def test_one_is_always_allowed(self) -> None:
         counts = self.moved(REST + 2, 0.01, dict.fromkeys("abcd", "ns/shop"))
+        assert counts == [1, *[0] * REST, 1]
+
+    def test_what_is_offered_at_once_counts_together(self) -> None:
+        counts = self.moved(REST + 2, 0.01, dict.fromkeys("abcd", "ns/shop"), budget=2)
         assert counts == [1, *[0] * REST, 1]
 
     def test_other_groups_go_on_meanwhile(self) -> None:
