@@ -283,7 +283,7 @@ class Devices(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ...) -> None: ...
 
 class Moves(_message.Message):
-    __slots__ = ("steps", "generation", "traffic", "pays")
+    __slots__ = ("steps", "generation", "traffic", "pays", "plan", "proofs")
     class Step(_message.Message):
         __slots__ = ("ways", "gain")
         WAYS_FIELD_NUMBER: _ClassVar[int]
@@ -304,15 +304,34 @@ class Moves(_message.Message):
         source_domain: str
         target_domain: str
         def __init__(self, reservation: _Optional[str] = ..., source: _Optional[str] = ..., target: _Optional[str] = ..., source_domain: _Optional[str] = ..., target_domain: _Optional[str] = ...) -> None: ...
+    class Proof(_message.Message):
+        __slots__ = ("reservations", "in_cache", "before", "promised", "after", "helped")
+        RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+        IN_CACHE_FIELD_NUMBER: _ClassVar[int]
+        BEFORE_FIELD_NUMBER: _ClassVar[int]
+        PROMISED_FIELD_NUMBER: _ClassVar[int]
+        AFTER_FIELD_NUMBER: _ClassVar[int]
+        HELPED_FIELD_NUMBER: _ClassVar[int]
+        reservations: _containers.RepeatedScalarFieldContainer[str]
+        in_cache: bool
+        before: float
+        promised: float
+        after: float
+        helped: bool
+        def __init__(self, reservations: _Optional[_Iterable[str]] = ..., in_cache: _Optional[bool] = ..., before: _Optional[float] = ..., promised: _Optional[float] = ..., after: _Optional[float] = ..., helped: _Optional[bool] = ...) -> None: ...
     STEPS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     TRAFFIC_FIELD_NUMBER: _ClassVar[int]
     PAYS_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    PROOFS_FIELD_NUMBER: _ClassVar[int]
     steps: _containers.RepeatedCompositeFieldContainer[Moves.Step]
     generation: int
     traffic: float
     pays: float
-    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ..., generation: _Optional[int] = ..., traffic: _Optional[float] = ..., pays: _Optional[float] = ...) -> None: ...
+    plan: bool
+    proofs: _containers.RepeatedCompositeFieldContainer[Moves.Proof]
+    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ..., generation: _Optional[int] = ..., traffic: _Optional[float] = ..., pays: _Optional[float] = ..., plan: _Optional[bool] = ..., proofs: _Optional[_Iterable[_Union[Moves.Proof, _Mapping]]] = ...) -> None: ...
 
 class Status(_message.Message):
     __slots__ = ("json",)

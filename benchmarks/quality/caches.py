@@ -14,7 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.graphs.online_boutique import ONLINE_BOUTIQUE
-from enforcer.observer.move_candidates import Allowance, Rested, moves
+from enforcer.observer.moves.candidates import Allowance, Rested, offer_of, steps_of
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
 from placement.decide.decide import decide
@@ -74,7 +74,8 @@ def life(machine: Machine, fill: float, random: Random) -> Outcome:
     rested, allowance, count = Rested(), Allowance(int(Config().move_budget)), 0
     for _ in range(WINDOWS):
         movable = rested.movable(occupancy, dict.fromkeys(requests, Move.CPUS), {})
-        offer = moves(machine, PlanningInput(occupancy, [], {}, talk, movable), allowance.now())
+        situation = PlanningInput(occupancy, [], {}, talk, movable)
+        offer = offer_of(steps_of(machine, situation, allowance.now()), situation)
         allowance.used(offer)
         for step in offer.steps:
             outcome = moved(machine, occupancy, [_mover(way, requests) for way in step.ways])

@@ -16,7 +16,8 @@ from benchmarks.quality.scenario import Scenario
 from enforcer.local.learned import Learned, kin_table, plan_to
 from enforcer.observer import kinship
 from enforcer.observer.kinship import WorkloadIndex
-from enforcer.observer.move_candidates import Allowance, Rested, moves
+from enforcer.observer.moves.candidates import Rested
+from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import PlanningInput, planned
 from enforcer.settings.config import Config
 from placement.decide.request import Request
@@ -69,7 +70,7 @@ class LearningNode(GroupAlone):
         self._plan: Plan | None = None
         self._uneven: dict[tuple[str, str], float] = {}
         self._joins = self._windows = 0
-        self._allowance = Allowance(int(Config().move_budget))
+        self._rounds = MoveRounds(Config(), scenario.machine)
 
     def __call__(self, view: View) -> tuple[Occupancy, bool]:
         if self._joins == JOINS:
@@ -99,9 +100,7 @@ class LearningNode(GroupAlone):
 
     def moved(self, situation: PlanningInput) -> tuple[Occupancy, int]:
         """The occupancy after the moves of one window, and how many pods were moved."""
-        budget = self._allowance.now()
-        offer = moves(self._scenario.machine, situation, budget)
-        self._allowance.used(offer)
+        offer = self._rounds.offer(situation)
         occupancy, count = situation.occupancy, 0
         for step in offer.steps:
             for way in step.ways:

@@ -140,6 +140,10 @@ def _why(answer: dict[str, Any]) -> list[str]:
         about.append(f"NUMA nodes whose memory no member is bound to: {machine['withheld_mems']}")
     about += [f"namespace {name} may have at most: {quota}" for name, quota in answer.get("quotas", {}).items()]
     about += _observer(answer.get("observer", {}))
+    about += [
+        f"planned and not made: {move['pod']} from {move['source']} to {move['target']}: {move['why']}"
+        for move in answer.get("planned_moves", ())
+    ]
     return about + [
         f"{container['pod']} {container['container']}: {'; '.join(container['reasons'])}"
         for container in answer["containers"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from math import isnan
 
 from enforcer.hook.facts.pods import Claim
 from placement.decide.decide import Decision, Reason
@@ -104,6 +105,38 @@ class DecisionRecords:
     def not_moved(self, why: Reason) -> None:
         self.counts["move declined"] += 1
         self._pending.append(lambda: log.info("a move was declined", why=why))
+
+    def move_proven(self, moved: local.LocalContainer, proof: local.Moves.Proof) -> None:
+        """What came of a move, for the log and beside the decision that it was; counted once for each container."""
+        if isnan(proof.after):
+            self.counts["move not judged"] += 1
+            return
+        if proof.helped:
+            self.counts["move helped"] += 1
+        else:
+            self.counts["move did not help"] += 1
+        self._pending.append(lambda: self._proven(moved, proof))
+
+    def _proven(self, moved: local.LocalContainer, proof: local.Moves.Proof) -> None:
+        where = "cache" if proof.in_cache else "NUMA node"
+        result = "the move helped" if proof.helped else "the move did not help"
+        shares = f"{proof.before:.0%} before, {proof.promised:.0%} promised: {result}"
+        why = Reason(
+            "proven", f"{proof.after:.0%}", f"of what the movers exchange here stays inside a {where}, {shares}"
+        )
+        name = f"{moved.namespace}/{moved.pod_name}"
+        log.info(result, pod=name, container=moved.name, why=why)
+        encoded = self._latest.get(moved.id)
+        record = pb.DecisionRecord.FromString(encoded or b"")
+        if record.event == "move":
+            record.reasons.append(convert.reason_to(why))
+            self._latest[moved.id] = record.SerializeToString()
+
+    def move_planned(self, member: local.LocalContainer, source: str, target: str, why: str) -> None:
+        """A move that holds and is not made, as an operator has asked for moves to be told alone."""
+        self.counts["move planned"] += 1
+        pod = f"{member.namespace}/{member.pod_name}"
+        self._pending.append(lambda: log.info("a move is planned", pod=pod, source=source, target=target, why=why))
 
     def yielded(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
         self.counts["yielded"] += 1

@@ -93,6 +93,12 @@ class LocalRequests:
     def _move(self, offer: local.Moves) -> None:
         """At once where that is safe, else with an answer that may carry moves."""
         host = self._host
+        for proof in offer.proofs:
+            host.agent.moves.proven(proof)
+        if offer.plan:
+            host.agent.moves.plan(offer)
+            host.publish_soon()
+            return
         if not host.at_any_time:
             host.agent.moves.later(offer)
             return

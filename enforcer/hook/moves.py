@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
+from enforcer.hook.planned_moves import PlannedMoves
 from placement.decide.decide import Reason
 from placement.decide.relocation import Moved, Mover, moved
 from placement.model.cpuset import CpuSet, NumaSet
@@ -42,6 +43,7 @@ class MoveExecutor:
         self._offer = local.Moves()
         self._declined = local.Moves()
         self._unsent: dict[str, nri.ContainerUpdate] = {}
+        self.planned = PlannedMoves(ledger)
 
     def declined(self) -> local.Moves:
         """The steps that did not hold since the last call, for the observer, with the first one's generation."""
@@ -51,6 +53,30 @@ class MoveExecutor:
     def later(self, offer: local.Moves) -> None:
         """The next answer that may carry moves takes these along; they replace those that still wait."""
         self._offer = offer
+
+    def plan(self, offer: local.Moves) -> None:
+        """Judges the steps as `make` does, each as if those before it had been made, and tells those that hold. None
+        is made.
+        """
+        ledger, held, declined = self._ledger, list[local.Moves.Step](), list[local.Moves.Step]()
+        before = ledger.occupancy
+        for step in () if ledger.released else offer.steps:
+            try:
+                outcome = self._judged(step, offer)
+            except Exception:
+                log.exception("planning a move failed")
+                declined.append(step)
+                continue
+            if isinstance(outcome, Reason):
+                ledger.records.not_moved(outcome)
+                declined.append(step)
+            else:
+                held.append(step)
+                ledger.occupancy = outcome.occupancy
+        ledger.occupancy = before
+        self.planned.replaced(held)
+        for step in declined:
+            self._decline(step)
 
     def take_along(self, updates: Iterable[nri.ContainerUpdate]) -> None:
         """The next answer about a member also has these, as they are due by then."""
@@ -177,6 +203,15 @@ class MoveExecutor:
                 why = "its exclusive CPUs are allocated to another container by now"
                 log.error(why, id=container[:12], error=taken)  # noqa: TRY400
         self._decline(step)
+
+    def proven(self, proof: local.Moves.Proof) -> None:
+        """What came of a step that was made earlier; for those of its members that are still here."""
+        ledger = self._ledger
+        residents = ledger.residents.now()
+        for reservation in proof.reservations:
+            for container in sorted(ledger.occupancy.directory.by_reservation.get(reservation, ())):
+                if container in residents:
+                    ledger.records.move_proven(residents[container], proof)
 
     def _decline(self, step: local.Moves.Step) -> None:
         if not self._declined.steps:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from enforcer.hook.agent import Agent
 from placement.state.occupancy import Allocation, Reservation
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
 
 
-def containers(agent: Agent) -> list[dict[str, object]]:
+def of(agent: Agent) -> dict[str, object]:
+    """All that the agent knows."""
+    return {
+        "released": agent.ledger.released,
+        "generation": agent.occupancy.generation,
+        "containers": _containers(agent),
+        "planned_moves": [asdict(move) for move in agent.moves.planned.now],
+        "counts": dict(agent.records.counts),
+        "devices": agent.ledger.pod_devices.rows,
+        "quotas": {name: str(quota) for name, quota in agent.ledger.demands.quotas.items()},
+    }
+
+
+def _containers(agent: Agent) -> list[dict[str, object]]:
     """The last decision on each container; then the members that were pinned before this start, as they are."""
     latest = agent.records.latest()
     decided = [_container(agent, key, record) for key, record in latest.items()]

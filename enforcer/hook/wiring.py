@@ -235,20 +235,15 @@ class Wiring:
 
     def status(self) -> dict[str, object]:
         """For people."""
-        agent, outbox = self.agent, self._outbox
+        outbox = self._outbox
         return {
             "node": self._start.node,
             "registered": outbox is not None and outbox.registered,
             "confirmed_seconds_ago": self.confirmed_s_ago(),
             "observer": self._requests.observer,
-            "released": agent.ledger.released,
             "not_written_down": self._recorder.failure if self._recorder is not None else "",
-            "generation": agent.occupancy.generation,
             "machine": self._machine_facts,
-            "containers": status_report.containers(agent),
-            "counts": dict(agent.records.counts),
-            "devices": agent.ledger.pod_devices.rows,
-            "quotas": {name: str(quota) for name, quota in agent.ledger.demands.quotas.items()},
+            **status_report.of(self.agent),
         }
 
     def _publish(self) -> None:

@@ -17,9 +17,9 @@ from uuid import uuid4
 from enforcer.local import learned
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observer import kinship, windows
-from enforcer.observer.declined_moves import Declined
 from enforcer.observer.kept_window import KeptWindow
-from enforcer.observer.move_candidates import Allowance, Rested, move_options, moves
+from enforcer.observer.moves.candidates import Rested, move_options
+from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread
 from enforcer.observer.windows import LiveWindows, Window
 from enforcer.settings.config import Config
@@ -102,8 +102,7 @@ class TrafficLoop:
         self._deltas = Deltas()
         self._rested = Rested()
         self._machine = machine
-        self._declined = Declined(machine)
-        self._allowance = Allowance(int(config.move_budget))
+        self._moves = MoveRounds(config, machine)
         self.tenancy = SEPARATE
         """Which namespaces' pods may be kin; replaced as a whole, from any thread."""
         self._planner = PlanningThread(
@@ -137,12 +136,13 @@ class TrafficLoop:
     def on(self, machine: Machine) -> None:
         """Its CPUs or memory have changed: what was planned and declined on the one before is forgotten."""
         if machine != self._machine:
-            self._machine, self._declined = machine, Declined(machine)
+            self._machine = machine
+            self._moves.on(machine)
             self._planner.on(machine)
 
     def declined(self, message: local.Moves) -> None:
         """Moves that the hook was offered and that did not hold."""
-        self._declined.received(message, self._outlets.occupancy())
+        self._moves.declined(message, self._outlets.occupancy())
 
     @property
     def locality(self) -> Locality:
@@ -267,11 +267,7 @@ class TrafficLoop:
 
     def _offer_moves(self, situation: PlanningInput) -> None:
         """From the planner's thread, by who sits where now."""
-        now = self._outlets.occupancy().on(self._machine)
-        budget, declined = self._allowance.now(), self._declined.now(now)
-        offer = moves(self._machine, situation.at(now), budget, declined)
-        self._allowance.used(offer)
-        self._outlets.moves(offer)
+        self._outlets.moves(self._moves.offer(situation.at(self._outlets.occupancy().on(self._machine))))
 
     def _send(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from enforcer.settings.hours import Hours
 from placement.model.cpuset import CpuSet
 from placement.model.errors import PlacementError
 from process.files import read_regular, worded
@@ -69,7 +70,10 @@ class Config:
     observe: str = "auto"
     duty_cycle: float = 0.1
     window_s: float = 10.0
+    moves: str = "make"
+    move_hours: str = ""
     move_budget: float = 2
+    move_group_share: float = 0.5
     replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
@@ -147,7 +151,9 @@ def _converted(field: str, value: Any, where: str) -> Any:
     return value
 
 
-NUMBERS = frozenset({"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s", "move_budget"})
+NUMBERS = frozenset(
+    {"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s", "move_budget", "move_group_share"}
+)
 
 MOST_REPLICAS = 5
 """Replicas of the extender that are streamed to: two keep the scheduler served, each more costs every node a stream."""
@@ -226,7 +232,10 @@ _CHECKS = (
     ("observe", lambda text: text in ("auto", "off"), "auto, off"),
     ("duty_cycle", lambda number: 0 < number <= 1, "a share of time, over 0 and at most 1"),
     ("window_s", lambda number: 1 <= number <= 600, "1 to 600 seconds"),
+    ("moves", lambda text: text in ("make", "plan"), "make, plan"),
+    ("move_hours", Hours.parse, "hours of the day in UTC, as 22:00-06:00, or nothing for always"),
     ("move_budget", lambda number: _whole(number, 0, 100), "a whole number from 0 to 100"),
+    ("move_group_share", lambda number: 0 < number <= 1, "a share of a group, over 0 and at most 1"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),
 )

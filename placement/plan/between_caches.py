@@ -6,7 +6,7 @@ time, as between NUMA nodes (`placement.plan.rebalance`): into free room, or two
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 
 from placement.decide.cpus.cache_domain import kin_mask
@@ -31,7 +31,7 @@ def between_caches(
     movable: Collection[str],
     budget: int,
     pays: float,
-    declined: Collection[Ways] = (),
+    declined: Container[Ways] = (),
     search: int = 0,
     chain_budget: int = 0,
 ) -> tuple[tuple[Relocation, ...], ...]:
@@ -130,11 +130,11 @@ class _CachesOfNode:
         )
         self._state = PartitionState.as_is(problem, counts)
 
-    def best(self, budget: int, declined: Collection[Ways], least: float) -> Chain | None:
+    def best(self, budget: int, declined: Container[Ways], least: float) -> Chain | None:
         """least: what the second of two that change places brings."""
         return best(self._state, budget, self._ways, declined, least)
 
-    def chain(self, budget: int, search: int, declined: Collection[Ways], least: float) -> Chain | None:
+    def chain(self, budget: int, search: int, declined: Container[Ways], least: float) -> Chain | None:
         """The best of several members that gain together what none gains alone. least: for each of them."""
         return first_that_holds(chains(self._state, better(self._state, search), budget), self._ways, declined, least)
 

@@ -6,7 +6,7 @@ together gain most for each. So a cluster of members joins its peers as one, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from placement.model.cpuset import CpuSet, NumaSet
@@ -54,7 +54,7 @@ def chains(state: PartitionState, target: PartitionState, budget: int) -> Iterat
 def first_that_holds(
     candidates: Iterable[Chain],
     ways_of: Callable[[Sequence[Move]], Ways],
-    declined: Collection[Ways],
+    declined: Container[Ways],
     least: float,
 ) -> Chain | None:
     """The first that was not declined. candidates: in the order of `chains`. least: what each member gains; those that

@@ -7,7 +7,7 @@ One that gains less than `pays` of all traffic for each ends it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.model.cpuset import CpuSet, NumaSet
@@ -34,6 +34,10 @@ class Relocation:
     target_domain: CpuSet = CpuSet()
 
 
+Step = tuple[Relocation, ...]
+"""Made at once or not at all."""
+
+
 def relocations(
     machine: Machine,
     occupancy: Occupancy,
@@ -44,7 +48,7 @@ def relocations(
     movable: Collection[str],
     budget: int,
     pays: float = PAYS,
-    declined: Collection[Ways] = (),
+    declined: Container[Ways] = (),
     search: int = 0,
     chain_budget: int = 0,
 ) -> tuple[tuple[Relocation, ...], ...]:
@@ -111,7 +115,7 @@ def best(
     state: PartitionState,
     budget: int,
     ways_of: Callable[[Sequence[Move]], Ways],
-    declined: Collection[Ways],
+    declined: Container[Ways],
     least: float,
 ) -> Chain | None:
     """The move, or the exchange of two, that gains most for each replica that it moves, but for declined ones. ways_of:

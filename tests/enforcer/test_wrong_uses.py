@@ -23,6 +23,17 @@ RUN: dict[str, tuple[str, int, str]] = {
     "not a number": ("--max-allowable-numa-nodes nan", 2, "max-allowable-numa-nodes: nan is not allowed"),
     "a negative number": ("--max-allowable-numa-nodes -1", 2, "max-allowable-numa-nodes: -1.0 is not allowed"),
     "a fraction": ("--move-budget 0.5", 2, "move-budget: 0.5 is not allowed; allowed: a whole number from 0 to 100"),
+    "moves that are neither made nor planned": ("--moves off", 2, "moves: 'off' is not allowed; allowed: make, plan"),
+    "hours that are none": (
+        "--move-hours 22-6",
+        2,
+        "move-hours: '22-6' is not allowed; allowed: hours of the day in UTC, as 22:00-06:00, or nothing for always",
+    ),
+    "no share of a group": (
+        "--move-group-share 0",
+        2,
+        "move-group-share: 0.0 is not allowed; allowed: a share of a group, over 0 and at most 1",
+    ),
     "no end of moves": ("--move-budget inf", 2, "move-budget: inf is not allowed"),
     "a word for a number": ("--heartbeat-s soon", 2, "--heartbeat-s: 'soon' is not a number"),
     "no heartbeat": ("--heartbeat-s nan", 2, "heartbeat-s: nan is not allowed; allowed: 0.1 to 60 seconds"),

@@ -43,6 +43,18 @@ FAMILIES = (
         "result",
         {"moved": "made", "move declined": "declined", "move taken back": "taken_back"},
     ),
+    _Family(
+        "enforcer_moves_planned_total",
+        "Running members whose move was told and not made, as --moves is plan; each move once.",
+        "",
+        {"move planned": ""},
+    ),
+    _Family(
+        "enforcer_moves_proven_total",
+        "Running members that were moved, by what came of it six windows later.",
+        "result",
+        {"move helped": "helped", "move did not help": "did_not_help", "move not judged": "not_judged"},
+    ),
     _Family("enforcer_resizes_total", "Members that were resized in place.", "", {"resized": ""}),
     _Family(
         "enforcer_memory_opened_total", "Members whose memory was opened after a resize.", "", {"memory opened": ""}

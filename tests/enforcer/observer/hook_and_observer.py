@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from enforcer.hook.outbox import Outbox
 from enforcer.local.learned import kin_table
-from enforcer.observer.declined_moves import Declined
 from enforcer.observer.kinship import WorkloadIndex, learned
-from enforcer.observer.move_candidates import Budget, Rested, move_options, moves
+from enforcer.observer.moves.candidates import Budget, Rested, move_options, offer_of, steps_of
+from enforcer.observer.moves.declined import Declined
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.report.mirror import Mirror
 from placement.model.cpuset import CpuSet
@@ -69,7 +69,8 @@ class Node:
     def offer(self, situation: PlanningInput) -> local.Moves:
         """What the planner's thread makes of it, whenever it comes to it."""
         now = self.mirror.occupancy
-        return moves(self.agent.ledger.machine, situation.at(now), self.budget, self._declined.now(now))
+        situation, declined = situation.at(now), self._declined.now(now)
+        return offer_of(steps_of(self.agent.ledger.machine, situation, self.budget, declined), situation)
 
     def make(self, offer: local.Moves) -> None:
         for step in offer.steps:

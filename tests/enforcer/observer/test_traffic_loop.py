@@ -6,7 +6,7 @@ from itertools import pairwise
 from queue import Queue
 from uuid import UUID
 
-from enforcer.observer.move_candidates import REST
+from enforcer.observer.moves.candidates import REST
 from enforcer.observer.traffic_loop import MOST_FLOWS, TrafficLoop
 from enforcer.observer.windows import Window
 from enforcer.settings.config import Config

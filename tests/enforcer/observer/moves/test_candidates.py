@@ -6,28 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from enforcer.observer.move_candidates import REST, SAVED, Allowance, Budget, Rested, move_options, moves
+from enforcer.observer.moves.candidates import REST, SAVED, Allowance, Budget, Rested, move_options, offer_of, steps_of
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
 from placement.optin.options import Move
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
+from tests.enforcer.observer.moves.apart import at
 from tests.machines import SMALL
-from tests.placement.asking import demand
 
 NO_KIN: dict[str, dict[str, float]] = {}
 TALK = {("c", "d"): 1e4}
 ANY = dict.fromkeys("cdxyz", Move.CPUS)
-
-
-def at(**homes: str) -> Occupancy:
-    occupancy = Occupancy()
-    for pod, home in homes.items():
-        occupancy = occupancy.with_reservation(
-            Reservation(pod, pod, "", NumaSet.parse(home), demand(1), workload=f"ns/Deployment/{pod}")
-        )
-    return occupancy
 
 
 def after(
@@ -36,7 +27,8 @@ def after(
     """The steps, each as ways (reservation, from, to)."""
     for _ in range(windows):
         movable = rested.movable(occupancy, wishes, kin)
-    result = moves(SMALL, PlanningInput(occupancy, [], {}, talk, movable), Budget(budget, budget))
+    situation = PlanningInput(occupancy, [], {}, talk, movable)
+    result = offer_of(steps_of(SMALL, situation, Budget(budget, budget)), situation)
     return [[(way.reservation, way.source, way.target) for way in step.ways] for step in result.steps]
 
 
@@ -132,7 +124,8 @@ def test_a_budget_of_none_moves_nobody() -> None:
 
 def test_moves_tell_what_they_were_looked_for_in() -> None:
     occupancy = at(c="0", d="1")
-    result = moves(SMALL, PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d")), Budget(2, 2))
+    situation = PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d"))
+    result = offer_of(steps_of(SMALL, situation, Budget(2, 2)), situation)
     assert (result.generation, result.traffic) == (occupancy.generation, 1e4)
 
 

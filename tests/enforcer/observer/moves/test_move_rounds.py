@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from enforcer.local.learned import kin_table, plan_to
-from enforcer.observer.move_candidates import REST
+from enforcer.observer.moves.candidates import REST
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from enforcer.machine.sysfs import read_machine
-from enforcer.observer.move_candidates import REST, Budget
+from enforcer.observer.moves.candidates import REST, Budget
 from placement.model.cpuset import CpuSet
 from placement.model.live_usage import Live
 from proto import report_pb2 as pb

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from enforcer.observer.planning_thread import Place, PlanningInput, place_of
@@ -11,7 +11,7 @@ from placement.optin.options import Move
 from placement.plan.between_caches import between_caches
 from placement.plan.chains import Ways
 from placement.plan.problem import Workload
-from placement.plan.rebalance import Relocation, relocations
+from placement.plan.rebalance import Relocation, Step, relocations
 from placement.plan.worth import pays
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
@@ -100,24 +100,38 @@ def _beside(occupancy: Occupancy, newcomer: Reservation, kin: Mapping[str, Mappi
     return (key for key in near if occupancy.reservations[key].numa_nodes == newcomer.numa_nodes)
 
 
-def moves(
+class Worth(NamedTuple):
+    """What steps are worth making by. traffic: weight of all that the members here exchange. least: share of it that a
+    step must bring home for each member that it moves.
+    """
+
+    traffic: float
+    least: float
+
+
+def worth(situation: PlanningInput) -> Worth:
+    """By who talks now."""
+    pods = _talking(situation)
+    traffic = sum(weight for pair, weight in situation.talk.items() if pods.keys() >= {*pair})
+    return Worth(traffic, max(pays(len(pods)), LEAST / traffic) if traffic else pays(len(pods)))
+
+
+def steps_of(
     machine: Machine,
     situation: PlanningInput,
     budget: Budget,
-    declined: Collection[Ways] = (),
+    declined: Container[Ways] = (),
     search: int = SEARCH,
-) -> local.Moves:
+) -> Sequence[Step]:
     """The best steps now; where none gains, a chain, and where that does not either, steps between cache domains.
 
     Each pod counts by what it says itself, not by its workload:
     who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
-    declined: steps that the hook has declined just so.
+    declined: steps that are not to be offered.
     """
-    occupancy = situation.occupancy
-    talking = {pod for pair, weight in situation.talk.items() if weight > 0 for pod in pair}
-    pods = {pod: occupancy.reservations[pod] for pod in talking & occupancy.reservations.keys()}
-    traffic = sum(weight for pair, weight in situation.talk.items() if pods.keys() >= {*pair})
-    least = max(pays(len(pods)), LEAST / traffic) if traffic else pays(len(pods))
+    if not situation.movable:
+        return ()
+    occupancy, least, pods = situation.occupancy, worth(situation).least, _talking(situation)
     steps = relocations(
         machine,
         occupancy,
@@ -125,30 +139,41 @@ def moves(
         [Workload(pod, reservation.demand, 1) for pod, reservation in pods.items()],
         situation.talk,
         movable=situation.movable,
-        budget=budget.single if situation.movable else 0,
+        budget=budget.single,
         pays=least,
         declined=declined,
         search=search,
-        chain_budget=budget.chain if situation.movable else 0,
+        chain_budget=budget.chain,
     )
-    if not steps and situation.movable:
-        steps = between_caches(
-            machine,
-            occupancy,
-            situation.talk,
-            movable=situation.movable,
-            budget=budget.single,
-            pays=least,
-            declined=declined,
-            search=search,
-            chain_budget=budget.chain,
-        )
+    return steps or between_caches(
+        machine,
+        occupancy,
+        situation.talk,
+        movable=situation.movable,
+        budget=budget.single,
+        pays=least,
+        declined=declined,
+        search=search,
+        chain_budget=budget.chain,
+    )
+
+
+def offer_of(steps: Iterable[Step], situation: PlanningInput) -> local.Moves:
+    """For the hook, which judges them again."""
+    traffic, least = worth(situation)
     return local.Moves(
         steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],
-        generation=occupancy.generation,
+        generation=situation.occupancy.generation,
         traffic=traffic,
         pays=least,
     )
+
+
+def _talking(situation: PlanningInput) -> dict[str, Reservation]:
+    """The members that were seen to talk."""
+    talking = {pod for pair, weight in situation.talk.items() if weight > 0 for pod in pair}
+    reservations = situation.occupancy.reservations
+    return {pod: reservations[pod] for pod in talking & reservations.keys()}
 
 
 def _way(relocation: Relocation) -> local.Moves.Way:

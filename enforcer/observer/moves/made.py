@@ -1,0 +1,126 @@
+"""The steps that the observer offered and the hook has made: each is watched until what it came to can be seen."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from enforcer.observer.moves.candidates import REST, worth
+from enforcer.observer.planning_thread import PlanningInput
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine
+from placement.plan.chains import Ways
+from placement.plan.group_limit import GroupLimit
+from placement.plan.proof import Proof, promise, proven, way_back
+from placement.plan.rebalance import Step
+from placement.state.occupancy import Occupancy
+
+SEEN_WITHIN = 3
+"""Windows after its offer in which a step that was made is seen; later it was not made."""
+
+MOST_BACK = 256
+"""Ways that led nowhere, which are remembered; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """window: in which the step was offered or, later, seen to be made."""
+
+    step: Step
+    window: int
+    promise: Proof
+    is_back: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A step, and what it came to; not known where its members have gone on meanwhile, or talk no more."""
+
+    step: Step
+    proof: Proof
+
+
+class MadeMoves:
+    """One thread's."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._window = 0
+        self._offered: dict[Ways, _Watched] = {}
+        self._made: list[_Watched] = []
+        self._back: list[_Watched] = []
+        self._never: deque[tuple[str, NumaSet, CpuSet]] = deque(maxlen=MOST_BACK)
+
+    @property
+    def lately(self) -> Iterable[str]:
+        """Reservations whose moves are not proven yet."""
+        return chain.from_iterable((way.reservation for way in made.step) for made in self._made)
+
+    @property
+    def never(self) -> frozenset[tuple[str, NumaSet, CpuSet]]:
+        """Ways that members were to take back: they are not sent there again."""
+        return frozenset(self._never)
+
+    def offered(self, steps: Iterable[Step], situation: PlanningInput) -> None:
+        """The situation that they were looked for in."""
+        for step in steps:
+            promised = promise(situation.occupancy, step, situation.talk)
+            self._offered[ways_of(step)] = _Watched(step, self._window, promised, is_back=False)
+
+    def seen(self, situation: PlanningInput) -> list[Proven]:
+        """What has been proven since; to be asked once a window, before `offered`."""
+        self._window += 1
+        now = situation.occupancy
+        for ways, offered in [*self._offered.items()]:
+            if _there(now, offered.step):
+                self._made.append(_Watched(offered.step, self._window, offered.promise, offered.is_back))
+            if _there(now, offered.step) or self._window - offered.window >= SEEN_WITHIN:
+                del self._offered[ways]
+        due = [made for made in self._made if self._window - made.window >= REST or not _there(now, made.step)]
+        self._made = [made for made in self._made if made not in due]
+        return [self._proven(made, situation) for made in due]
+
+    def back(self, situation: PlanningInput, members: int, limit: GroupLimit) -> Sequence[Step]:
+        """A way back that is due, of at most so many members, or none: of a step that did not help, where by what is
+        exchanged now its members were better off before. Each is offered once.
+        """
+        now, least = situation.occupancy, worth(situation).least
+        self._back = [made for made in self._back if _there(now, made.step) and self._window - made.window <= 2 * REST]
+        for made in self._back:
+            step = way_back(self._machine, now, made.step, situation.talk)
+            keys = [way.reservation for way in step]
+            if step[0].gain < least * len(step) or len(step) > members:
+                continue
+            if situation.movable.issuperset(keys) and limit.allows(keys):
+                self._back.remove(made)
+                self._never.extend(ways_of(made.step))
+                self._offered[ways_of(step)] = _Watched(
+                    step, self._window, promise(now, step, situation.talk), is_back=True
+                )
+                return [step]
+        return []
+
+    def _proven(self, made: _Watched, situation: PlanningInput) -> Proven:
+        if not _there(situation.occupancy, made.step):
+            return Proven(made.step, made.promise)
+        proof = proven(situation.occupancy, made.step, situation.talk, made.promise)
+        if proof.known and not proof.helped and not made.is_back:
+            self._back.append(made)
+        return Proven(made.step, proof)
+
+
+def ways_of(step: Step) -> Ways:
+    return frozenset((way.reservation, way.target, way.target_domain) for way in step)
+
+
+def _there(occupancy: Occupancy, step: Step) -> bool:
+    """Whether all of its members are where it was to bring them."""
+    there = (occupancy.reservations.get(way.reservation) for way in step)
+    return all(
+        reservation is not None
+        and reservation.numa_nodes == way.target
+        and (not way.target_domain or reservation.cache_domain == way.target_domain)
+        for reservation, way in zip(there, step, strict=True)
+    )

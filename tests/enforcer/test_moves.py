@@ -1,0 +1,58 @@
+"""Running members that talk and were started apart, in the real program by the operator's options: recorded traffic is
+replayed in windows of a second.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from enforcer.observer.windows import Window
+from placement.traffic.graph import Flow
+from standins.patience import PATIENCE_S, until
+from standins.runtime.runtime import Runtime
+from tests.enforcer.command import command
+from tests.enforcer.running import Enforcer, cpus
+
+AUTO = {"group.numakin.io": "auto"}
+
+
+@contextmanager
+def apart(enforcer: Enforcer, *options: str) -> Iterator[tuple[Runtime, list]]:
+    """A runtime with web and db, each on a NUMA node of its own."""
+    flows = (Flow("uid-web", "uid-db", "tcp", 50_000, 500), Flow("uid-db", "uid-web", "tcp", 90_000, 500))
+    recording = enforcer.folder / "recording"
+    recording.write_text("".join(Window(1.0, flows).to_json() + "\n" for _ in range(3)))
+    with Runtime(enforcer.socket, nri_version="0.12.1") as runtime:
+        enforcer.start("--replay", str(recording), "--window-s", "1", *options)
+        runtime.wait_for_plugin(PATIENCE_S)
+        members = [
+            runtime.run_container(runtime.run_pod(name, "ns", f"uid-{name}", AUTO), "app", cpu_request=2)
+            for name in ("web", "db")
+        ]
+        assert cpus(runtime, members[0]) != cpus(runtime, members[1])
+        yield runtime, members
+
+
+def test_a_planned_move_is_told_and_not_made(enforcer: Enforcer) -> None:
+    with apart(enforcer, "--moves", "plan") as (runtime, members):
+        before = [cpus(runtime, member) for member in members]
+        until(lambda: enforcer.metric("numakin_enforcer_moves_planned_total") == 1, "the move is told")
+        (planned,) = enforcer.status()["planned_moves"]
+        assert planned["pod"] in ("ns/web", "ns/db")
+        assert {planned["source"], planned["target"]} == {"NUMA node 0", "NUMA node 1"}
+        shown = command("status", "--run-dir", str(enforcer.run_dir)).stdout
+        assert f"planned and not made: {planned['pod']} from {planned['source']} to {planned['target']}: " in shown
+        assert [cpus(runtime, member) for member in members] == before
+        assert enforcer.metric("numakin_enforcer_moves_total", result="made") == 0
+    process = enforcer.processes[-1]
+    process.terminate()
+    log = process.communicate(timeout=PATIENCE_S)[1]
+    assert log.count("a move is planned") == 1
+
+
+def test_what_a_move_brought_is_told_later(enforcer: Enforcer) -> None:
+    with apart(enforcer) as (runtime, (web, db)):
+        until(lambda: cpus(runtime, web) == cpus(runtime, db), "one of them is moved")
+        until(lambda: enforcer.metric("numakin_enforcer_moves_proven_total", result="helped") == 1, "it is looked at")
+        reasons = [reason for container in enforcer.status()["containers"] for reason in container["reasons"]]
+        where = "of what the movers exchange here stays inside a NUMA node"
+        assert f"proven 100%: {where}, 0% before, 100% promised: the move helped" in reasons
