@@ -5,11 +5,11 @@ from __future__ import annotations
 from enforcer.observer.traffic_loop import TrafficView
 
 
-def in_words(view: TrafficView | None, extenders: int | None, now: float) -> str:
-    """view: None where traffic is not to be observed. extenders: how many receive reports; None where there are to be
-    none. now: by the monotonic clock.
+def in_words(view: TrafficView | None, moves: str, extenders: int | None, now: float) -> str:
+    """view: None where traffic is not to be observed. moves: what holds them back. extenders: how many receive reports;
+    None where there are to be none. now: by the monotonic clock.
     """
-    return "; ".join(filter(None, (_traffic(view, now), _extenders(extenders))))
+    return "; ".join(filter(None, (_traffic(view, now), moves, _extenders(extenders))))
 
 
 def _traffic(view: TrafficView | None, now: float) -> str:

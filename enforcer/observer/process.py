@@ -133,9 +133,9 @@ class Observer:
 
     @property
     def _doing(self) -> str:
-        view = self.watching.view if self.watching is not None else None
+        view, moves = (self.watching.view, self.watching.moves_held_back) if self.watching is not None else (None, "")
         streaming = self.streaming if self._replicas is not None else None
-        return in_words(view, streaming, time.monotonic()) if self._begun else ""
+        return in_words(view, moves, streaming, time.monotonic()) if self._begun else ""
 
     def _beat(self) -> None:
         beat(os.environ)

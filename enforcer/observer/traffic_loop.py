@@ -145,6 +145,11 @@ class TrafficLoop:
         self._moves.declined(message, self._outlets.occupancy())
 
     @property
+    def moves_held_back(self) -> str:
+        """What an operator's options keep running members from now, in words; empty: nothing."""
+        return self._moves.held_back
+
+    @property
     def locality(self) -> Locality:
         """As of the latest plan."""
         return self._planner.locality

@@ -18,6 +18,9 @@ class Hours:
     begin: int = 0
     end: int = 0
 
+    def __str__(self) -> str:
+        return "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in (self.begin, self.end))
+
     @classmethod
     def parse(cls, text: str) -> Hours | None:
         """None where the text is no such hours; empty: always."""

@@ -2,9 +2,12 @@
 replayed in windows of a second.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
+from enforcer.observer.moves.candidates import REST
 from enforcer.observer.windows import Window
 from placement.traffic.graph import Flow
 from standins.patience import PATIENCE_S, until
@@ -47,6 +50,34 @@ def test_a_planned_move_is_told_and_not_made(enforcer: Enforcer) -> None:
     process.terminate()
     log = process.communicate(timeout=PATIENCE_S)[1]
     assert log.count("a move is planned") == 1
+
+
+def windows(enforcer: Enforcer) -> int:
+    """How many were learned from."""
+    _, page = enforcer.get("/api/v1/windows")
+    return max((window["number"] for window in json.loads(page or "{}").get("windows", ())), default=0)
+
+
+def from_now(begin_h: int, end_h: int) -> str:
+    hour = datetime.now(UTC).hour
+    return f"{(hour + begin_h) % 24:02}:00-{(hour + end_h) % 24:02}:00"
+
+
+def test_outside_its_hours_nobody_is_moved(enforcer: Enforcer) -> None:
+    """Learning goes on: several times as many windows are seen as a move needs."""
+    hours = from_now(2, 4)
+    with apart(enforcer, "--move-hours", hours) as (runtime, members):
+        before = [cpus(runtime, member) for member in members]
+        until(lambda: windows(enforcer) > 3 * REST, "windows are seen")
+        assert [cpus(runtime, member) for member in members] == before
+        assert enforcer.metric("numakin_enforcer_moves_total", result="made") == 0
+        shown = command("status", "--run-dir", str(enforcer.run_dir)).stdout
+        assert f"running members are moved at {hours} UTC alone: not now" in " ".join(shown.split())
+
+
+def test_in_its_hours_members_are_moved(enforcer: Enforcer) -> None:
+    with apart(enforcer, "--move-hours", from_now(-2, 3)) as (runtime, (web, db)):
+        until(lambda: cpus(runtime, web) == cpus(runtime, db), "one of them is moved")
 
 
 def test_what_a_move_brought_is_told_later(enforcer: Enforcer) -> None:

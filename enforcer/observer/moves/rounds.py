@@ -28,8 +28,18 @@ class MoveRounds:
         self._clock, self._plan = clock, config.moves == "plan"
         self._hours = Hours.parse(config.move_hours) or Hours()
         self._group_share = config.move_group_share
-        self._allowance = Allowance(int(config.move_budget))
+        self._budget = int(config.move_budget)
+        self._allowance = Allowance(self._budget)
         self.on(machine)
+
+    @property
+    def held_back(self) -> str:
+        """What an operator's options keep running members from now, in words; empty: nothing."""
+        if not self._budget:
+            return "no running member is moved: move_budget is 0"
+        if not self._hours.include(self._clock()):
+            return f"running members are moved at {self._hours} UTC alone: not now"
+        return "moves of running members are told, and not made: moves is plan" if self._plan else ""
 
     def on(self, machine: Machine) -> None:
         """What was declined and made on the machine before is forgotten."""

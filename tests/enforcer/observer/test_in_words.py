@@ -30,4 +30,11 @@ LEARNED = TrafficView("cgroup_skb, wakeups", graph=EDGES, programs="built ahead"
     ],
 )
 def test_it_says_what_is_seen_learned_and_told(view: TrafficView | None, extenders: int | None, words: str) -> None:
-    assert in_words(view, extenders, now=100.0) == words
+    assert in_words(view, "", extenders, now=100.0) == words
+
+
+def test_it_says_what_holds_moves_back() -> None:
+    held_back = "no running member is moved: move_budget is 0"
+    assert in_words(SEEN, held_back, 1, now=100.0).endswith(
+        f"nothing is learned yet; {held_back}; 1 extender receives reports"
+    )

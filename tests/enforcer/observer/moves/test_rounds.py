@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -37,6 +38,21 @@ def test_outside_the_hours_nothing_is_offered_and_what_waits_is_taken_back() -> 
     assert len(rounds.offer(APART).steps) == 1
     clock.now += 8 * 3600
     assert not rounds.offer(APART).steps
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ""),
+        ({"move_budget": 0}, "no running member is moved: move_budget is 0"),
+        ({"moves": "plan"}, "moves of running members are told, and not made: moves is plan"),
+        ({"move_hours": "22:00-06:00"}, "running members are moved at 22:00-06:00 UTC alone: not now"),
+        ({"move_hours": "06:00-22:00"}, ""),
+    ],
+)
+def test_what_holds_moves_back_is_said(options: dict[str, object], words: str) -> None:
+    noon = Clock(12 * 3600)
+    assert MoveRounds(Config.from_json(json.dumps(options)), SMALL, noon).held_back == words
 
 
 def grouped(homes: dict[str, str], groups: dict[str, str]) -> Occupancy:
