@@ -162,6 +162,7 @@ class BindingLedger:
             return None
         self.rows[row.uid] = row
         self._counts.changed(before, row)
+        self._nodes.waiting.seen(row)
         if opted_in(row.annotations):
             self._nodes.locations.named(row.uid, row.workload)
         if not row.node:
@@ -249,6 +250,7 @@ class BindingLedger:
             self._counts.changed(row, None)
             self._nodes.release(uid)
             self._nodes.locations.forget(uid)
+            self._nodes.waiting.gone(uid)
             if row is not None and row.node:
                 self._nodes.ended(uid, row.node)
 

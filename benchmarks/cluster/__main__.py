@@ -41,6 +41,7 @@ def main() -> int:
             percentage=options.percentage_of_nodes_to_score,
             burst=options.burst,
             lockstep=options.lockstep,
+            together=options.together,
         )
         with tempfile.TemporaryDirectory(prefix="numakin-simulate.") as folder:
             try:
@@ -69,6 +70,11 @@ def _options() -> argparse.Namespace:
         "--lockstep",
         action="store_true",
         help="bind a burst's next member only once the one before is nominated: the same placements in every run",
+    )
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="the first applications' pods are all created before the first is scheduled, not one after the other",
     )
     parser.add_argument(
         "--scenario",

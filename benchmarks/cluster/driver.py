@@ -42,7 +42,8 @@ class Plan:
     """What to simulate. percentage: kube-scheduler's percentageOfNodesToScore, 0 for its default.
 
     burst: members of the group that comes at once. lockstep: in a burst too each step waits for what the one before
-    has caused, so that the placements are the same in every run. extender_options: as `numakin-extender` takes them.
+    has caused, so that the placements are the same in every run. together: the pods of the first scenario, steady, are
+    all created before one is scheduled. extender_options: as `numakin-extender` takes them.
     """
 
     nodes: int
@@ -52,6 +53,7 @@ class Plan:
     kubelet_s: float = 1.0
     burst: int = 200
     lockstep: bool = False
+    together: bool = False
     extender_options: tuple[str, ...] = ()
 
 

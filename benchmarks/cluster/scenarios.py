@@ -37,13 +37,17 @@ objects, each in its turn.
 
 
 def steady(cluster: Cluster) -> Finding:
-    """Applications roll out at the same time, each pod running before the next is scheduled."""
+    """Applications roll out at the same time, each pod running before the next is created; or, where the plan says so,
+    all of them created before the first is scheduled.
+    """
     apps = [load.wide(), *load.instances(min(30, 2 + cluster.plan.nodes // 25), cluster.random)]
     replicas = load.arrivals(apps, cluster.random)
     begin, hidden = time.monotonic(), cluster.hidden
-    landings = cluster.place(replicas)
+    together = cluster.plan.together
+    landings = cluster.run(cluster.schedule(replicas)) if together else cluster.place(replicas)
     seconds = time.monotonic() - begin
-    return _finding(cluster, "steady arrivals", replicas, landings, seconds, hidden)
+    name = "arrivals together" if together else "steady arrivals"
+    return _finding(cluster, name, replicas, landings, seconds, hidden)
 
 
 def small_groups(cluster: Cluster) -> Finding:

@@ -44,11 +44,13 @@ class GroupMembers:
             del self._reservations[group], self._totals[group]
 
 
-def member_kins(want: Wanted, groups: GroupMembers) -> Kins:
-    """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`."""
+def member_kins(want: Wanted, groups: GroupMembers, waiting: int) -> Kins:
+    """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`. waiting: as in
+    `room`.
+    """
     group = want.group
     total = groups.total(group) if group else 0
-    rest = room(want, total)
+    rest = room(want, total, waiting)
     on_node = groups.nodes(group)
     # A group may be on hundreds of nodes, most of which have as many of its members: they share one value.
     alike = {members: Kin(elsewhere=float(total - members), room_milli=rest) for members in {*on_node.values()}}
@@ -56,9 +58,11 @@ def member_kins(want: Wanted, groups: GroupMembers) -> Kins:
     return Kins(Kin(elsewhere=float(total), room_milli=rest), near)
 
 
-def room(want: Wanted, members: int) -> int:
-    """CPU that the group's members still to come will ask for, each as much as this one, in millicores."""
+def room(want: Wanted, members: int, waiting: int) -> int:
+    """CPU that the group's members still to come will ask for, in millicores: each as much as this one where the size
+    was said, else what those ask for that were created and wait for a node (waiting).
+    """
     if not want.opt_in.size:
-        return 0
+        return waiting
     # A complete group is sent as one thousandth: 0 would mean "not set", and the node would count by itself.
     return max(1, (want.opt_in.size - members - 1) * want.pod.demand.cpu_milli)

@@ -12,6 +12,7 @@ from extender.scoring.group_kin import GroupMembers
 from extender.scoring.kin import kins
 from extender.scoring.predict import Wanted, opt_ins, wanted
 from extender.scoring.steering import vacant
+from extender.scoring.waiting_members import WaitingMembers
 from extender.state.column_store import Candidates, ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.kins import Kins
@@ -47,6 +48,7 @@ class TableContents:
     connected: frozenset[str]
     held: Mapping[str, Assumption]
     workloads: Mapping[str, str]
+    waiting: WaitingMembers
 
 
 class NodeTable:
@@ -57,7 +59,7 @@ class NodeTable:
 
     def __init__(self) -> None:
         self.groups = GroupMembers()
-        self.locations = WorkloadLocations()
+        self.locations, self.waiting = WorkloadLocations(), WaitingMembers()
         self.known = ClusterTraffic()
         self.specs: Specs = {}
         self.plans: Plans = {}
@@ -82,6 +84,7 @@ class NodeTable:
             connected=frozenset(self._connected),
             held=dict(self._held),
             workloads=self.locations.workloads(),
+            waiting=self.waiting.copy(),
         )
 
     @classmethod
@@ -89,7 +92,7 @@ class NodeTable:
         """A table of its own: what changes there changes nothing elsewhere."""
         table = cls()
         table.known, table.specs, table.plans = contents.known, contents.specs, contents.plans
-        table.quotas = contents.quotas
+        table.quotas, table.waiting = contents.quotas, contents.waiting
         for uid, workload in contents.workloads.items():
             table.locations.named(uid, workload)
         for view in contents.views:
@@ -108,7 +111,8 @@ class NodeTable:
         """And the position in the list of the node with that slot."""
         spec = self.spec(want.pod, want.group)
         members = self._members(want.group) if spec.priorities else ()
-        on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members)
+        waiting = self.waiting.beside(want.pod.uid, want.group)
+        on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members, waiting=waiting)
         place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
         if place is None:
             return on_nodes, None

@@ -24,15 +24,15 @@ ALTERNATIVES = 3
 
 
 def plan(cluster: Cluster, questions: Iterable[tuple[Sequence[PodRow], Sequence[str] | None]]) -> dict[str, Any]:
-    """Pod by pod the node that scores best, and what else was weighed.
+    """Pod by pod the node that scores best, and what else was weighed, as if all were created before the first is
+    scheduled.
 
     questions: pods, and the nodes that they may go to; None: all that are known.
     """
-    draft = cluster.draft()
+    draft, asked = cluster.draft(), [(pod, names) for pods, names in questions for pod in pods]
     known = tuple(state.view.name for state in draft.picture().nodes)
-    return {
-        "pods": [_planned(draft, pod, known if names is None else names) for pods, names in questions for pod in pods]
-    }
+    draft.apply_pods(Changes(rows=tuple(pod for pod, _ in asked)))
+    return {"pods": [_planned(draft, pod, known if names is None else names) for pod, names in asked]}
 
 
 def _planned(draft: Cluster, pod: PodRow, names: Sequence[str]) -> dict[str, Any]:
