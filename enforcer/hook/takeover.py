@@ -65,6 +65,7 @@ class Takeover:
             return ledger.settle()
         if ledger.released:
             ledger.note_unmanaged(pod, container)
+            ledger.records.left_open(pod, container)
             return []
         return self._place([(pod, container, request)])
 
@@ -83,6 +84,10 @@ class Takeover:
             reservations=dict.fromkeys(allocation.reservation for allocation in ours),
             allocations=dict.fromkeys(allocation.container for allocation in ours),
         )
+        residents = ledger.residents.now()
+        for allocation in ours:
+            if allocation.container in residents:
+                ledger.records.released(residents[allocation.container])
         log.warning("released: every container has the whole machine again", containers=len(pinned))
         return [*(pods.update(key, machine.all_cpus, machine.all_mems) for key in pinned), *ledger.settle()]
 
@@ -114,6 +119,7 @@ class Takeover:
     def _leave_open(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:
         for pod, container, _ in waiting:
             self._ledger.note_unmanaged(pod, container)
+            self._ledger.records.left_open(pod, container)
         return self.release()
 
     def _place(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:

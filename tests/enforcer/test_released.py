@@ -17,6 +17,10 @@ def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer
     assert str(cpus(runtime, made)) == "0-159"
     later = runtime.run_container(runtime.run_pod("later", annotations=GROUP), "app", cpu_request=2)
     assert not cpus(runtime, later)
+    shown = {container["id"]: container for container in enforcer.status()["containers"]}
+    for container in (made, later):
+        assert shown[container.id]["reasons"] == ["released: nothing is pinned until `numakin-enforcer resume`"]
+        assert (shown[container.id]["numa_nodes"], shown[container.id]["cpus"]) == ("", "")
 
 
 def test_a_release_lasts_over_restarts_of_either_until_it_is_ended(enforcer: Enforcer, runtime: Runtime) -> None:
