@@ -73,6 +73,13 @@ def test_what_has_not_changed_is_not_written(server, wanted):
     assert len(server.asked) == before
 
 
+def test_a_new_object_is_not_written_again_once_the_watch_shows_it(server, wanted):
+    wanted.round(CART)
+    uid = server.get(GROUPS, "affinitygroups", "cart", "default")["metadata"]["uid"]
+    assert wanted.round(replace(CART, uid=uid)) == 0
+    assert wanted.round(CART) == 1, "somebody deleted it"
+
+
 def test_what_has_changed_is(server, wanted):
     wanted.round(CART)
     assert wanted.round(GroupStatus("default", "cart")) == 1
