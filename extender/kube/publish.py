@@ -26,6 +26,10 @@ from process.threads import Threads
 MANAGER = "numakin"
 LEARNED = "numakin-learned"
 EVERY_S = 5.0
+LONGEST_DEFERRED_S = 15.0
+"""How long a round waits for pods to have been scheduled: each object takes as much of the API server as a pod."""
+DEFERRED_S = 0.1
+"""Between two looks whether they have been."""
 PER_ROUND = 100
 """Objects applied in one round; the rest wait for the next one: 20 a second is what a cluster of 5,000 nodes can ask of
 its API server.
@@ -111,7 +115,9 @@ class Ledger:
 
 
 class Publisher:
-    """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish."""
+    """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish.
+    busy: whether this is no good time, as pods are being scheduled; a round waits for a better one, but not for long.
+    """
 
     def __init__(
         self,
@@ -119,13 +125,14 @@ class Publisher:
         source: Callable[[], Iterable[Desired | Unwanted]],
         writes: Callable[[], bool] = lambda: True,
         *,
+        busy: Callable[[], bool] = lambda: False,
         every_s: float = EVERY_S,
         threads: Threads,
     ) -> None:
         self.published = 0
         self._api = api
         self._source = source
-        self._writes = writes
+        self._writes, self._busy = writes, busy
         self._every_s = every_s
         self._ledger = Ledger()
         self._until = math.inf
@@ -147,6 +154,9 @@ class Publisher:
     def _round(self) -> None:
         self._reachable_round()
         self._thread.stopping.wait(self._every_s)
+        latest = time.monotonic() + LONGEST_DEFERRED_S
+        while self._busy() and time.monotonic() < latest and not self._thread.stopping.wait(DEFERRED_S):
+            pass
 
     def _reachable_round(self) -> None:
         try:

@@ -216,6 +216,24 @@ def test_it_runs_by_itself_until_it_is_stopped(server, api):
     assert status(server)["memberCount"] == 1
 
 
+@pytest.mark.parametrize("longest_s", [60.0, 0.2])
+def test_it_waits_while_pods_are_scheduled_but_not_for_long(server, api, monkeypatch, longest_s):
+    monkeypatch.setattr(publish, "LONGEST_DEFERRED_S", longest_s)
+    busy, asked = [True], []
+
+    def objects() -> list[Desired]:
+        asked.append(1)
+        return [affinity_group(CART)] if len(asked) > 1 else []
+
+    publisher = Publisher(api, objects, busy=lambda: bool(busy), every_s=0.01, threads=threads())
+    publisher.start()
+    if longest_s > 1:
+        assert not server.wait_for(lambda: len(asked) > 1, 0.5)
+        busy.clear()
+    assert server.wait_for(lambda: publisher.published == 1)
+    publisher.stop()
+
+
 def test_a_source_that_fails_does_not_end_it(server, api):
     answers = iter([RuntimeError("a bug"), [affinity_group(CART)]])
 
