@@ -1,5 +1,5 @@
-"""One HTTP connection: uvicorn's h11 protocol, with a deadline in each phase of a request, and plain calls answered
-before it.
+"""One HTTP connection: uvicorn's h11 protocol, with a deadline in each phase of a request, and kube-scheduler's calls
+answered in one step.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from uvicorn.server import ServerState
 
 from extender.scheduler.calls import CallAnswer
 from extender.serving import limits
-from extender.serving.plain_call import plain_head, written
+from extender.serving.one_step import OneStep
 from extender.serving.refusals import LimitRefusals
 
 DEADLINES = {"headers": ("header_s", limits.HEADER_S), "request": ("request_s", limits.REQUEST_S)}
 """The phases that may not last, with their limits. An idle connection is closed by uvicorn's keep-alive timer."""
 
 MOMENT_S = 0.05
-"""So long the rest of a plain call may take to come before h11 gets what there is: Go writes 4 KiB at a time."""
+"""So long the rest of a call may take to come before it is one like all others: Go writes 4 KiB at a time."""
 
 STRANGERS, KNOWN = range(2), range(2, 4)
 """Ranks, see `Connection.rank`; 0 is a connection that has not been looked at."""
@@ -54,7 +54,7 @@ class Connection(H11Protocol):
         self.answered = False
         self.closed: asyncio.Future[None] = self.loop.create_future()
         self._refusals, self._known, self._at_once = refusals, known, at_once
-        self._begun = b""
+        self._begun: OneStep | None = None
         self._moment: asyncio.TimerHandle | None = None
         self._phase = ""
         self._deadline: asyncio.TimerHandle | None = None
@@ -77,8 +77,8 @@ class Connection(H11Protocol):
         self._enter("headers")
 
     def data_received(self, data: bytes) -> None:
-        if not self._taken(self._begun + data):
-            self._read_by_h11(data)
+        if not self._taken(data):
+            self._read_by_own(self._begun.data if self._begun is not None else data)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -87,7 +87,7 @@ class Connection(H11Protocol):
             self._enter("request" if self._answering else "headers")
 
     def shutdown(self) -> None:
-        self._read_by_h11()
+        self._hand_over()
         super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -109,22 +109,22 @@ class Connection(H11Protocol):
             self.transport.abort()
 
     def _taken(self, data: bytes) -> bool:
-        """Whether nothing is left to h11, since the call is answered, or its rest is waited for."""
-        if self._phase == "cut off" or self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0]:
+        """Whether nothing is left to the connection's own h11: the call is answered, or its rest is waited for."""
+        begun = self._begun or self._new()
+        if begun is None:
             return False
-        head = plain_head(data)
-        if head is None or len(data) > head.end or self.flow.write_paused or self.transport.is_closing():
+        self._begun = begun
+        if not begun.read(data) or self.flow.write_paused or self.transport.is_closing():
             return False
-        if len(data) < head.end:
-            self._begun = data
+        if not begun.whole:
             if self._moment is None:
-                self._moment = self.loop.call_later(MOMENT_S, self._read_by_h11)
+                self._moment = self.loop.call_later(MOMENT_S, self._hand_over)
             return True
-        answer = self._at_once(self, head.path, data[head.begin :])
+        answer = self._at_once(self, begun.path, begun.body)
         if answer is None:
             return False
         self._forget_begun()
-        self.transport.write(written(answer))
+        self.transport.write(begun.written(answer))
         if answer.after is not None:
             answer.after()
         self._unset_keepalive_if_required()
@@ -132,16 +132,23 @@ class Connection(H11Protocol):
         self._has_answered()
         return True
 
-    def _read_by_h11(self, data: bytes = b"") -> None:
-        """With what has begun before."""
-        data = self._begun + data
+    def _new(self) -> OneStep | None:
+        """None in the midst of a request that is read already."""
+        idle = self._phase != "cut off" and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        return OneStep() if idle else None
+
+    def _hand_over(self) -> None:
+        """What has begun, to the connection's own h11."""
+        if self._begun is not None:
+            self._read_by_own(self._begun.data)
+
+    def _read_by_own(self, data: bytes) -> None:
         self._forget_begun()
-        if data:
-            super().data_received(data)
-            self._enter("request" if self._answering else "headers")
+        super().data_received(data)
+        self._enter("request" if self._answering else "headers")
 
     def _forget_begun(self) -> None:
-        self._begun = b""
+        self._begun = None
         if self._moment is not None:
             self._moment.cancel()
             self._moment = None

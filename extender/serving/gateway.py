@@ -20,7 +20,7 @@ from extender.scheduler.calls import CallAnswer, SchedulerCall
 from extender.serving import limits
 from extender.serving.connection import Connection
 from extender.serving.events import EventStreams, HttpAnswer
-from extender.serving.plain_call import date, headers_of
+from extender.serving.one_step import date, headers_of
 from extender.serving.refusals import LimitRefusals
 from extender.serving.workers import Workers
 

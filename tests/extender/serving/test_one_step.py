@@ -1,4 +1,4 @@
-"""Calls that are answered before h11: which they are, and that however a call comes its answer is the same."""
+"""Calls that are answered in one step: which they are, and that however a call comes its answer is the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from extender.scheduler.calls import CallAnswer
 from extender.serving.connection import MOMENT_S
-from extender.serving.plain_call import BODY_BYTES, HEAD_BYTES, PlainHead, plain_head, written
+from extender.serving.one_step import BODY_BYTES, HEAD_BYTES, OneStep
 from standins.patience import PATIENCE_S
 from tests.extender.running import Extender, recorded
 
@@ -27,46 +27,45 @@ def request(body: bytes = BODY, *, headers: bytes = b"", verb: bytes = b"filter"
     return b"POST /%b HTTP/1.1\r\n" % verb + GO % len(body) + headers + b"\r\n" + body
 
 
-def test_a_call_as_kube_scheduler_writes_it_is_plain() -> None:
-    asked = request(b"{}")
-    assert plain_head(asked) == PlainHead("filter", len(asked) - 2, len(asked))
-    assert plain_head(asked[:-1]) == plain_head(asked)
+@pytest.mark.parametrize("size", [1, 30, 4096, len(request())])
+def test_a_call_as_kube_scheduler_writes_it_is_read_in_any_pieces(size: int) -> None:
+    call, asked = OneStep(), request()
+    for begin in range(0, len(asked), size):
+        assert not call.whole
+        assert call.read(asked[begin : begin + size])
+    assert (call.whole, call.path, call.body, call.data) == (True, "filter", BODY, asked)
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        request(b"{}")[:40],
         request(b"{}").replace(b"POST", b"GET"),
-        request(b"{}").replace(b"/filter", b"/filter?a=b"),
-        request(b"{}").replace(b"/filter", b"/api/v1"),
         request(b"{}").replace(b"HTTP/1.1", b"HTTP/1.0"),
         request(b"{}").replace(HOST, b""),
-        request(b"{}").replace(b"\r\n", b"\n"),
-        request(b"{}", headers=b"Content-Length: 2\r\n"),
-        request(b"{}", headers=b"content-length:2\r\n"),
         request(b"{}", headers=b"Transfer-Encoding: chunked\r\n"),
         request(b"{}", headers=b"Connection: close\r\n"),
         request(b"{}", headers=b"expect: 100-continue\r\n"),
         request(b"{}", headers=b"Upgrade: h2c\r\n"),
-        request(b"{}", headers=b" folded\r\n"),
         request(b"{}", headers=b"Name\x00: a\r\n"),
         request(b"{}", headers=b"Name: \x00\r\n"),
-        request(b"{}", headers=b"A: %b\r\n" % (b"a" * HEAD_BYTES)),
+        request(b"{}", headers=b"A: %b\r\n" % (b"a" * HEAD_BYTES))[: HEAD_BYTES + 1],
         request(b"{}").replace(b"Length: 2", b"Length: -2"),
-        request(b"{}").replace(b"Length: 2", b"Length: 2, 2"),
+        request(b"{}", headers=b"Content-Length: 3\r\n"),
         request(b" " * (BODY_BYTES + 1)),
+        request(b"{}") + b"P",
     ],
 )
-def test_whatever_is_otherwise_is_left_to_h11(data: bytes) -> None:
-    assert plain_head(data) is None
+def test_whatever_is_otherwise_is_not_one(data: bytes) -> None:
+    assert not OneStep().read(data)
 
 
 def test_an_answer_is_written_with_its_length() -> None:
-    head, _, body = written(CallAnswer(400, b"{}")).partition(b"\r\n\r\n")
+    call = OneStep()
+    assert call.read(request())
+    head, _, body = call.written(CallAnswer(400, b"{}")).partition(b"\r\n\r\n")
     assert body == b"{}"
     assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-    assert b"\r\ncontent-length: 2\r\n" in head
+    assert b"\r\ncontent-length: 2" in head.lower()
 
 
 @pytest.fixture
@@ -87,7 +86,7 @@ def answered(caller: socket.socket) -> int:
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 3 * MOMENT_S])
-@pytest.mark.parametrize("headers", [b"", b"X-Long: %b\r\n" % (b"a" * HEAD_BYTES)], ids=["plain", "h11"])
+@pytest.mark.parametrize("headers", [b"", b"Connection: keep-alive\r\n"], ids=["one step", "all others"])
 def test_it_may_come_in_pieces(caller: socket.socket, pause_s: float, headers: bytes) -> None:
     asked = request(headers=headers)
     for size in (30, 300, len(asked) - 1):
