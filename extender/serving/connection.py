@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from extender.scheduler.calls import CallAnswer
 from extender.serving import limits
-from extender.serving.one_step import OneStep
+from extender.serving.one_step import OneStep, written
 from extender.serving.refusals import LimitRefusals
 
 DEADLINES = {"headers": ("header_s", limits.HEADER_S), "request": ("request_s", limits.REQUEST_S)}
@@ -124,7 +124,7 @@ class Connection(H11Protocol):
         if answer is None:
             return False
         self._forget_begun()
-        self.transport.write(begun.written(answer))
+        self.transport.write(written(answer))
         if answer.after is not None:
             answer.after()
         self._unset_keepalive_if_required()

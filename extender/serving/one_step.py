@@ -14,8 +14,6 @@ import h11
 
 from extender.scheduler.calls import CallAnswer
 
-BEGIN = b"POST /"
-
 HEAD_BYTES = 4 << 10
 """Of the request line with its headers; kube-scheduler's are some 170."""
 
@@ -41,20 +39,11 @@ class OneStep:
     def read(self, data: bytes) -> bool:
         """Whether it is still a call that may be answered so; after False nothing else is to be asked."""
         self.data += data
-        if not self.data.startswith(BEGIN[: len(self.data)]):
-            return False
         try:
             self._conn.receive_data(data)
             return self._events()
         except h11.RemoteProtocolError:
             return False
-
-    def written(self, answer: CallAnswer) -> bytes:
-        """The whole answer, for one write."""
-        reason = HTTPStatus(answer.status).phrase
-        response = h11.Response(status_code=answer.status, headers=headers_of(answer), reason=reason)
-        parts = (response, h11.Data(data=answer.body), h11.EndOfMessage())
-        return b"".join(self._conn.send(part) or b"" for part in parts)
 
     def _events(self) -> bool:
         while (event := self._conn.next_event()) is not h11.NEED_DATA:
@@ -76,7 +65,8 @@ class OneStep:
 def _plain(request: h11.Request) -> bool:
     headers = dict(request.headers)
     length = int(headers.get(b"content-length", BODY_BYTES + 1))
-    return request.http_version == b"1.1" and length <= BODY_BYTES and _OTHERWISE.isdisjoint(headers)
+    as_asked = (request.method, request.http_version) == (b"POST", b"1.1")
+    return as_asked and length <= BODY_BYTES and _OTHERWISE.isdisjoint(headers)
 
 
 def headers_of(answer: CallAnswer) -> list[tuple[bytes, bytes]]:
@@ -86,3 +76,10 @@ def headers_of(answer: CallAnswer) -> list[tuple[bytes, bytes]]:
 
 def date() -> tuple[bytes, bytes]:
     return b"date", formatdate(usegmt=True).encode()
+
+
+def written(answer: CallAnswer) -> bytes:
+    """The whole answer, for one write."""
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers_of(answer))
+    status = HTTPStatus(answer.status)
+    return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (status, status.phrase.encode(), lines, answer.body)

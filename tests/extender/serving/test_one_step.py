@@ -13,7 +13,7 @@ import pytest
 
 from extender.scheduler.calls import CallAnswer
 from extender.serving.connection import MOMENT_S
-from extender.serving.one_step import BODY_BYTES, HEAD_BYTES, OneStep
+from extender.serving.one_step import BODY_BYTES, HEAD_BYTES, OneStep, written
 from standins.patience import PATIENCE_S
 from tests.extender.running import Extender, recorded
 
@@ -60,9 +60,7 @@ def test_whatever_is_otherwise_is_not_one(data: bytes) -> None:
 
 
 def test_an_answer_is_written_with_its_length() -> None:
-    call = OneStep()
-    assert call.read(request())
-    head, _, body = call.written(CallAnswer(400, b"{}")).partition(b"\r\n\r\n")
+    head, _, body = written(CallAnswer(400, b"{}")).partition(b"\r\n\r\n")
     assert body == b"{}"
     assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"\r\ncontent-length: 2" in head.lower()
