@@ -13,7 +13,7 @@ import pytest
 
 from extender.scheduler.calls import CallAnswer
 from extender.serving.connection import MOMENT_S
-from extender.serving.one_step import BODY_BYTES, HEAD_BYTES, OneStep, written
+from extender.serving.one_step import HEAD_BYTES, REQUEST_BYTES, OneStep, written
 from standins.patience import PATIENCE_S
 from tests.extender.running import Extender, recorded
 
@@ -50,8 +50,9 @@ def test_a_call_as_kube_scheduler_writes_it_is_read_in_any_pieces(size: int) -> 
         request(b"{}", headers=b"Name: \x00\r\n"),
         request(b"{}", headers=b"A: %b\r\n" % (b"a" * HEAD_BYTES))[: HEAD_BYTES + 1],
         request(b"{}").replace(b"Length: 2", b"Length: -2"),
+        request(b"{}", headers=b"Content-Length: 2\r\n"),
         request(b"{}", headers=b"Content-Length: 3\r\n"),
-        request(b" " * (BODY_BYTES + 1)),
+        request(b" " * REQUEST_BYTES),
         request(b"{}") + b"P",
     ],
 )
