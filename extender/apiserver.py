@@ -61,7 +61,8 @@ class ApiServerPart(Protocol):
 class ApiServerLink:
     """pods, nodes, groups, namespaces, services, policies: where changes go; without one of the last two, Services or
     NetworkPolicies are not watched, and Services not looked for in pods. published: what should be there for others,
-    looked for every publish_s seconds. namespace: where the Lease is. Every part has its own thread.
+    looked for every publish_s seconds, and later while busy. namespace: where the Lease is. Every part has its own
+    thread.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class ApiServerLink:
         namespace: str,
         terms: LeaseDurations = DEFAULT_TERMS,
         publish_s: float = EVERY_S,
+        busy: Callable[[], bool] = lambda: False,
         threads: Threads,
     ) -> None:
         self._api = api
@@ -94,7 +96,9 @@ class ApiServerLink:
         self._namespace_watch = ListWatch(api, namespaces_resource(), self._namespaces_changed, threads=threads)
         pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
-        publisher = Publisher(api, published, lambda: self._election.leading, every_s=publish_s, threads=threads)
+        publisher = Publisher(
+            api, published, lambda: self._election.leading, busy=busy, every_s=publish_s, threads=threads
+        )
         self._waker = Waker(api, threads=threads)
         watches: list[ApiServerPart] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
         if services is not None:

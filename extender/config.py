@@ -135,7 +135,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "retry_period": ("SECONDS", "between two reads of the Lease"),
     "publish_period": (
         "SECONDS",
-        "between two looks for what is to be published of groups and nodes; each writes a hundred objects at most",
+        (
+            "between two looks for what is to be published of groups and nodes, up to 15 s more while pods are "
+            "scheduled; each writes a hundred objects at most"
+        ),
     ),
     "enforcer_account": (
         "NAMESPACE:NAME",

@@ -33,7 +33,7 @@ from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
 from extender.scheduler.access import authorise, common_name
-from extender.scheduler.calls import scheduler_calls
+from extender.scheduler.calls import busy, scheduler_calls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
@@ -163,10 +163,10 @@ class Program(SessionCallbacks):
 
     def _watched(self, api: Api) -> ApiServerLink:
         return ApiServerLink(
-            api, self.pods_changed, self.nodes_changed, self.groups_changed, self.published,
+            api, self.pods_changed, self.nodes_changed, self.groups_changed, self.published, threads=self.threads,
             namespaces=self.namespaces_changed, namespace=namespace(self.config), publish_s=self.config.publish_period,
             services=self.learner.services if self.config.service_names else None, terms=self.config.terms,
-            policies=self.learner.policies if self.config.network_policies else None, threads=self.threads,
+            policies=self.learner.policies if self.config.network_policies else None, busy=partial(busy, self.calls),
         )  # fmt: skip
 
     def _configured(self) -> Iterator[Gauge]:

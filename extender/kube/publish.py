@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain, islice, zip_longest
@@ -26,6 +26,10 @@ from process.threads import Threads
 MANAGER = "numakin"
 LEARNED = "numakin-learned"
 EVERY_S = 5.0
+LONGEST_DEFERRED_S = 15.0
+"""How long a round waits for pods to have been scheduled: each object takes as much of the API server as a pod."""
+DEFERRED_S = 0.1
+"""Between two looks whether they have been."""
 PER_ROUND = 100
 """Objects applied in one round; the rest wait for the next one: 20 a second is what a cluster of 5,000 nodes can ask of
 its API server.
@@ -51,15 +55,15 @@ class Desired:
     """An object as it should be. path: of the object. status: applied to its status subresource, after `body`.
 
     learned: a part of the status that outlives whoever knows it: it is applied by a manager of its own, so that a
-    status that comes without it does not take it away. uid: of the object that is there, as far as that is known: one
-    that somebody deleted is applied anew.
+    status that comes without it does not take it away. uid: of the object that is there, empty where none is, so that
+    one that somebody deleted is applied anew; None where that is not followed.
     """
 
     path: str
     body: Mapping[str, Any]
     status: Mapping[str, Any] | None = None
     learned: Mapping[str, Any] | None = None
-    uid: str = ""
+    uid: str | None = None
 
     @property
     def kind(self) -> str:
@@ -82,9 +86,9 @@ class Unwanted:
 
 @dataclass
 class Ledger:
-    """What was applied, and what is left alone until when."""
+    """What was applied, by its digests, and what is left alone until when."""
 
-    applied: dict[str, bytes] = field(default_factory=dict)
+    applied: dict[str, set[bytes]] = field(default_factory=dict)
     aside: dict[str, float] = field(default_factory=dict)
     absent: dict[str, float] = field(default_factory=dict)
 
@@ -94,7 +98,7 @@ class Ledger:
         The kinds take turns: what was learned of a few groups does not wait for the objects of thousands of nodes.
         """
         wanted = {item.path: item for item in desired}
-        self.applied = {path: digest for path, digest in self.applied.items() if path in wanted}
+        self.applied = {path: digests for path, digests in self.applied.items() if path in wanted}
         self.aside = {path: until for path, until in self.aside.items() if path in wanted}
         due: dict[str, list[Desired | Unwanted]] = {}
         for item in wanted.values():
@@ -104,11 +108,16 @@ class Ledger:
         return [*islice((turn for turn in turns if turn is not None), PER_ROUND)]
 
     def _differs(self, item: Desired, now: float) -> bool:
-        return self.absent.get(item.kind, 0) <= now and self.applied.get(item.path) != item.digest
+        applied = self.applied.get(item.path, ())
+        if item.uid and item.digest in applied:
+            self.applied[item.path] = {item.digest}
+        return self.absent.get(item.kind, 0) <= now and item.digest not in applied
 
 
 class Publisher:
-    """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish."""
+    """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish.
+    busy: whether this is no good time, as pods are being scheduled; a round waits for a better one, but not for long.
+    """
 
     def __init__(
         self,
@@ -116,13 +125,14 @@ class Publisher:
         source: Callable[[], Iterable[Desired | Unwanted]],
         writes: Callable[[], bool] = lambda: True,
         *,
+        busy: Callable[[], bool] = lambda: False,
         every_s: float = EVERY_S,
         threads: Threads,
     ) -> None:
         self.published = 0
         self._api = api
         self._source = source
-        self._writes = writes
+        self._writes, self._busy = writes, busy
         self._every_s = every_s
         self._ledger = Ledger()
         self._until = math.inf
@@ -144,6 +154,9 @@ class Publisher:
     def _round(self) -> None:
         self._reachable_round()
         self._thread.stopping.wait(self._every_s)
+        latest = time.monotonic() + LONGEST_DEFERRED_S
+        while self._busy() and time.monotonic() < latest and not self._thread.stopping.wait(DEFERRED_S):
+            pass
 
     def _reachable_round(self) -> None:
         try:
@@ -169,12 +182,16 @@ class Publisher:
             self._thread.progress()
 
     def _apply(self, item: Desired) -> None:
-        self._api.apply(item.path, item.body, manager=MANAGER, force=False)
+        made = self._api.apply(item.path, item.body, manager=MANAGER, force=False)
         identity = {name: item.body[name] for name in ("apiVersion", "kind", "metadata")}
         for manager, status in ((MANAGER, item.status), (LEARNED, item.learned)):
             if status is not None:
                 self._api.apply(f"{item.path}/status", {**identity, "status": status}, manager=manager, force=False)
-        self._ledger.applied[item.path] = item.digest
+        self._ledger.applied[item.path] = {item.digest}
+        if item.uid == "":
+            # As the source will have it once the watch has shown the object.
+            seen = replace(item, uid=made.json().get("metadata", {}).get("uid", ""))
+            self._ledger.applied[item.path].add(seen.digest)
         self._ledger.aside.pop(item.path, None)
         self.published += 1
 

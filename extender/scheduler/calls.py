@@ -5,8 +5,9 @@ Scheduling is serial, so each millisecond here is one for every pod of the clust
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +18,9 @@ from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
 from extender.scheduler.verbs import Verbs
 from placement.model.errors import PlacementError
+
+BUSY_S = 0.2
+"""Since the latest call: kube-scheduler takes 5 to 20 ms for a pod."""
 
 _log = structlog.get_logger("scheduler")
 
@@ -31,9 +35,10 @@ class CallAnswer:
 
 
 class SchedulerCall:
-    """One verb. Its methods raise nothing."""
+    """One verb. Its methods raise nothing. at: of the latest call, by time.perf_counter."""
 
     def __init__(self, verb: str, verbs: Verbs, metrics: Metrics) -> None:
+        self.at = -math.inf
         self._verb, self._metrics = verb, metrics
         self._answer, self._plain = verbs.table[verb], verbs.plain.get(verb)
         self._quick, self._after = verbs.quick.get(verb), verbs.after.get(verb)
@@ -58,7 +63,7 @@ class SchedulerCall:
         self, answer: Callable[[bytes], bytes | None], body: bytes, after: Callable[[], None] | None = None
     ) -> CallAnswer | None:
         """None where that is the answer."""
-        begin = time.perf_counter()
+        begin = self.at = time.perf_counter()
         try:
             content = answer(body)
             if content is None:
@@ -82,3 +87,8 @@ class SchedulerCall:
 def scheduler_calls(verbs: Verbs, metrics: Metrics) -> dict[str, SchedulerCall]:
     """By verb."""
     return {verb: SchedulerCall(verb, verbs, metrics) for verb in verbs.table}
+
+
+def busy(calls: Mapping[str, SchedulerCall]) -> bool:
+    """Whether pods are being scheduled now, one after the other."""
+    return time.perf_counter() - max(call.at for call in calls.values()) < BUSY_S

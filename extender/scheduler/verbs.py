@@ -22,6 +22,11 @@ _log = structlog.get_logger("scheduler")
 LOGGED_NODES = 20
 """Nodes that one log line names."""
 
+NEARLY_DONE_S = 0.005
+"""So long the event loop waits for scores that a thread is about to have worked out: another thread to wait for them in
+its place would have to be woken, and the loop by it. Nobody else is answered meanwhile.
+"""
+
 LOGGED_BEST = 3
 """Of the scores, the best; explain has them all."""
 
@@ -133,11 +138,11 @@ class Verbs:
         return wire.NO_SCORES if ready is None else self._given(ready)
 
     def _ready_scores(self, body: bytes) -> bytes | None:
-        """What was worked out since filter; None where it is not done, does not count any more, or would be waited
-        for.
+        """What was worked out since filter; None where it is not done in a moment, does not count any more, or would
+        be waited for.
         """
         ahead = self._ahead
-        if ahead is None or not ahead.done or ahead.body != body or self._cluster.busy:
+        if ahead is None or ahead.body != body or not ahead.done(NEARLY_DONE_S) or self._cluster.busy:
             return None
         ready = ahead.result()
         return self._given(ready) if ready is not None and self._cluster.serves(ready.prepared) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,7 @@ class NodeTable:
         self._received_at: dict[str, float] = {}
         self._connected: set[str] = set()
         self._held: dict[str, Assumption] = {}
+        self._none_late_before = math.inf
         self.holds = 0
 
     def contents(self) -> TableContents:
@@ -99,6 +101,7 @@ class NodeTable:
             table._swap(view)
             table.received(view.name, contents.received[view.name])
         table._connected, table._held = set(contents.connected), dict(contents.held)
+        table._none_late_before = -math.inf
         return table
 
     def kins(self, nodes: Sequence[str], want: Wanted) -> Kins:
@@ -207,6 +210,7 @@ class NodeTable:
         if view is None or assumption.pod in view.index.pods:
             return
         self._held[assumption.pod] = assumption
+        self._none_late_before = min(self._none_late_before, assumption.until)
         self.holds += 1
         self._swap(view.assuming(assumption))
 
@@ -243,9 +247,12 @@ class NodeTable:
 
     def expire(self, now: float) -> int:
         """How many assumptions had their time without the enforcer showing the pod."""
+        if now < self._none_late_before:
+            return 0
         late = [pod for pod, assumption in self._held.items() if assumption.until <= now]
         for pod in late:
             self.release(pod)
+        self._none_late_before = min((assumption.until for assumption in self._held.values()), default=math.inf)
         return len(late)
 
     def forget(self, nodes: Iterable[str]) -> None:

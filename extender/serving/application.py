@@ -114,10 +114,10 @@ class Application:
         }
         gateway = Gateway(self._load(), self._calls, workers, self._refusals, self._certified)
         listening = _bound(self._config.listen)
-        ports = [Listener(listening, _uvicorn(gateway), self._tls, self._refusals, selector)]
+        ports = [Listener(listening, _uvicorn(gateway), self._tls, self._refusals, selector, at_once=gateway.at_once)]
         if self._config.health_listen:
             health = _bound(self._config.health_listen)
-            ports.append(Listener(health, _uvicorn(gateway), None, self._refusals, selector))
+            ports.append(Listener(health, _uvicorn(gateway), None, self._refusals, selector, at_once=gateway.at_once))
         for pool in {id(pool): pool for pool in workers.values()}.values():
             pool.start()
         self._begin(_address(listening.getsockname()))

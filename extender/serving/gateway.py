@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from email.utils import formatdate
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -20,6 +20,7 @@ from extender.scheduler.calls import CallAnswer, SchedulerCall
 from extender.serving import limits
 from extender.serving.connection import Connection
 from extender.serving.events import EventStreams, HttpAnswer
+from extender.serving.one_step import date, headers_of
 from extender.serving.refusals import LimitRefusals
 from extender.serving.workers import Workers
 
@@ -53,6 +54,16 @@ class Gateway:
         self._peers: Counter[str] = Counter()
         self._total = _HeldBytes()
         self.events = EventStreams()
+
+    def at_once(self, connection: Connection, path: str, body: bytes) -> CallAnswer | None:
+        """To a call that needs no thread; None for any other request. `after` puts what is left to do to one."""
+        call = self._calls.get(path)
+        if call is None or not self._certified(connection.identity):
+            return None
+        answer = call.at_once(body)
+        if answer is None or answer.after is None:
+            return answer
+        return replace(answer, after=partial(self._workers[path].put, answer.after))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         connection: Connection = scope["state"]["connection"]
@@ -223,22 +234,15 @@ def _environ(scope: Any, body: bytes, connection: Connection) -> dict[str, Any]:
 def _answered(app: Any, environ: dict[str, Any]) -> HttpAnswer:
     parts, status, headers = run_wsgi_app(app, environ, buffered=True)
     encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return HttpAnswer(int(status.split()[0]), [*encoded, _date()], b"".join(parts))
+    return HttpAnswer(int(status.split()[0]), [*encoded, date()], b"".join(parts))
 
 
 def _json(answer: CallAnswer) -> HttpAnswer:
-    length = str(len(answer.body)).encode()
-    return HttpAnswer(
-        answer.status, [(b"content-type", b"application/json"), (b"content-length", length), _date()], answer.body
-    )
+    return HttpAnswer(answer.status, headers_of(answer), answer.body)
 
 
 def _refusal(over: Over) -> HttpAnswer:
     body = json.dumps({"error": over.text}).encode()
     length = str(len(body)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close"), _date()]
+    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close"), date()]
     return HttpAnswer(over.status, headers, body)
-
-
-def _date() -> tuple[bytes, bytes]:
-    return b"date", formatdate(usegmt=True).encode()

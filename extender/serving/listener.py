@@ -7,11 +7,13 @@ import itertools
 import socket
 import traceback
 from asyncio.sslproto import SSLProtocol
+from collections.abc import Callable
 from ssl import SSLError
 
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from extender.scheduler.calls import CallAnswer
 from extender.serving import limits
 from extender.serving.connection import KNOWN, STRANGERS, Connection
 from extender.serving.refusals import LimitRefusals
@@ -30,7 +32,7 @@ SSLProtocol.max_size = limits.TLS_READ_BYTES  # asyncio has no other way to say 
 
 class Listener:
     """listening: bound and listening. tls: asked for its certificates at each new connection; None: plain HTTP.
-    selector: the loop's.
+    selector: the loop's. at_once: as `Connection` has it.
     """
 
     def __init__(
@@ -40,9 +42,11 @@ class Listener:
         tls: Renewed | None,
         refusals: LimitRefusals,
         selector: FairSelector,
+        *,
+        at_once: Callable[[Connection, str, bytes], CallAnswer | None],
     ) -> None:
         self._listening, self._config, self._tls, self._refusals = listening, config, tls, refusals
-        self._selector = selector
+        self._selector, self._at_once = selector, at_once
         self._state = ServerState()
         self._open: dict[str, list[Waiting | Connection]] = {}
         self._held: set[asyncio.Task[None]] = set()
@@ -119,7 +123,9 @@ class Listener:
         def known() -> None:
             self._selector.trust(accepted.fileno())
 
-        connection = Connection(self._config, self._state, accepted, waiting.peer, self._refusals, known=known)
+        connection = Connection(
+            self._config, self._state, accepted, waiting.peer, self._refusals, known=known, at_once=self._at_once
+        )
         self._add(connection)
         task = asyncio.get_running_loop().create_task(self._hold(connection))
         self._held.add(task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +69,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
     taken = directory.exclusive | occupancy.reserved.mask
     sharers = pools.sharers(occupancy)
     unowned = (machine.cpus.mask & ~directory.exclusive).bit_count()
-    size = _core_size(machine)
+    size = _core_size(*map(machine.cores_by_node.__getitem__, machine.cpu_nodes))
     rows = [
         (
             *_row(machine, occupancy, cpu_node),
@@ -103,11 +104,15 @@ def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, 
 
 def _own(machine: Machine, cpu_node: int, spare: int, size: int) -> tuple[int, int, int]:
     """spare, cores, core."""
-    whole = sum(1 for core in machine.cores_by_node[cpu_node] if core & spare == core) if size else 0
+    node, cores = machine.node(cpu_node), machine.cores_by_node[cpu_node]
+    # Mostly nobody has a CPU of his own there, and each core is spare as a whole.
+    all_spare = spare == node.cpus.mask == node.all_cpus.mask
+    whole = len(cores) if all_spare else sum(1 for core in cores if core & spare == core)
     return spare.bit_count(), whole * size, size
 
 
-def _core_size(machine: Machine) -> int:
-    """0 where cores differ in size."""
-    sizes = {core.bit_count() for cpu_node in machine.cpu_nodes for core in machine.cores_by_node[cpu_node]}
+@lru_cache(maxsize=64)
+def _core_size(*cores: tuple[int, ...]) -> int:
+    """0 where cores differ in size. cores: their masks, of each NUMA node."""
+    sizes = {core.bit_count() for of_node in cores for core in of_node}
     return sizes.pop() if len(sizes) == 1 else 0

@@ -73,6 +73,13 @@ def test_what_has_not_changed_is_not_written(server, wanted):
     assert len(server.asked) == before
 
 
+def test_a_new_object_is_not_written_again_once_the_watch_shows_it(server, wanted):
+    wanted.round(CART)
+    uid = server.get(GROUPS, "affinitygroups", "cart", "default")["metadata"]["uid"]
+    assert wanted.round(replace(CART, uid=uid)) == 0
+    assert wanted.round(CART) == 1, "somebody deleted it"
+
+
 def test_what_has_changed_is(server, wanted):
     wanted.round(CART)
     assert wanted.round(GroupStatus("default", "cart")) == 1
@@ -207,6 +214,24 @@ def test_it_runs_by_itself_until_it_is_stopped(server, api):
     assert server.wait_for(lambda: server.done("patch", "affinitygroups") == 2)
     publisher.stop()
     assert status(server)["memberCount"] == 1
+
+
+@pytest.mark.parametrize("longest_s", [60.0, 0.2])
+def test_it_waits_while_pods_are_scheduled_but_not_for_long(server, api, monkeypatch, longest_s):
+    monkeypatch.setattr(publish, "LONGEST_DEFERRED_S", longest_s)
+    busy, asked = [True], []
+
+    def objects() -> list[Desired]:
+        asked.append(1)
+        return [affinity_group(CART)] if len(asked) > 1 else []
+
+    publisher = Publisher(api, objects, busy=lambda: bool(busy), every_s=0.01, threads=threads())
+    publisher.start()
+    if longest_s > 1:
+        assert not server.wait_for(lambda: len(asked) > 1, 0.5)
+        busy.clear()
+    assert server.wait_for(lambda: publisher.published == 1)
+    publisher.stop()
 
 
 def test_a_source_that_fails_does_not_end_it(server, api):

@@ -140,7 +140,7 @@ def test_who_comes_while_it_is_worked_out_waits_for_it():
         first = threads.submit(ahead.work)
         assert begun.wait(60)
         second = threads.submit(ahead.result)
-        assert not ahead.done
+        assert not ahead.done()
         go.set()
         first.result(60)
         assert second.result(60) == "scores"
