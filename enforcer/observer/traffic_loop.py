@@ -4,6 +4,7 @@ extender out.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -12,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TypeAlias
-from uuid import uuid4
 
 from enforcer.local import learned
 from enforcer.observe.collectors.duty import DutyCycle
@@ -117,7 +117,7 @@ class TrafficLoop:
             stale_after_s=max(STALE_AFTER_S, 4 * config.window_s),
         )
         self._kept: deque[KeptWindow] = deque(maxlen=KEPT_WINDOWS)
-        self.view = TrafficView(session=uuid4().hex)
+        self.view = TrafficView(session=os.urandom(16).hex())
 
     def received(self, message: local.Containers) -> None:
         """Called by the thread that reads the hook: what the watch reads meanwhile never changes."""
