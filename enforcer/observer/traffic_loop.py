@@ -29,7 +29,7 @@ from placement.state.occupancy import Occupancy
 from placement.traffic.graph import Deltas, Graph, TrafficTally
 from placement.traffic.tenancy import SEPARATE
 from process.log import Log
-from process.memory import give_back
+from process.memory import give_back, leave_files
 from process.threads import STALE_AFTER_S, Threads
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
@@ -256,6 +256,8 @@ class TrafficLoop:
             learned_at=now,
         )
         give_back()
+        if len(self._kept) == 1:
+            leave_files()
 
     def _plan(self, talk: Weights, between: Weights, kin: Mapping[str, Mapping[str, float]]) -> None:
         occupancy = self._outlets.occupancy().on(self._machine)
