@@ -20,6 +20,7 @@ from pathlib import Path
 from process.forked import Forked, Program, forked
 from process.lock import AnotherRunsError, renewed
 from process.log import Log
+from process.memory import leave_files
 from process.pulse import PULSE, Pulse
 from process.signals import received
 
@@ -100,6 +101,8 @@ def supervise(first: Child, observer: Child, run_dir: Path, *, launched: bool) -
         for child in (first, observer):
             if child.process is None and time.monotonic() >= child.due:
                 child.start()
+                if child is observer:
+                    leave_files()
         ending = _signals_within(signals, TICK_S) - {signal.SIGCHLD}
         if ending:
             log.info("asked to end", signal=min(ending).name)

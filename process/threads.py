@@ -159,6 +159,8 @@ def running(part: S) -> S:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
+    """What is asked of a thread."""
+
     stale_after_s: float
     essential: bool
     backoff: Backoff

@@ -7,4 +7,5 @@ that both ends of the report stream keep; `certificates` of both ends.
 from proto.later import later
 
 later("google.protobuf.internal.python_message")  # protobuf in Python, where there is no protobuf in C: 1 MiB, 10 ms
+later("calendar")  # for times in protobuf; it brings locales with it: 0.3 MiB
 later("grpc.aio")  # 1 MiB

@@ -21,6 +21,8 @@ from proto import report_pb2 as pb
 
 log = Log("hook.agent")
 
+OUTCOMES = {number: name.lower() for name, number in pb.Outcome.items()}
+
 MOST_RECORDS = 1024
 """Decisions kept for the next report; the oldest go first when nobody reads them."""
 
@@ -80,7 +82,7 @@ class DecisionRecords:
         """at: the generation of the occupancy that the decision led to."""
         outcome = pb.UNPROMISED if not nominated else pb.KEPT if decision.numa_nodes == nominated else pb.DECLINED
         self.counts["pinned" if decision.cpus else "left open"] += 1
-        self.counts[pb.Outcome.Name(outcome).lower()] += 1
+        self.counts[OUTCOMES[outcome]] += 1
         self.counts["over quota"] += any(reason.what == QUOTA for reason in decision.reasons)
         self._pending.append(
             lambda: self._log_placed(pod, container, decision, event=event, at=at, nominated=nominated, outcome=outcome)

@@ -46,6 +46,8 @@ class Basis:
 
 @dataclass(slots=True)
 class _Awaited:
+    """A pod without a container yet. basis: what was prepared from, and what was made of it."""
+
     sandbox: nri.PodSandbox
     basis: Basis | None = None
     made: tuple[Kin, Decision] | None = None

@@ -120,13 +120,14 @@ class CgroupTree:
         when every container of the pod has one, and before it makes the first. None when it is not known: the kubelet
         has made no cgroup for the pod (pod: its uid), or none that is seen from here.
         """
-        place = self._place(cgroups_path, "memory")
-        if place is None or not _of_pod(place.parent.name, pod):
+        mount = self.controllers.get("memory", self.unified)
+        above = _of_pod(cgroups_path, pod) if mount is not None else None
+        if mount is None or above is None:
             return None
         if self.version("memory") == 2:
-            text = Tree(place.parent).text(MEMORY_LIMIT_V2)
+            text = Tree(mount).text(f"{above}/{MEMORY_LIMIT_V2}")
             return None if text is None else text.strip() != "max"
-        limit = Tree(place.parent).parsed(MEMORY_LIMIT_V1, formats.number)
+        limit = Tree(mount).parsed(f"{above}/{MEMORY_LIMIT_V1}", formats.number)
         return None if limit is None else 0 <= limit < NO_LIMIT_V1
 
     def cpu_seconds(self, cgroups_path: str) -> float | None:
@@ -142,8 +143,9 @@ class CgroupTree:
 
     def has_pod(self, cgroups_path: str, pod: str) -> bool:
         """Whether the pod's own cgroup, the one above this container's, is there. pod: its uid."""
-        place = self._place(cgroups_path, "cpuset")
-        return place is not None and _of_pod(place.parent.name, pod) and place.parent.is_dir()
+        mount = self.controllers.get("cpuset", self.unified)
+        above = _of_pod(cgroups_path, pod) if mount is not None else None
+        return mount is not None and above is not None and (mount / above).is_dir()
 
     def _place(self, cgroups_path: str, controller: str) -> Path | None:
         mount = self.controllers.get(controller, self.unified)
@@ -188,6 +190,11 @@ class CgroupTree:
             raise CgroupRefused(f"{path}: the kernel refuses {text!r}: {error.strerror}") from error
 
 
-def _of_pod(name: str, pod: str) -> bool:
-    """Whether it is the kubelet's name for the cgroup of the pod with this uid, by either cgroup driver."""
-    return name == f"pod{pod}" or name.endswith(f"-pod{pod.replace('-', '_')}{SLICE}")
+def _of_pod(cgroups_path: str, pod: str) -> str | None:
+    """The folder above, below its mount, where the kubelet gave it its name of the pod with this uid, by either cgroup
+    driver. Text: a container may wait, and parts of a `Path` take longer than all else here.
+    """
+    *above, _ = ("", *(part for part in folder_below_mount(cgroups_path).split("/") if part not in ("", ".")))
+    name = above[-1] if above else ""
+    own = name == f"pod{pod}" or name.endswith(f"-pod{pod.replace('-', '_')}{SLICE}")
+    return "/".join(above[1:]) if own else None

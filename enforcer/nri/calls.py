@@ -47,6 +47,8 @@ OnAnswer: TypeAlias = Callable[[UpdateAnswer], None]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
+    """One that waits, or that the runtime has not answered."""
+
     stream: int
     message: bytes
     on_response: Callable[[ttrpc_pb2.Response], None]

@@ -83,9 +83,14 @@ class HookLink:
             if not data:
                 return
             buffer += data
-            for body in control.taken(buffer):
-                self._received(local.FromHook.FromString(body))
+            del data
+            self._hand_on(control.taken(buffer))
             self._thread.progress()
+
+    def _hand_on(self, messages: list[bytes]) -> None:
+        """Not in `_read`, which would keep the last one, maybe a MiB, while it waits for the next."""
+        for message in messages:
+            self._received(local.FromHook.FromString(message))
 
     def _break(self) -> None:
         sock = self._sock

@@ -4,6 +4,7 @@ extender out.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -12,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TypeAlias
-from uuid import uuid4
 
 from enforcer.local import learned
 from enforcer.observe.collectors.duty import DutyCycle
@@ -29,7 +29,7 @@ from placement.state.occupancy import Occupancy
 from placement.traffic.graph import Deltas, Graph, TrafficTally
 from placement.traffic.tenancy import SEPARATE
 from process.log import Log
-from process.memory import give_back
+from process.memory import give_back, leave_files
 from process.threads import STALE_AFTER_S, Threads
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
@@ -117,7 +117,7 @@ class TrafficLoop:
             stale_after_s=max(STALE_AFTER_S, 4 * config.window_s),
         )
         self._kept: deque[KeptWindow] = deque(maxlen=KEPT_WINDOWS)
-        self.view = TrafficView(session=uuid4().hex)
+        self.view = TrafficView(session=os.urandom(16).hex())
 
     def received(self, message: local.Containers) -> None:
         """Called by the thread that reads the hook: what the watch reads meanwhile never changes."""
@@ -261,6 +261,8 @@ class TrafficLoop:
             learned_at=now,
         )
         give_back()
+        if len(self._kept) == 1:
+            leave_files()
 
     def _plan(self, talk: Weights, between: Weights, kin: Mapping[str, Mapping[str, float]]) -> None:
         occupancy = self._outlets.occupancy().on(self._machine)

@@ -7,8 +7,8 @@ hashing is in it.
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # not by hashlib, which loads OpenSSL: 3 MiB
 from collections.abc import Iterable
-from hashlib import blake2b
 
 from placement.state.allocations import Allocation, Reservation
 

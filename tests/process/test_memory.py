@@ -1,4 +1,4 @@
-"""What glibc's allocator gives back, in a process of its own."""
+"""What is given back, in a process of its own."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from process.memory import BLOCK, give_back, return_blocks
+from process.memory import BLOCK, give_back, leave_files, return_blocks
 from tests.process.forking import written
 
 pytestmark = pytest.mark.alone
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.alone
 MIB = 1 << 20
 
 
-def resident() -> int:
+def resident(what: str = "VmRSS") -> int:
     """Bytes of this process."""
-    size = re.search(r"^VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    size = re.search(rf"^{what}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     assert size
     return int(size[1]) << 10
 
@@ -54,3 +54,17 @@ def test_freed_memory_below_what_is_in_use_goes_back() -> None:
 def test_blocks_of_large_messages_go_back_by_themselves() -> None:
     assert measured(2 * BLOCK, nothing, nothing) > 32 * MIB
     assert measured(2 * BLOCK, return_blocks, nothing) < 8 * MIB
+
+
+def test_what_is_not_used_of_libraries_is_unmapped_and_the_rest_still_works() -> None:
+    def run(out: int) -> int:
+        import decimal  # noqa: PLC0415
+
+        decimal.Decimal(2).sqrt()
+        before = resident("RssFile")
+        leave_files()
+        after = resident("RssFile")
+        assert decimal.Decimal(2).sqrt() ** 2 != 2
+        return _sent(out, 100 * after // before)
+
+    assert int(written(run)) < 75

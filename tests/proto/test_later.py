@@ -10,10 +10,20 @@ def run(program):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
 
 
-@pytest.mark.parametrize("module", ["google.protobuf.internal.python_message", "grpc.aio"])
+@pytest.mark.parametrize(
+    "module", ["google.protobuf.internal.python_message", "grpc.aio", "asyncio", "calendar", "html", "mimetypes"]
+)
 def test_the_enforcer_never_loads_it(module):
     program = f"import sys, enforcer.observer.process; print(type(sys.modules['{module}']).__name__)"
     assert run(program) == ["Later"]
+
+
+def test_the_hook_and_its_supervisor_load_neither_inspect_nor_openssl():
+    program = (
+        "import sys, enforcer.cli.main, enforcer.hook.process;"
+        "print(type(sys.modules['inspect']).__name__, '_hashlib' in sys.modules)"
+    )
+    assert run(program) == ["Later", "False"]
 
 
 def test_it_is_there_for_who_asks():

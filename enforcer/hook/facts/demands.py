@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from enforcer.hook.facts import pods
@@ -157,7 +158,7 @@ class Demands:
             known = pod.linux.HasField("pod_resources")
             member = _Member(pod.id, pods.demand_of(pod.linux.pod_resources) if known else None)
             self._members[pod.uid] = member
-        shown = _shown(container.linux.resources)
+        shown = _shown(container.linux.resources.SerializeToString())
         member.cgroups_path = container.linux.cgroups_path
         member.first.setdefault(container.name, shown.estimate)
         member.now[container.name] = shown
@@ -191,10 +192,9 @@ class Demands:
         were at its creation: what came since is added. Containers that were not met yet may have no limit, and then
         the pod has none.
         """
-        first, *others = (member.now[name].estimate for name in dict.fromkeys(member.live.values()))
-        total = sum(others, first)
-        if member.whole is not None:
-            total = larger(total, self._grown(member, member.whole, total))
+        estimates = {name: shown.estimate for name, shown in member.now.items()}
+        live = tuple(estimates[name] for name in dict.fromkeys(member.live.values()))
+        total = _total(live, member.whole, tuple((first, estimates[name]) for name, first in member.first.items()))
         if total.memory_limit is None:
             return total
         # The kubelet limits the pod's cgroup before it asks for its sandbox; other callers may do so later.
@@ -204,17 +204,26 @@ class Demands:
         unknown = UNKNOWN_LIMIT if limited is None else frozenset()
         return replace(total, memory_limit=None, estimated=total.estimated | unknown)
 
-    @staticmethod
-    def _grown(member: _Member, whole: Demand, total: Demand) -> Demand:
-        cpu, memory = whole.cpu_milli, whole.memory
-        for name, first in member.first.items():
-            now = member.now[name].estimate
-            cpu, memory = cpu + now.cpu_milli - first.cpu_milli, memory + now.memory - first.memory
-        limit = None if total.memory_limit is None else max(0, memory)
-        return replace(whole, cpu_milli=max(0, cpu), memory=max(0, memory), memory_limit=limit)
+
+@lru_cache(maxsize=1024)
+def _total(live: tuple[Demand, ...], whole: Demand | None, changes: tuple[tuple[Demand, Demand], ...]) -> Demand:
+    """What these containers ask for, or their whole pod at the sandbox's creation, with what has changed since: from
+    and to, of each container. One value for all replicas.
+    """
+    first, *others = live
+    total = sum(others, first)
+    if whole is None:
+        return total
+    cpu = whole.cpu_milli + sum(now.cpu_milli - before.cpu_milli for before, now in changes)
+    memory = max(0, whole.memory + sum(now.memory - before.memory for before, now in changes))
+    limit = None if total.memory_limit is None else memory
+    return larger(total, replace(whole, cpu_milli=max(0, cpu), memory=memory, memory_limit=limit))
 
 
-def _shown(resources: nri.LinuxResources) -> _Shown:
+@lru_cache(maxsize=1024)
+def _shown(encoded: bytes) -> _Shown:
+    """encoded: LinuxResources. One value for all replicas."""
+    resources = nri.LinuxResources.FromString(encoded)
     cpu, memory = resources.cpu, resources.memory
     return _Shown(
         pods.demand_of(resources),

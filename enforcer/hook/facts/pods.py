@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from enforcer.hook.ownership.checkpoint import Grant
 from placement.decide.decide import MemoryPolicy
@@ -43,7 +44,13 @@ class Claim:
 
 
 def demand_of(resources: nri.LinuxResources) -> Demand:
-    """An estimate from the cgroup's settings: NRI does not pass requests on."""
+    """An estimate from the cgroup's settings: NRI does not pass requests on. One value for all replicas."""
+    return _demand_of(resources.SerializeToString())
+
+
+@lru_cache(maxsize=1024)
+def _demand_of(encoded: bytes) -> Demand:
+    resources = nri.LinuxResources.FromString(encoded)
     cpu, memory = resources.cpu, resources.memory
     return from_cgroup(
         shares=cpu.shares.value if cpu.HasField("shares") else None,
@@ -113,11 +120,16 @@ def runtime_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
 
 def adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet) -> nri.ContainerAdjustment:
     """The answer to CreateContainer; an empty set is left as it is. The mark says the rest."""
+    return nri.ContainerAdjustment.FromString(_adjustment(cpus, mems, exclusive, homes))
+
+
+@lru_cache(maxsize=64)
+def _adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet) -> bytes:
+    """Encoded: members that share a pool get the same, and a message could be changed by who is handed it."""
     cpu = nri.LinuxCPU(cpus=str(cpus), mems=str(mems))
     mark = f"cpus={cpu.cpus} mems={cpu.mems} exclusive={exclusive} homes={homes}"
-    return nri.ContainerAdjustment(
-        annotations={MARK: mark}, linux=nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))
-    )
+    linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))
+    return nri.ContainerAdjustment(annotations={MARK: mark}, linux=linux).SerializeToString()
 
 
 def set_memory_policy(adjust: nri.ContainerAdjustment, policy: MemoryPolicy) -> None:

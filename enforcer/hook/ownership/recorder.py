@@ -7,9 +7,9 @@ it is written first. While the run folder takes nothing, a file in memory that o
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # not by hashlib, which loads OpenSSL: 3 MiB
 from collections.abc import Callable
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
 from enforcer.hook.agent import Agent
@@ -29,7 +29,7 @@ LARGEST = 4 << 20
 
 def spare_of(run_dir: Path) -> Path:
     """The file that is written while the run folder takes none; there only as long."""
-    return MEMORY / f"numakin-{sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]}.json"
+    return MEMORY / f"numakin-{blake2b(str(run_dir.resolve()).encode(), digest_size=8).hexdigest()}.json"
 
 
 class Recorder:
