@@ -216,6 +216,7 @@ class Observer:
                 moves=lambda moves: self._link.send(local.ToHook(moves=moves)),
                 traffic=self._seen,
                 occupancy=lambda: self.mirror.occupancy,
+                memory=lambda occupancy, key: self.memory.of(occupancy, key) if self.memory is not None else {},
             )
             self.watching = running(TrafficLoop(config, machine, outlets, self.threads))
         self._begun = True

@@ -1,62 +1,21 @@
-"""How much of the members' memory is away from their NUMA nodes, as the real program tells it of real cgroups.
-
-The machine that the enforcer is shown has two NUMA nodes; the kernel beneath has what it has, and all that processes
-touch here is on its own ones.
-"""
+"""How much of the members' memory is away from their NUMA nodes, as the real program tells it of real cgroups."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
-import pytest
-
-from enforcer.machine.cgroup import CgroupTree
 from standins.patience import PATIENCE_S, until
-from standins.runtime.records import Container
 from standins.runtime.runtime import Runtime
 from tests.enforcer.command import command
+from tests.enforcer.occupied import TOUCHED, occupied
 from tests.enforcer.running import GROUP, Enforcer
-
-TOUCHED = 48 << 20
-PARENT = "kubepods"
-
-
-@pytest.fixture
-def top() -> Path:
-    tree = CgroupTree.discover()
-    folder = tree.folder("/", "memory")
-    if folder is None or os.geteuid() != 0 or not (folder / "memory.numa_stat").exists():
-        pytest.skip("no cgroup whose memory is counted can be made here")
-    if (Path("/sys/devices/system/node/online")).read_text().strip() != "0":
-        pytest.skip("processes may touch memory on several NUMA nodes here")
-    return folder
-
-
-@contextmanager
-def occupied(top: Path, container: Container) -> Iterator[None]:
-    """A real cgroup where the runtime says that the container's is, with a process that has touched memory."""
-    path = container.message().linux.cgroups_path.lstrip("/")
-    made = [folder for folder in (top / path, *(top / path).parents) if top in folder.parents and not folder.exists()]
-    (top / path).mkdir(parents=True)
-    script = f"echo $$ > {top / path}/cgroup.procs && head -c 1G /dev/zero | tail -c {TOUCHED} | sleep 600"
-    process = subprocess.Popen(["sh", "-c", script], start_new_session=True)
-    try:
-        yield
-    finally:
-        os.killpg(process.pid, 9)
-        process.wait()
-        until(lambda: not (top / path / "cgroup.procs").read_text(), "the cgroup to be empty")
-        for folder in made:
-            folder.rmdir()
 
 
 def test_who_is_on_another_numa_node_than_its_memory_is_told_by_name(
-    enforcer: Enforcer, runtime: Runtime, top: Path
+    enforcer: Enforcer, runtime: Runtime, memory_cgroups: Path
 ) -> None:
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
@@ -67,7 +26,7 @@ def test_who_is_on_another_numa_node_than_its_memory_is_told_by_name(
             for name, annotations in (("a", GROUP), ("b", {"group.numakin.io": "other"}), ("stranger", {}))
         }
         for pod in pods.values():
-            stack.enter_context(occupied(top, runtime.run_container(pod, "app", cpu_request=2)))
+            stack.enter_context(occupied(memory_cgroups, runtime.run_container(pod, "app", cpu_request=2)))
         name = "numakin_enforcer_member_memory_bytes"
         for place in ("local", "remote"):
             until(lambda place=place: enforcer.metric(name, place=place) >= TOUCHED, f"memory is {place}")
