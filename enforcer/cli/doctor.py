@@ -20,6 +20,7 @@ from enforcer.hook.hardware.node import read_by
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.machine.load import memory_stall
+from enforcer.machine.memory import BALANCING, TIERING, numa_balancing
 from enforcer.observe.attribution.unseen import BY_NAMESPACE, BY_PROCESS
 from enforcer.observe.bpf.loader import BUILT_AHEAD, LoadRefused
 from enforcer.observe.collectors import unix_sockets, wakeups
@@ -49,6 +50,7 @@ def examine(config: Config) -> Iterator[Finding]:
         ("NUMA", _numa),
         ("cgroups", _cgroups),
         ("pressure", _pressure),
+        ("memory", _balancing),
         ("kubelet", _kubelet),
         ("devices", _devices),
         ("traffic", _traffic),
@@ -148,6 +150,27 @@ def _pressure(config: Config) -> Iterator[Finding]:
         yield Finding("pressure", "note", text)
     else:
         yield Finding("pressure", "good", "the kernel reports how long memory is waited for")
+
+
+STAYS = "what a move leaves behind stays there, unless it is bound and move.numakin.io is cpus-and-memory"
+FOLLOWS = (
+    "memory that is open and left behind by a move follows its CPUs slowly, at the cost of page faults; where memory "
+    "is bound there is nothing for it to move"
+)
+BALANCED = {
+    None: f"the kernel was built without NUMA balancing: {STAYS}",
+    0: f"the kernel's NUMA balancing is off: {STAYS}",
+    BALANCING: f"the kernel's NUMA balancing is on: {FOLLOWS}",
+    TIERING: f"the kernel's NUMA balancing is for memory tiers alone (2): {STAYS}",
+    BALANCING | TIERING: f"the kernel's NUMA balancing is on, for memory tiers too (3): {FOLLOWS}",
+}
+"""By /proc/sys/kernel/numa_balancing. None of it is wrong: what is bound is where it should be in any case."""
+
+
+def _balancing(config: Config) -> Iterator[Finding]:
+    mode = numa_balancing(Path(config.procfs))
+    unknown = f"the kernel's NUMA balancing is in a mode that numakin does not know: {mode}"
+    yield Finding("memory", "good" if mode in BALANCED else "note", BALANCED.get(mode, unknown))
 
 
 def _kubelet(config: Config) -> Iterator[Finding]:

@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="ask the running enforcer what is pinned where, and why")
     status.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
     status.add_argument("--json", action="store_true", help="for machines")
+    status.add_argument("--procfs", default=Config().procfs, help="where it is read which cgroups are mounted")
     release = commands.add_parser(
         "release", help="give every pinned container its full cpuset back, before an uninstall"
     )
@@ -115,7 +116,7 @@ def _doctor(given: argparse.Namespace) -> int:
 def _status(given: argparse.Namespace) -> int:
     from enforcer.cli import status  # noqa: PLC0415
 
-    return status.status(Path(given.run_dir), as_json=given.json)
+    return status.status(Path(given.run_dir), as_json=given.json, procfs=Path(given.procfs))
 
 
 def _release(given: argparse.Namespace) -> int:

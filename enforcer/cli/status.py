@@ -10,8 +10,10 @@ from typing import Any
 
 from rich.table import Table
 
+from enforcer.cli import member_memory
 from enforcer.cli.terminal import console
 from enforcer.local import control
+from enforcer.machine.sysfs import PROCFS
 from proto import local_pb2 as local
 
 PATIENCE_S = 5.0
@@ -55,9 +57,11 @@ def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
     raise NobodyAnswersError(f"the enforcer at {path} closed the connection without an answer")
 
 
-def status(run_dir: Path, *, as_json: bool) -> int:
+def status(run_dir: Path, *, as_json: bool, procfs: Path = PROCFS) -> int:
+    """procfs: under which it is told where cgroups are mounted."""
     try:
         answer = ask(run_dir)
+        answer["memory"] = member_memory.rows(answer["containers"], procfs)
     except NobodyAnswersError as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
         return 1
@@ -144,6 +148,7 @@ def _why(answer: dict[str, Any]) -> list[str]:
         f"planned and not made: {move['pod']} from {move['source']} to {move['target']}: {move['why']}"
         for move in answer.get("planned_moves", ())
     ]
+    about += map(member_memory.in_words, answer.get("memory", ()))
     return about + [
         f"{container['pod']} {container['container']}: {'; '.join(container['reasons'])}"
         for container in answer["containers"]

@@ -1,4 +1,4 @@
-"""The cgroups of containers, version 1 or 2 as mounted: their cpusets and CPU time, and their pods' memory limits."""
+"""The cgroups of containers, version 1 or 2 as mounted: their cpusets, CPU time and memory, and their pods' limits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 from enforcer.machine import formats
 from enforcer.machine.cgroup_path import SLICE, folder_below_mount
 from enforcer.machine.errors import CgroupRefused, NotThere
+from enforcer.machine.memory import PAGE_SIZE
 from enforcer.machine.mounts import cgroup_mounts
 from enforcer.machine.sysfs import PROCFS
 from enforcer.machine.tree import Tree
@@ -24,6 +25,7 @@ EFFECTIVE_V2 = {CPUS: "cpuset.cpus.effective", MEMS: "cpuset.mems.effective"}
 
 MEMORY_LIMIT_V1 = "memory.limit_in_bytes"
 MEMORY_LIMIT_V2 = "memory.max"
+MEMORY_BY_NODE = "memory.numa_stat"
 CPU_TIME_CONTROLLER = "cpuacct"
 """Of version 1; version 2 counts in every cgroup."""
 
@@ -140,6 +142,15 @@ class CgroupTree:
             return None if nanoseconds is None else nanoseconds / 1e9
         microseconds = Tree(place).parsed("cpu.stat", formats.cpu_usage)
         return None if microseconds is None else microseconds / 1e6
+
+    def memory_by_numa_node(self, cgroups_path: str) -> Mapping[int, int] | None:
+        """Bytes that the cgroup has on each NUMA node, as `formats.numa_stat` counts them; the kernel's figure is up to
+        two seconds old. None where it keeps none, or there is no such cgroup.
+        """
+        place = self._place(cgroups_path, "memory")
+        if place is None:
+            return None
+        return Tree(place).parsed(MEMORY_BY_NODE, lambda text: formats.numa_stat(text, PAGE_SIZE))
 
     def has_pod(self, cgroups_path: str, pod: str) -> bool:
         """Whether the pod's own cgroup, the one above this container's, is there. pod: its uid."""

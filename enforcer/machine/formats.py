@@ -106,6 +106,8 @@ def cpu_times(text: str) -> Mapping[int, CpuTime]:
 
 
 _USAGE = re.compile(r"^usage_usec (\d{1,20})$", re.MULTILINE)
+_KIND = re.compile(r"[=\s]")
+_ON_NODE = re.compile(r"\bN(\d{1,4})=(\d{1,20})\b")
 _STALL = re.compile(r"some avg10=(\d+\.\d+) avg60=\d+\.\d+ avg300=\d+\.\d+ total=\d+")
 
 
@@ -115,6 +117,22 @@ def cpu_usage(text: str) -> int:
     if match is None:
         raise ValueError("holds no usage_usec")
     return int(match[1])
+
+
+def numa_stat(text: str, page_size: int) -> Mapping[int, int]:
+    """A cgroup's `memory.numa_stat`: bytes on each NUMA node, of anonymous memory and the page cache, shared memory
+    included, of all cgroups below too. Version 2 has a line for each kind, in bytes; version 1 has sums, in pages.
+    """
+    lines = {_KIND.split(line, maxsplit=1)[0]: line for line in text.splitlines()}
+    whole = lines.get("hierarchical_total", lines.get("total"))
+    rows, unit = ([whole], page_size) if whole is not None else ([lines.get("anon"), lines.get("file")], 1)
+    amounts: dict[int, int] = {}
+    for row in rows:
+        if row is None:
+            raise ValueError("holds neither a total nor anon and file")
+        for node, amount in _ON_NODE.findall(row):
+            amounts[int(node)] = amounts.get(int(node), 0) + int(amount) * unit
+    return amounts
 
 
 def stall_share(text: str) -> float:

@@ -50,3 +50,14 @@ def free_hugepages(sysfs_root: Path = SYSFS) -> dict[int, Mapping[int, int]]:
     if not node.root.is_dir():
         return {}
     return {number: hugepages(node.at(f"node{number}"), "free_hugepages") for number in numa_node_ids(node)}
+
+
+BALANCING, TIERING = 1, 2
+"""Bits of `numa_balancing`: pages are moved to the CPUs that use them; hot pages are moved up from a lower tier of
+memory (since Linux 5.18).
+"""
+
+
+def numa_balancing(proc_root: Path = PROCFS) -> int | None:
+    """Which of its automatic NUMA balancing the kernel does, as bits; None where it was built without it."""
+    return Tree(Path(proc_root) / "sys/kernel").parsed("numa_balancing", formats.count)

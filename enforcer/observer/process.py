@@ -23,10 +23,11 @@ from enforcer.observer.census import Census
 from enforcer.observer.device_watch import DeviceWatch
 from enforcer.observer.endpoint import pages
 from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
-from enforcer.observer.endpoint.counters import Counters
+from enforcer.observer.endpoint.counters import Counters, secured
 from enforcer.observer.endpoint.port import Port, PortError
 from enforcer.observer.hook_link import HookLink
 from enforcer.observer.in_words import in_words
+from enforcer.observer.member_memory import MemberMemory
 from enforcer.observer.podresources_server import PodResourcesServer, SocketError
 from enforcer.observer.traffic_loop import Outlets, TrafficLoop
 from enforcer.observer.windows import BadRecording
@@ -36,6 +37,7 @@ from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import Config
+from placement.model.topology import Machine
 from process import log, supervisor
 from process.log import Log
 from process.memory import share_one_arena
@@ -46,7 +48,6 @@ from process.version import VERSION
 from proto import bounds, convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
-from proto.certificates import Files, Renewed
 
 logger = Log("observer")
 
@@ -77,6 +78,7 @@ class Observer:
         self.hook_present = False
         self.attachment = Attachment()
         self.census: Census | None = None
+        self.memory: MemberMemory | None = None
         self.counters = Counters()
 
     def run(self, signals: socket.socket) -> None:
@@ -155,9 +157,11 @@ class Observer:
                 self.counters.hook_starts.inc()
             with self._lock:
                 self.mirror.started(message.start)
-            self._begin(Config.from_json(message.start.config), message.start)
-            if self.watching is not None:
-                self.watching.on(convert.machine_from(message.start.machine))
+            machine = convert.machine_from(message.start.machine)
+            self._begin(Config.from_json(message.start.config), machine)
+            for part in (self.memory, self.watching):
+                if part is not None:
+                    part.on(machine)
             if self._namespaces is not None:
                 self._operators_set(self._namespaces)
             if self._devices is not None:
@@ -165,12 +169,9 @@ class Observer:
         elif kind == "appeared" and self._devices is not None:
             self._devices.appeared(message.appeared.namespace, message.appeared.name)
         elif kind == "containers":
-            if self.watching is not None:
-                self.watching.received(message.containers)
-            if self.census is not None:
-                self.census.received(message.containers)
-            if self._podresources is not None:
-                self._podresources.received(message.containers)
+            for receiver in (self.memory, self.watching, self.census, self._podresources):
+                if receiver is not None:
+                    receiver.received(message.containers)
         elif kind == "counts":
             self.counters.hook.received(message.counts)
         elif kind == "attachment":
@@ -184,17 +185,18 @@ class Observer:
             if self._replicas is not None:
                 self._replicas.changed()
 
-    def _begin(self, config: Config, start: local.Start) -> None:
+    def _begin(self, config: Config, machine: Machine) -> None:
         """Once: the hook's configuration says where the extender and our own port are."""
         if self._begun:
             return
         log.set_up(config.log_level, config.log_format)
+        self._read_cgroups(config, machine)
         if config.metrics_listen and self._port is None:
             port = Port(config.metrics_listen, pages.application(self))
             running(self.threads.thread("metrics port", port.serve, last=port.close, backoff=PORT_RETRY))
             self._port = port
         if config.extender and self._replicas is None:
-            tls = self._secured(config)
+            tls = secured(config, self.counters)
             places = [Endpoint(address, tls, config.extender_token) for address in config.extender.split(",")]
             self._replicas = running(Replicas(places, partial(self._stream, config=config), threads=self.threads))
         if config.podresources_socket != "off" and self._devices is None:
@@ -207,8 +209,6 @@ class Observer:
                     config.podresources_listen, config.podresources_socket, self.mirror, failures.inc, self.threads
                 )
             )
-        if config.mode == "nri" and self.census is None:
-            self.census = self._censused(config)
         if (config.observe == "auto" or config.replay) and self.watching is None:
             outlets = Outlets(
                 kin=lambda table: self._link.send(local.ToHook(kin=table)),
@@ -216,33 +216,21 @@ class Observer:
                 moves=lambda moves: self._link.send(local.ToHook(moves=moves)),
                 traffic=self._seen,
                 occupancy=lambda: self.mirror.occupancy,
+                memory=lambda occupancy, key: self.memory.of(occupancy, key) if self.memory is not None else {},
             )
-            self.watching = running(TrafficLoop(config, convert.machine_from(start.machine), outlets, self.threads))
+            self.watching = running(TrafficLoop(config, machine, outlets, self.threads))
         self._begun = True
 
-    def _censused(self, config: Config) -> Census | None:
-        """None where there are no cgroups to read."""
+    def _read_cgroups(self, config: Config, machine: Machine) -> None:
+        """Nothing is where there are none to read."""
         try:
-            made = Census(CgroupTree.discover(Path(config.procfs)), self._untold, self.threads)
+            tree = CgroupTree.discover(Path(config.procfs))
         except MachineError as error:
             logger.warning("whether the runtime reports every container can't be checked", why=error)
-            return None
-        return running(made)
-
-    def _secured(self, config: Config) -> Renewed | None:
-        """None where the extender is dialled without TLS."""
-        if not config.extender_ca:
-            return None
-        files = Files(config.extender_cert, config.extender_key, config.extender_ca)
-
-        def complain(why: str) -> None:
-            self.counters.certificates_not_taken.inc()
-            logger.error("renewed certificates not taken", why=why)
-
-        certificate = Renewed(files, complain)
-        if config.extender_cert:
-            self.counters.certificate(certificate)
-        return certificate
+            return
+        self.memory = MemberMemory(tree, machine)
+        if config.mode == "nri" and self.census is None:
+            self.census = running(Census(tree, self._untold, self.threads))
 
     def _stream(self, endpoint: Endpoint, broken: Callable[[], None], *, config: Config) -> ReportStream:
         with self._lock:

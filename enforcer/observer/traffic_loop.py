@@ -70,7 +70,7 @@ class TrafficView:
 @dataclass(slots=True)
 class Outlets:
     """Where the watch sends what it learned. `plan` and `moves` are called from the planner's thread, the others from
-    the watch's.
+    the watch's. memory: bytes on each NUMA node of a reservation in an occupancy.
     """
 
     kin: Callable[[local.KinTable], None]
@@ -78,6 +78,7 @@ class Outlets:
     moves: Callable[[local.Moves], None]
     traffic: Callable[[pb.Traffic], None]
     occupancy: Callable[[], Occupancy]
+    memory: Callable[[Occupancy, str], Mapping[int, int]] = lambda _occupancy, _reservation: {}
 
 
 Opener: TypeAlias = Callable[[DutyCycle, Callable[[], float]], LiveWindows]
@@ -102,7 +103,7 @@ class TrafficLoop:
         self._deltas = Deltas()
         self._rested = Rested()
         self._machine = machine
-        self._moves = MoveRounds(config, machine)
+        self._moves = MoveRounds(config, machine, memory=outlets.memory, name=self._named)
         self.tenancy = SEPARATE
         """Which namespaces' pods may be kin; replaced as a whole, from any thread."""
         self._planner = PlanningThread(
@@ -275,6 +276,9 @@ class TrafficLoop:
     def _offer_moves(self, situation: PlanningInput) -> None:
         """From the planner's thread, by who sits where now."""
         self._outlets.moves(self._moves.offer(situation.at(self._outlets.occupancy().on(self._machine))))
+
+    def _named(self, pod: str) -> str:
+        return self.view.names.get(pod, pod)
 
     def _send(self, window: Window, collector: str) -> None:
         flows = self._deltas.take(MOST_FLOWS)

@@ -16,7 +16,8 @@ from typing import Any
 
 from enforcer.settings.hours import Hours
 from placement.model.cpuset import CpuSet
-from placement.model.errors import PlacementError
+from placement.model.demand import quantity
+from placement.model.errors import BadQuantity, PlacementError
 from process.files import read_regular, worded
 
 ENVIRONMENT = "NUMAKIN_"
@@ -74,6 +75,7 @@ class Config:
     move_hours: str = ""
     move_budget: float = 2
     move_group_share: float = 0.5
+    move_memory: str = "16Gi"
     replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
@@ -176,6 +178,17 @@ def _whole(number: float, low: int, high: float) -> bool:
     return low <= number <= high and math.isfinite(number) and number == int(number)
 
 
+def byte_limit(text: str) -> float | None:
+    """Bytes, infinite for `none`; None where the text is neither that nor a size."""
+    if text == "none":
+        return math.inf
+    try:
+        size = quantity(text)
+    except BadQuantity:
+        return None
+    return float(size) if size >= 1 else None
+
+
 def _off_or_path(text: str) -> bool:
     return text == "off" or (text.startswith("/") and len(text.encode()) <= LONGEST_SOCKET_PATH)
 
@@ -236,6 +249,7 @@ _CHECKS = (
     ("move_hours", Hours.parse, "hours of the day in UTC, as 22:00-06:00, or nothing for always"),
     ("move_budget", lambda number: _whole(number, 0, 100), "a whole number from 0 to 100"),
     ("move_group_share", lambda number: 0 < number <= 1, "a share of a group, over 0 and at most 1"),
+    ("move_memory", lambda text: byte_limit(text) is not None, "none, or a size such as 16Gi"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),
 )

@@ -57,6 +57,8 @@ HELP = {
     "move_budget": "running members that are moved to their kin in one window on average; 0: none is ever moved",
     "move_group_share": "share of a group's members on a node, rounded up, that are moved within six windows (of auto "
     "groups: of a workload's replicas); 1: all",
+    "move_memory": "memory on the NUMA nodes that running members leave, summed over those that are moved within six "
+    "windows, such as 16Gi: whoever has more is never moved; none: no limit",
     "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "the least severe level logged",
     "log_format": "text for people, json for machines",
@@ -93,6 +95,7 @@ METAVARS = {
     "move_hours": "HH:MM-HH:MM",
     "move_budget": "N",
     "move_group_share": "SHARE",
+    "move_memory": "SIZE|none",
     "replay": "FILE",
     "log_level": "debug|info|warning|error",
     "log_format": "text|json",

@@ -38,6 +38,10 @@ Step = tuple[Relocation, ...]
 """Made at once or not at all."""
 
 
+def ways_in(step: Step) -> Ways:
+    return frozenset((way.reservation, way.target, way.target_domain) for way in step)
+
+
 def relocations(
     machine: Machine,
     occupancy: Occupancy,

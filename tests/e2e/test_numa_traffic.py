@@ -44,6 +44,8 @@ class Observed:
         self.uids: dict[str, str] = output["uids"]
         self.gathered: dict[str, dict[str, str]] = output["gathered"]
         self.moved: list[str] = output["moved"]
+        self.memory: dict[str, dict[str, Any]] = {row["pod"]: row for row in output["memory"]}
+        self.metric: dict[str, float] = output["metric"]
 
     def home(self, deployment: str, replica: int = 1) -> int | None:
         """The NUMA node that all of a replica's CPUs belonged to when it came."""
@@ -123,6 +125,26 @@ def test_a_running_pair_is_moved_together_and_its_pages_stay(observed: Observed,
     assert {len(re.split("[,-]", place["mems"])) for place in places} == {1, 2}
 
 
+@pairs
+def test_what_stayed_behind_is_told(observed: Observed, pair: Pair) -> None:
+    """By pod: of whoever moved, and of nobody else."""
+    for deployment in (pair.server, pair.client):
+        row = observed.memory[f"default/{pod_name(deployment, 1)}"]
+        place = observed.gathered[deployment]
+        assert row["home_mems"] == str(NODE_OF[place["cpus"]])
+        moved = place["mems"] != row["home_mems"]
+        share = row["away_bytes"] / row["bytes"]
+        assert share > 0.5 if moved else share < 0.1, row
+
+
+def test_the_metric_has_the_sum_of_all_members(observed: Observed) -> None:
+    """Within what they have touched between the two looks."""
+    away = sum(row["away_bytes"] for row in observed.memory.values())
+    assert observed.metric["remote"] == pytest.approx(away, rel=0.2)
+    near = sum(row["bytes"] - row["away_bytes"] for row in observed.memory.values())
+    assert observed.metric["local"] == pytest.approx(near, rel=0.2)
+
+
 def test_no_more_was_moved_than_that_took(observed: Observed) -> None:
     assert len(observed.moved) == len(PAIRS)
     assert all("of the traffic here comes home" in why for why in observed.moved)
@@ -134,6 +156,7 @@ def test_the_doctor_says_what_is_in_force_here(observed: Observed) -> None:
     assert ("traffic", "good", "unix sockets are seen") in output
     assert ("traffic", "good", "wake-ups are seen") in output
     assert ("NUMA", "good", "4 NUMA nodes with 2 CPUs each") in output
+    assert any(topic == "memory" and text.startswith("the kernel's NUMA balancing is on") for topic, _, text in output)
     assert ("NRI", "good", f"the container runtime listens at {auto_group.NRI_SOCKET}") in output
     assert observed.doctors_status == 0
     assert observed.traffic["collector"] == "cgroup_skb"

@@ -3,9 +3,11 @@ replayed in windows of a second.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
 
 from enforcer.observer.moves.candidates import REST
 from enforcer.observer.windows import Window
@@ -13,14 +15,17 @@ from placement.traffic.graph import Flow
 from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
 from tests.enforcer.command import command
+from tests.enforcer.occupied import occupied
 from tests.enforcer.running import Enforcer, cpus
 
 AUTO = {"group.numakin.io": "auto"}
 
 
 @contextmanager
-def apart(enforcer: Enforcer, *options: str) -> Iterator[tuple[Runtime, list]]:
-    """A runtime with web and db, each on a NUMA node of its own."""
+def apart(
+    enforcer: Enforcer, *options: str, annotations: Mapping[str, dict[str, str]] = MappingProxyType({})
+) -> Iterator[tuple[Runtime, list]]:
+    """A runtime with db and web, each on a NUMA node of its own. annotations: by pod, beside its group's."""
     flows = (Flow("uid-web", "uid-db", "tcp", 50_000, 500), Flow("uid-db", "uid-web", "tcp", 90_000, 500))
     recording = enforcer.folder / "recording"
     recording.write_text("".join(Window(1.0, flows).to_json() + "\n" for _ in range(3)))
@@ -28,8 +33,10 @@ def apart(enforcer: Enforcer, *options: str) -> Iterator[tuple[Runtime, list]]:
         enforcer.start("--replay", str(recording), "--window-s", "1", *options)
         runtime.wait_for_plugin(PATIENCE_S)
         members = [
-            runtime.run_container(runtime.run_pod(name, "ns", f"uid-{name}", AUTO), "app", cpu_request=2)
-            for name in ("web", "db")
+            runtime.run_container(
+                runtime.run_pod(name, "ns", f"uid-{name}", AUTO | annotations.get(name, {})), "app", cpu_request=2
+            )
+            for name in ("db", "web")
         ]
         assert cpus(runtime, members[0]) != cpus(runtime, members[1])
         yield runtime, members
@@ -76,14 +83,35 @@ def test_outside_its_hours_nobody_is_moved(enforcer: Enforcer) -> None:
 
 
 def test_in_its_hours_members_are_moved(enforcer: Enforcer) -> None:
-    with apart(enforcer, "--move-hours", from_now(-2, 3)) as (runtime, (web, db)):
+    with apart(enforcer, "--move-hours", from_now(-2, 3)) as (runtime, (db, web)):
         until(lambda: cpus(runtime, web) == cpus(runtime, db), "one of them is moved")
 
 
 def test_what_a_move_brought_is_told_later(enforcer: Enforcer) -> None:
-    with apart(enforcer) as (runtime, (web, db)):
+    with apart(enforcer) as (runtime, (db, web)):
         until(lambda: cpus(runtime, web) == cpus(runtime, db), "one of them is moved")
         until(lambda: enforcer.metric("numakin_enforcer_moves_proven_total", result="helped") == 1, "it is looked at")
         reasons = [reason for container in enforcer.status()["containers"] for reason in container["reasons"]]
         where = "of what the movers exchange here stays inside a NUMA node"
         assert f"proven 100%: {where}, 0% before, 100% promised: the move helped" in reasons
+
+
+def test_who_has_too_much_memory_stays_and_is_named(enforcer: Enforcer, memory_cgroups: Path) -> None:
+    """db, on the first NUMA node, where its memory is; web stays by its own wish."""
+    stays = {"web": {"move.numakin.io": "never"}}
+    with (
+        apart(enforcer, "--move-memory", "16Mi", annotations=stays) as (runtime, (db, web)),
+        occupied(memory_cgroups, db),
+    ):
+        before = [cpus(runtime, member) for member in (db, web)]
+
+        def told() -> bool:
+            shown = command("status", "--run-dir", str(enforcer.run_dir)).stdout
+            return "not moved, as move_memory is 16Mi: ns/db (" in " ".join(shown.split())
+
+        until(told, "it is told")
+        assert [cpus(runtime, member) for member in (db, web)] == before
+    process = enforcer.processes[-1]
+    process.terminate()
+    log = process.communicate(timeout=PATIENCE_S)[1]
+    assert log.count("a move is left out for its memory members=ns/db") == 1

@@ -34,6 +34,16 @@ RUN: dict[str, tuple[str, int, str]] = {
         2,
         "move-group-share: 0.0 is not allowed; allowed: a share of a group, over 0 and at most 1",
     ),
+    "memory that is no size": (
+        "--move-memory much",
+        2,
+        "move-memory: 'much' is not allowed; allowed: none, or a size such as 16Gi",
+    ),
+    "no memory at all": (
+        "--move-memory 0",
+        2,
+        "move-memory: '0' is not allowed; allowed: none, or a size such as 16Gi",
+    ),
     "no end of moves": ("--move-budget inf", 2, "move-budget: inf is not allowed"),
     "a word for a number": ("--heartbeat-s soon", 2, "--heartbeat-s: 'soon' is not a number"),
     "no heartbeat": ("--heartbeat-s nan", 2, "heartbeat-s: nan is not allowed; allowed: 0.1 to 60 seconds"),

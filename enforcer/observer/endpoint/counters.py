@@ -5,8 +5,12 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, disable_created_metrics
 
 from enforcer.observer.endpoint.hook_metrics import HookCounts
+from enforcer.settings.config import Config
+from process.log import Log
 from proto import report_pb2 as pb
-from proto.certificates import Renewed
+from proto.certificates import Files, Renewed
+
+log = Log("observer")
 
 disable_created_metrics()  # a second series for each counter, which nobody asks for
 
@@ -47,3 +51,18 @@ class Counters:
     def received(self, report: pb.Report) -> None:
         for decision in report.decisions:
             self._decisions.labels(event=decision.event).inc()
+
+
+def secured(config: Config, counters: Counters) -> Renewed | None:
+    """What the extender is dialled with, renewed as its files are; None where that is without TLS."""
+    if not config.extender_ca:
+        return None
+
+    def complain(why: str) -> None:
+        counters.certificates_not_taken.inc()
+        log.error("renewed certificates not taken", why=why)
+
+    certificate = Renewed(Files(config.extender_cert, config.extender_key, config.extender_ca), complain)
+    if config.extender_cert:
+        counters.certificate(certificate)
+    return certificate

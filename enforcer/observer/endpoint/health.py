@@ -7,6 +7,7 @@ from typing import Protocol
 from enforcer.observer.census import Census
 from enforcer.observer.endpoint.attachment import Attachment
 from enforcer.observer.endpoint.counters import Counters
+from enforcer.observer.member_memory import MemberMemory
 from enforcer.observer.traffic_loop import TrafficLoop
 from enforcer.report.mirror import Mirror
 from process.threads import Threads
@@ -21,6 +22,7 @@ class Health(Protocol):
     threads: Threads
     attachment: Attachment
     census: Census | None
+    memory: MemberMemory | None
 
     @property
     def ready(self) -> tuple[bool, str]: ...

@@ -26,6 +26,7 @@ def families(health: Health) -> Iterator[Metric]:
     yield from _build()
     yield from _runtime(health)
     yield from _containers(health.mirror.occupancy)
+    yield _memory(health)
     yield from _live(health.mirror.occupancy.live)
     watching = health.watching
     yield from _traffic(watching.view if watching is not None else TrafficView("off"))
@@ -94,6 +95,17 @@ def _pinned(occupancy: Occupancy) -> Iterator[Allocation]:
         reservation = occupancy.reservations.get(allocation.reservation)
         if allocation.cpus and not allocation.externally_managed and reservation is not None and reservation.opted_in:
             yield allocation
+
+
+def _memory(health: Health) -> Metric:
+    occupancy = health.mirror.occupancy
+    places = health.memory.places(occupancy, _pinned(occupancy)) if health.memory is not None else None
+    return family(
+        "enforcer_member_memory_bytes",
+        "Memory of pinned containers, by whether it lies on their NUMA nodes; no series where cgroups do not say.",
+        ("place",),
+        {"local": places.near, "remote": places.away} if places is not None else {},
+    )
 
 
 def _live(live: Live) -> Iterator[Metric]:

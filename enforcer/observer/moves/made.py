@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from enforcer.observer.moves.candidates import REST, worth
+from enforcer.observer.moves.limits import Limits
 from enforcer.observer.planning_thread import PlanningInput
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.plan.chains import Ways
-from placement.plan.group_limit import GroupLimit
 from placement.plan.proof import Proof, promise, proven, way_back
-from placement.plan.rebalance import Step
+from placement.plan.rebalance import Step, ways_in
 from placement.state.occupancy import Occupancy
 
 SEEN_WITHIN = 3
@@ -26,12 +26,13 @@ MOST_BACK = 256
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """window: in which the step was offered or, later, seen to be made."""
+    """window: in which the step was offered or, later, seen to be made. leaves: bytes of memory that it leaves."""
 
     step: Step
     window: int
     promise: Proof
     is_back: bool
+    leaves: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +60,19 @@ class MadeMoves:
         return chain.from_iterable((way.reservation for way in made.step) for made in self._made)
 
     @property
+    def left_lately(self) -> int:
+        """Bytes of memory that these have left."""
+        return sum(made.leaves for made in self._made)
+
+    @property
     def never(self) -> frozenset[tuple[str, NumaSet, CpuSet]]:
         """Ways that members were to take back: they are not sent there again."""
         return frozenset(self._never)
 
-    def offered(self, steps: Iterable[Step], situation: PlanningInput) -> None:
-        """The situation that they were looked for in."""
+    def offered(self, steps: Iterable[Step], situation: PlanningInput, limits: Limits) -> None:
+        """The situation that they were looked for in, and the limits."""
         for step in steps:
-            promised = promise(situation.occupancy, step, situation.talk)
-            self._offered[ways_of(step)] = _Watched(step, self._window, promised, is_back=False)
+            self._watch(step, situation, limits, is_back=False)
 
     def seen(self, situation: PlanningInput) -> list[Proven]:
         """What has been proven since; to be asked once a window, before `offered`."""
@@ -75,14 +80,14 @@ class MadeMoves:
         now = situation.occupancy
         for ways, offered in [*self._offered.items()]:
             if _there(now, offered.step):
-                self._made.append(_Watched(offered.step, self._window, offered.promise, offered.is_back))
+                self._made.append(replace(offered, window=self._window))
             if _there(now, offered.step) or self._window - offered.window >= SEEN_WITHIN:
                 del self._offered[ways]
         due = [made for made in self._made if self._window - made.window >= REST or not _there(now, made.step)]
         self._made = [made for made in self._made if made not in due]
         return [self._proven(made, situation) for made in due]
 
-    def back(self, situation: PlanningInput, members: int, limit: GroupLimit) -> Sequence[Step]:
+    def back(self, situation: PlanningInput, members: int, limits: Limits) -> Sequence[Step]:
         """A way back that is due, of at most so many members, or none: of a step that did not help, where by what is
         exchanged now its members were better off before. Each is offered once.
         """
@@ -93,14 +98,16 @@ class MadeMoves:
             keys = [way.reservation for way in step]
             if step[0].gain < least * len(step) or len(step) > members:
                 continue
-            if situation.movable.issuperset(keys) and limit.allows(keys):
+            if situation.movable.issuperset(keys) and limits.allows(step):
                 self._back.remove(made)
-                self._never.extend(ways_of(made.step))
-                self._offered[ways_of(step)] = _Watched(
-                    step, self._window, promise(now, step, situation.talk), is_back=True
-                )
+                self._never.extend(ways_in(made.step))
+                self._watch(step, situation, limits, is_back=True)
                 return [step]
         return []
+
+    def _watch(self, step: Step, situation: PlanningInput, limits: Limits, *, is_back: bool) -> None:
+        ways, promised = ways_in(step), promise(situation.occupancy, step, situation.talk)
+        self._offered[ways] = _Watched(step, self._window, promised, is_back, limits.memory.leaves(ways))
 
     def _proven(self, made: _Watched, situation: PlanningInput) -> Proven:
         if not _there(situation.occupancy, made.step):
@@ -109,10 +116,6 @@ class MadeMoves:
         if proof.known and not proof.helped and not made.is_back:
             self._back.append(made)
         return Proven(made.step, proof)
-
-
-def ways_of(step: Step) -> Ways:
-    return frozenset((way.reservation, way.target, way.target_domain) for way in step)
 
 
 def _there(occupancy: Occupancy, step: Step) -> bool:

@@ -5,31 +5,57 @@ a group at a time, none that was declined just so; and what came of those that w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import nan
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from math import inf, nan
 
 from enforcer.observer.moves.candidates import Allowance, offer_of, steps_of
 from enforcer.observer.moves.declined import Declined
+from enforcer.observer.moves.limits import LeftOut, Limits, OverMemory
 from enforcer.observer.moves.made import MadeMoves, Proven
 from enforcer.observer.planning_thread import PlanningInput
-from enforcer.settings.config import Config
+from enforcer.settings.config import Config, byte_limit
 from enforcer.settings.hours import Hours
 from placement.model.topology import Machine
 from placement.plan.group_limit import GroupLimit, NotToBeTaken
+from placement.plan.memory_limit import MemoryLimit
 from placement.plan.rebalance import Step
 from placement.state.occupancy import Occupancy
+from process.log import Log
 from proto import local_pb2 as local
+
+log = Log("observer.moves")
+
+MOST_TOLD = 256
+"""Steps that were told as left out and are not told again; the oldest go first."""
+
+MOST_NAMED = 5
+"""Steps that `status` names as left out, those with the most memory."""
 
 
 class MoveRounds:
-    """The planner's thread asks for offers; another one hands in what was declined. clock: seconds since 1970."""
+    """The planner's thread asks for offers; another one hands in what was declined. clock: seconds since 1970. memory:
+    bytes on each NUMA node of a reservation in an occupancy. name: of a pod, by its uid.
+    """
 
-    def __init__(self, config: Config, machine: Machine, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        config: Config,
+        machine: Machine,
+        clock: Callable[[], float] = time.time,
+        *,
+        memory: Callable[[Occupancy, str], Mapping[int, int]] = lambda _occupancy, _reservation: {},
+        name: Callable[[str], str] = str,
+    ) -> None:
         self._clock, self._plan = clock, config.moves == "plan"
         self._hours = Hours.parse(config.move_hours) or Hours()
         self._group_share = config.move_group_share
         self._budget = int(config.move_budget)
         self._allowance = Allowance(self._budget)
+        self._memory, self._name = memory, name
+        self._move_memory, self._most_memory = config.move_memory, byte_limit(config.move_memory) or inf
+        self._left_out: tuple[LeftOut, ...] = ()
+        self._told: dict[tuple[tuple[str, ...], bool], None] = {}
         self.on(machine)
 
     @property
@@ -39,7 +65,16 @@ class MoveRounds:
             return "no running member is moved: move_budget is 0"
         if not self._hours.include(self._clock()):
             return f"running members are moved at {self._hours} UTC alone: not now"
-        return "moves of running members are told, and not made: moves is plan" if self._plan else ""
+        plan = "moves of running members are told, and not made: moves is plan" if self._plan else ""
+        return "; ".join(filter(None, (plan, self._over_memory)))
+
+    @property
+    def _over_memory(self) -> str:
+        """As of the latest window."""
+        left_out = [*map(str, self._left_out)]
+        more = f" and {len(left_out) - MOST_NAMED} more" if len(left_out) > MOST_NAMED else ""
+        words = ", ".join(left_out[:MOST_NAMED]) + more
+        return f"not moved, as move_memory is {self._move_memory}: {words}" if left_out else ""
 
     def on(self, machine: Machine) -> None:
         """What was declined and made on the machine before is forgotten."""
@@ -62,24 +97,44 @@ class MoveRounds:
     def _steps(self, made: MadeMoves, situation: PlanningInput) -> Sequence[Step]:
         budget, declined = self._allowance.now(), self._declined.now(situation.occupancy)
         if not self._hours.include(self._clock()):
+            self._tell([])
             return ()
-        limit = GroupLimit.of(situation.occupancy, self._group_share, made.lately)
-        if back := made.back(situation, budget.chain, limit):
+        limits = self._limits(made, situation.occupancy)
+        if back := made.back(situation, budget.chain, limits):
             return back
-        refused = NotToBeTaken(declined, made.never, limit)
-        steps = [*_within(limit, steps_of(self._machine, situation, budget, refused))]
+        refused = OverMemory(NotToBeTaken(declined, made.never, limits.group), limits.memory)
+        steps = [*_within(limits, steps_of(self._machine, situation, budget, refused))]
+        left_out = refused.left_out(self._machine, situation)
+        self._tell(LeftOut.of(step, limits.memory, self._most_memory, self._name) for step in left_out)
         if not self._plan:
-            made.offered(steps, situation)
+            made.offered(steps, situation, limits)
         return steps
 
+    def _limits(self, made: MadeMoves, occupancy: Occupancy) -> Limits:
+        """Now. Of each member whose memory is asked for it is read once."""
+        memory = cache(partial(self._memory, occupancy))
+        left = self._most_memory - made.left_lately
+        group = GroupLimit.of(occupancy, self._group_share, made.lately)
+        return Limits(group, MemoryLimit(self._machine, occupancy, memory, left))
 
-def _within(limit: GroupLimit, steps: Iterable[Step]) -> Iterator[Step]:
+    def _tell(self, left_out: Iterable[LeftOut]) -> None:
+        """The log has each once."""
+        self._left_out = tuple(sorted(set(left_out), key=lambda step: (-step.memory, step.members)))
+        for step in self._left_out:
+            if (step.members, step.never) not in self._told:
+                members = " ".join(step.members)
+                log.info("a move is left out for its memory", members=members, memory=step.memory, never=step.never)
+            self._told[step.members, step.never] = None
+        while len(self._told) > MOST_TOLD:
+            del self._told[next(iter(self._told))]
+
+
+def _within(limits: Limits, steps: Iterable[Step]) -> Iterator[Step]:
     """Up to the first that is too much together with those before it; the others may count on it."""
     for step in steps:
-        members = [way.reservation for way in step]
-        if not limit.allows(members):
+        if not limits.allows(step):
             return
-        limit = limit.after(members)
+        limits = limits.after(step)
         yield step
 
 

@@ -7,7 +7,7 @@ node, and talk: one pair over pod networks, one over the node's own. When the en
 replicas of three of them are created; and in the end the pairs themselves are moved together. Prints a JSON object a
 line: what `numakin-enforcer doctor` says, each pod with what the kernel says, what the enforcer knew before the replicas
 came, the kernel's CPUs of each replica's sibling when it had come and of its kin before and after, and of the pairs in
-the end.
+the end, with what the enforcer says of their memory then.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tests.e2e.guest import web
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK, SLEEP, Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.metrics import value
 
 NRI_SOCKET = "/run/nri/nri.sock"
 METRICS = "127.0.0.1:16862"
@@ -215,7 +216,22 @@ def gather(world: World) -> None:
 
     until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S / 2)
     until(lambda: len(logged()) >= len(PAIRS), "the moves to be logged", PATIENCE_S)  # after they were made
-    say({"gathered": allowed(), "moved": logged()})
+    say({"gathered": allowed(), "moved": logged(), "memory": memory(world), "metric": places()})
+
+
+def memory(world: World) -> list[dict[str, Any]]:
+    """By pod, as `numakin-enforcer status` has it: how much is away from its NUMA nodes."""
+    command = [sys.executable, "-m", "enforcer", "status", "--json", "--run-dir", str(world.enforcer.run_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["memory"]
+    return rows
+
+
+def places() -> dict[str, float]:
+    """The same of all members together, as the metric has it."""
+    with urllib.request.urlopen(f"http://{METRICS}/metrics", timeout=PATIENCE_S) as answer:
+        page = answer.read().decode()
+    return {place: value(page, "numakin_enforcer_member_memory_bytes", place=place) for place in ("local", "remote")}
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ PARSERS = {
     "zoneinfo": lambda text: formats.high_watermarks(text, 4096),
     "stat": formats.cpu_times,
     "pressure": formats.stall_share,
+    "numa_stat": lambda text: formats.numa_stat(text, 4096),
 }
 
 lines = st.lists(
@@ -23,6 +24,7 @@ lines = st.lists(
         st.from_regex(r" +high +[0-9]+"),
         st.from_regex(r"cpu[0-9]+( [0-9]+){1,10}"),
         st.from_regex(r"(Node [0-9] )?(MemTotal|MemFree): +[0-9]+( kB)?"),
+        st.from_regex(r"(anon|file|total=[0-9]+)( N[0-9]+=[0-9]+){0,3}"),
         st.from_regex(r"(some|full) avg10=[0-9.]+ avg60=[0-9.]+ avg300=[0-9.]+ total=[0-9]+"),
     ),
     max_size=6,
@@ -67,3 +69,39 @@ def test_meminfo_is_in_bytes_of_the_machine_and_of_a_numa_node_alike(text, figur
 )
 def test_the_size_of_huge_pages_is_in_their_folders_name(folder, size):
     assert formats.hugepage_size(folder) == size
+
+
+V1 = """total=4344 N0=4344
+file=187 N0=187
+anon=374 N0=374
+unevictable=3783 N0=3783
+hierarchical_total=467296 N0=467200 N1=96
+hierarchical_file=171365 N0=171365
+"""
+V2 = """anon N0=16777216 N1=4096
+file N0=0 N1=8192
+kernel_stack N0=16384 N1=0
+shmem N0=0 N1=8192
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "by_node"),
+    [
+        (V1, {0: 467_200 * 4096, 1: 96 * 4096}),
+        (V1[: V1.index("hierarchical")], {0: 4344 * 4096}),
+        (V2, {0: 16 << 20, 1: 12_288}),
+        ("anon N0=1\nfile N0=2\n", {0: 3}),
+        ("anon N3=1 N12=5\nfile N3=2 N12=0\n", {3: 3, 12: 5}),
+    ],
+    ids=["version 1", "an old version 1, without what is below", "version 2", "one NUMA node", "ids with gaps"],
+)
+def test_a_cgroups_memory_is_in_bytes_by_numa_node(text, by_node):
+    """Version 2's kernel memory is left out, as it moves with nobody; shared memory is in `file` already."""
+    assert formats.numa_stat(text, 4096) == by_node
+
+
+@pytest.mark.parametrize("text", ["", "anon N0=1\n", "file N0=1\n", "N0=1\n"])
+def test_what_says_nothing_of_memory_is_refused(text):
+    with pytest.raises(ValueError, match="neither a total nor anon and file"):
+        formats.numa_stat(text, 4096)

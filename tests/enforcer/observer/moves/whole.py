@@ -43,11 +43,14 @@ class Runtime:
 
 
 class WholeNode(Node):
-    """Members rest, are offered moves and are moved, window by window."""
+    """Members rest, are offered moves and are moved, window by window. memory: what each has, by its key."""
 
     def __init__(self, *talk: str, config: Config = Config(), **more: Any) -> None:  # noqa: B008
         super().__init__(*talk, **more)
-        self.rounds = MoveRounds(config, self.agent.ledger.machine)
+        self.memory: dict[str, dict[int, int]] = {}
+        self.rounds = MoveRounds(
+            config, self.agent.ledger.machine, memory=lambda _occupancy, key: self.memory.get(key, {})
+        )
         self._requests = LocalRequests(Runtime(self.world))
 
     def talks(self, *pairs: str) -> None:

@@ -1,0 +1,49 @@
+"""How much of each pod's memory lies away from its NUMA nodes, read from the cgroups when somebody asks: by the program
+that was asked with, so that nobody else takes time for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.errors import MachineError
+from placement.model.cpuset import NumaSet
+from placement.state.memory_places import MemoryPlaces, size
+
+
+def rows(containers: Iterable[Mapping[str, Any]], procfs: Path) -> list[dict[str, Any]]:
+    """A row for each pod with a pinned container whose cgroup can be read, as JSON values; sizes in bytes.
+
+    containers: of the hook's answer. procfs: as `CgroupTree.discover` has it.
+    """
+    try:
+        tree = CgroupTree.discover(procfs)
+    except MachineError:
+        return []
+    pods: dict[str, tuple[NumaSet, MemoryPlaces]] = {}
+    for container in containers:
+        by_node = _read(tree, container.get("cgroup", ""))
+        if by_node is not None:
+            home = NumaSet.parse(container["home_mems"])
+            homes, places = pods.get(container["pod"], (NumaSet(), MemoryPlaces()))
+            pods[container["pod"]] = homes | home, places + MemoryPlaces.of(by_node, home)
+    return [
+        {"pod": pod, "home_mems": str(homes), "bytes": places.whole, "away_bytes": places.away}
+        for pod, (homes, places) in pods.items()
+    ]
+
+
+def in_words(row: Mapping[str, Any]) -> str:
+    whole, away = row["bytes"], row["away_bytes"]
+    share = f" ({away / whole:.0%})" if away else ""
+    return f"memory of {row['pod']}: {size(whole)}, {size(away)}{share} of it away from NUMA nodes {row['home_mems']}"
+
+
+def _read(tree: CgroupTree, cgroup: str) -> Mapping[int, int] | None:
+    try:
+        return tree.memory_by_numa_node(cgroup) if cgroup else None
+    except MachineError:  # it has gone meanwhile, or the runtime's path leads nowhere
+        return None
