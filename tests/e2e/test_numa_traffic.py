@@ -127,14 +127,14 @@ def test_a_running_pair_is_moved_together_and_its_pages_stay(observed: Observed,
 
 @pairs
 def test_what_stayed_behind_is_told(observed: Observed, pair: Pair) -> None:
-    """By pod: of whoever moved, and of nobody else."""
+    """By pod: of whoever moved, and of nobody else. The guest's kernel may bring some of it along meanwhile."""
     for deployment in (pair.server, pair.client):
         row = observed.memory[f"default/{pod_name(deployment, 1)}"]
         place = observed.gathered[deployment]
         assert row["home_mems"] == str(NODE_OF[place["cpus"]])
         moved = place["mems"] != row["home_mems"]
         share = row["away_bytes"] / row["bytes"]
-        assert share > 0.5 if moved else share < 0.1, row
+        assert share > 0.2 if moved else share < 0.1, row
 
 
 def test_the_metric_has_the_sum_of_all_members(observed: Observed) -> None:
