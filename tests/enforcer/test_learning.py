@@ -209,7 +209,7 @@ def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(e
     class Health:
         mirror, counters, ready, streaming, skewed = Mirror(), Counters(), (True, ""), 0, 0
         threads = supervised.threads()
-        attachment, census = Attachment(), None
+        attachment, census, memory = Attachment(), None, None
         watching = traffic
 
     with served(enforcer, application(Health)):
