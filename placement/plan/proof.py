@@ -14,7 +14,7 @@ from placement.decide.cpus.cache_domain import kin_mask
 from placement.model.topology import Machine
 from placement.plan.problem import Weights
 from placement.plan.rebalance import Step
-from placement.plan.worth import gained, gained_in_caches
+from placement.plan.worth import exchanged, gained, gained_in_caches
 from placement.state.occupancy import Occupancy, Reservation
 
 KEPT = 0.5
@@ -61,11 +61,7 @@ def proven(occupancy: Occupancy, step: Step, talk: Weights, promised: Proof) -> 
 def way_back(machine: Machine, occupancy: Occupancy, step: Step, talk: Weights) -> Step:
     """The members to where they were. Its gain is a share of all that the members here exchange now."""
     traffic = sum(weight for pair, weight in talk.items() if occupancy.reservations.keys() >= {*pair})
-    rows: dict[str, dict[str, float]] = {way.reservation: {} for way in step}
-    for (first, other), weight in talk.items():
-        for mine, theirs in ((first, other), (other, first)):
-            if mine in rows and first != other:
-                rows[mine][theirs] = rows[mine].get(theirs, 0.0) + weight
+    rows = exchanged((way.reservation for way in step), talk)
     if step[0].target_domain:
         gain = gained_in_caches(occupancy, {way.reservation: way.source_domain for way in step}, rows)
     else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from placement.decide.cpus.cache_domain import kin_mask
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
-from placement.plan.problem import nearness
+from placement.plan.problem import Weights, nearness
 from placement.state.occupancy import Occupancy
 
 PAYS = 0.002
@@ -24,6 +24,18 @@ is over half of that, and those that are apart would stay so.
 def pays(members: int) -> float:
     """The share of all traffic that the move of one of so many members must bring home."""
     return min(PAYS, PAYS_OF_MEAN / members) if members else PAYS
+
+
+def exchanged(keys: Iterable[str], talk: Weights) -> dict[str, dict[str, float]]:
+    """What each of these reservations exchanges with each peer, by reservation key, as `gained` takes it. talk: what
+    pairs of reservations exchange.
+    """
+    rows: dict[str, dict[str, float]] = {key: {} for key in keys}
+    for (first, other), weight in talk.items():
+        for mine, theirs in ((first, other), (other, first)):
+            if mine in rows and first != other:
+                rows[mine][theirs] = rows[mine].get(theirs, 0.0) + weight
+    return rows
 
 
 def gained(

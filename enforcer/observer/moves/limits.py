@@ -13,7 +13,7 @@ from placement.plan.chains import Ways
 from placement.plan.group_limit import GroupLimit
 from placement.plan.memory_limit import MemoryLimit
 from placement.plan.rebalance import Step, ways_in
-from placement.plan.worth import gained
+from placement.plan.worth import exchanged, gained
 from placement.state.memory_places import size
 
 MOST = 64
@@ -55,11 +55,7 @@ class OverMemory(Container[Ways]):
         share, occupancy = worth(situation), situation.occupancy
         for step in self._over:
             targets = {key: target for key, target, _ in step}
-            traffic: dict[str, dict[str, float]] = {key: {} for key in targets}
-            for (first, other), weight in situation.talk.items():
-                for mine, theirs in ((first, other), (other, first)):
-                    if mine in traffic and first != other:
-                        traffic[mine][theirs] = traffic[mine].get(theirs, 0.0) + weight
+            traffic = exchanged(targets, situation.talk)
             if gained(machine, occupancy, targets, traffic) >= share.least * share.traffic * len(step):
                 yield step
 
