@@ -77,7 +77,7 @@ class Agent:
         if request is None or ledger.released:
             ledger.note_unmanaged(pod, container, self._claim(container) if request is None else None)
             if request is not None:
-                ledger.records.left_open(pod, container)
+                ledger.records.released(pod, container)
             return ledger.kept_off(container), []
         claim = pods.claim_of(container)
         if claim is not None:

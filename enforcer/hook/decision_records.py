@@ -100,7 +100,7 @@ class DecisionRecords:
     def _again(self, member: local.LocalContainer, decision: Decision, why: Reason, *, event: str, at: int) -> None:
         """A decision on a running member; the first reason is what led to it."""
         explained = replace(decision, reasons=(why, *decision.reasons))
-        self._pending.append(lambda: self._log_placed(*_as_told(member), explained, event=event, at=at))
+        self._pending.append(lambda: self._log_placed(*as_told(member), explained, event=event, at=at))
 
     def not_moved(self, why: Reason) -> None:
         self.counts["move declined"] += 1
@@ -158,15 +158,8 @@ class DecisionRecords:
         record.reasons.append(convert.reason_to(Reason("left alone", "", why)))
         self._later(record)
 
-    def left_open(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        """A member that starts after a release."""
-        self._released(pod, container)
-
-    def released(self, member: local.LocalContainer) -> None:
-        """One that was pinned until then."""
-        self._released(*_as_told(member))
-
-    def _released(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+    def released(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """A member that is left open since a release, or that was pinned until then."""
         record = _record(pod, container, "release")
         record.reasons.append(
             convert.reason_to(Reason("released", "", "nothing is pinned until `numakin-enforcer resume`"))
@@ -243,7 +236,7 @@ def names(pod: nri.PodSandbox, container: nri.Container) -> dict[str, object]:
     return {"pod": f"{pod.namespace}/{pod.name}", "container": container.name, "id": container.id[:12]}
 
 
-def _as_told(member: local.LocalContainer) -> tuple[nri.PodSandbox, nri.Container]:
+def as_told(member: local.LocalContainer) -> tuple[nri.PodSandbox, nri.Container]:
     """A running one by its names, as the runtime has told them."""
     pod = nri.PodSandbox(uid=member.pod, namespace=member.namespace, name=member.pod_name)
     return pod, nri.Container(id=member.id, name=member.name)

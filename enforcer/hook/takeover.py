@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from enforcer.hook.decision_records import names
+from enforcer.hook.decision_records import as_told, names
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.ownership.adoption import claim_on_stranger, exclusive_cpus_first, known_of, owner_of
@@ -48,7 +48,7 @@ class Takeover:
             for pod, container in exclusive_cpus_first(live, known)
             if (request := self._adopted(pod, container, known)) is not None
         ]
-        updates = self._leave_open(waiting) if ledger.released else self._place(waiting)
+        updates = self._leave_all_open(waiting) if ledger.released else self._place(waiting)
         ledger.sandboxes.note_cgroups()
         counts = {"pods": len(sandboxes), "containers": len(live), "waiting": len(waiting)}
         log.info("synchronized", **counts, known=len(known.grants), updates=len(updates))
@@ -64,8 +64,7 @@ class Takeover:
         if request is None:
             return ledger.settle()
         if ledger.released:
-            ledger.note_unmanaged(pod, container)
-            ledger.records.left_open(pod, container)
+            self._leave_open(pod, container)
             return []
         return self._place([(pod, container, request)])
 
@@ -87,7 +86,7 @@ class Takeover:
         residents = ledger.residents.now()
         for allocation in ours:
             if allocation.container in residents:
-                ledger.records.released(residents[allocation.container])
+                ledger.records.released(*as_told(residents[allocation.container]))
         log.warning("released: every container has the whole machine again", containers=len(pinned))
         return [*(pods.update(key, machine.all_cpus, machine.all_mems) for key in pinned), *ledger.settle()]
 
@@ -116,11 +115,14 @@ class Takeover:
         ledger.past = past.listed()
         return past
 
-    def _leave_open(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:
+    def _leave_all_open(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:
         for pod, container, _ in waiting:
-            self._ledger.note_unmanaged(pod, container)
-            self._ledger.records.left_open(pod, container)
+            self._leave_open(pod, container)
         return self.release()
+
+    def _leave_open(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        self._ledger.note_unmanaged(pod, container)
+        self._ledger.records.released(pod, container)
 
     def _place(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:
         """Pins what runs unpinned, and sets the pools of all others anew."""

@@ -79,9 +79,10 @@ class MadeMoves:
         self._window += 1
         now = situation.occupancy
         for ways, offered in [*self._offered.items()]:
-            if _there(now, offered.step):
+            there = _there(now, offered.step)
+            if there:
                 self._made.append(replace(offered, window=self._window))
-            if _there(now, offered.step) or self._window - offered.window >= SEEN_WITHIN:
+            if there or self._window - offered.window >= SEEN_WITHIN:
                 del self._offered[ways]
         due = [made for made in self._made if self._window - made.window >= REST or not _there(now, made.step)]
         self._made = [made for made in self._made if made not in due]
