@@ -46,7 +46,13 @@ class OneStep:
         return b"".join(self._body)
 
     def read(self, data: bytes) -> bool:
-        """Whether it is still a call that may be answered so; after False nothing else is to be asked."""
+        """Whether it is still a call that may be answered so; after False, or its end, nothing else is to be read."""
+        still = self._fed(data)
+        if self.whole or not still:
+            del self._parser  # which holds this one in turn: garbage of each call, that only a collection would free
+        return still
+
+    def _fed(self, data: bytes) -> bool:
         self.data += data
         try:
             self._parser.feed_data(data)
