@@ -31,9 +31,9 @@ def _app(health: Health) -> App:
         if path == "/metrics":
             page: Iterable[bytes] = metrics(environ, start)
             return page
-        answers: dict[str, tuple[bool, str]] = {"/healthz": (True, "ok"), "/readyz": health.ready}
         if path in PAGES and health.watching is not None:
             return _json(PAGES[path](health.watching.view, environ.get("QUERY_STRING", "")), start)
+        answers = {"/healthz": (True, "ok"), "/readyz": health.ready} | dict.fromkeys(PAGES, NOBODY_WATCHES)
         if path not in answers:
             good, text, status = False, "not found: try /metrics, /healthz, /readyz, /api/v1/traffic", "404 Not Found"
         else:
@@ -55,6 +55,9 @@ PAGES: dict[str, Callable[[TrafficView, str], dict[str, Any]]] = {
     "/api/v1/traffic": lambda view, _query: traffic_page.traffic(view),
     "/api/v1/windows": lambda view, query: traffic_page.windows(view, _since(query)),
 }
+
+
+NOBODY_WATCHES = False, "traffic is not watched: not yet, or never with --observe off"
 
 
 def _json(page: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
