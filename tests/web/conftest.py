@@ -23,13 +23,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
+    """It keeps an event loop on this thread, which nobody's tests but these may find."""
     with sync_playwright() as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     if sites.CHROMIUM is None:
         pytest.skip("no Chromium: nobody has looked at the page (apt-get install chromium)")
