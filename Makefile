@@ -48,7 +48,7 @@ cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example,
 SIDE_BY_SIDE := --numprocesses=3 --dist=loadscope --no-loadscope-reorder
 
 test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## all tests (ARGS=... for pytest)
-	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE))
+	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) --cache-clear) $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
 	@$(PYTHON) -m tests.soak $(ARGS)

@@ -1,0 +1,74 @@
+"""A test that fails in a run of all is run once more, alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from standins.patience import PATIENCE_S
+from tests.again import MOST
+
+ROOT = Path(__file__).parents[1]
+
+BROKEN = "def test_broken():\n    raise AssertionError\n"
+DISTURBED = """
+from pathlib import Path
+
+def test_disturbed():
+    seen = Path("seen")
+    before = seen.exists()
+    seen.touch()
+    assert before
+"""
+
+
+def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """As the Makefile does."""
+    (folder / "test_it.py").write_text(text)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    command = f"{sys.executable} -m pytest --cache-clear || {sys.executable} -m tests.again $?"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command,
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_what_passes_alone_is_named_in_the_last_line(tmp_path: Path) -> None:
+    result = run(tmp_path, DISTURBED)
+    assert result.returncode == 0
+    assert result.stdout.splitlines()[-1] == "FAILED BESIDE OTHERS, PASSED ALONE: test_it.py::test_disturbed"
+    assert "assert False" in result.stdout, "what was seen the first time stays in the output"
+
+
+def test_what_fails_again_fails_the_run(tmp_path: Path) -> None:
+    result = run(tmp_path, BROKEN + DISTURBED)
+    assert result.returncode == 1
+    assert "PASSED ALONE" not in result.stdout
+
+
+def test_a_run_without_failures_is_not_repeated(tmp_path: Path) -> None:
+    result = run(tmp_path, "def test_good():\n    pass\n")
+    assert result.returncode == 0
+    assert result.stdout.count("1 passed") == 1
+
+
+@pytest.mark.parametrize("text", ["import nothing_of_this_name\n", "raise KeyboardInterrupt\n"])
+def test_a_run_that_did_not_come_to_the_tests_keeps_its_status(tmp_path: Path, text: str) -> None:
+    result = run(tmp_path, text)
+    assert result.returncode == 2
+
+
+def test_many_failures_are_not_run_once_more(tmp_path: Path) -> None:
+    text = "".join(f"def test_{number}():\n    raise AssertionError\n" for number in range(MOST + 1))
+    result = run(tmp_path, text)
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == f"{MOST + 1} tests failed: more than {MOST} are not run once more"
