@@ -20,7 +20,7 @@ from placement.optin.options import Pool
 from placement.plan.partition import PartitionProblem, PartitionState
 from placement.plan.planner import kept_or_replaced
 from placement.plan.problem import Room, Weights, Workload, problem_of
-from placement.plan.search import climbed, solve
+from placement.plan.search import climbed, solve_briefly
 from placement.state.allocations import Reservation
 
 MOST_BINS = 32
@@ -28,11 +28,6 @@ MOST_BINS = 32
 
 ROOMY = 1.5
 """How many times the room that the group asks for the machines should have that a plan considers."""
-
-CLIMB = 0
-"""The search's effort: from two greedy starts by climbing alone, some 10 ms for 40 workloads on 30 NUMA nodes. On whole
-clusters annealing took ten times as long and gained nothing that the arrivals could keep.
-"""
 
 
 class Place(NamedTuple):
@@ -90,7 +85,7 @@ def make_plan(
             problem, [_strange(view, cpu_node, unseen) for view in views for cpu_node in view.machine.cpu_nodes]
         )
     problem, places = _ordered(problem, places)
-    best = solve(problem, effort=CLIMB)
+    best = solve_briefly(problem)
     if previous is not None:
         counts = {name: dict(slots) for name, slots in previous.slots.items()}
         before = [[counts.get(workload.name, {}).get(at, 0) for at in places] for workload in workloads]

@@ -6,7 +6,8 @@ that kube-scheduler's own plugins hardly change it, and its room is held.
 
 A group spread over three nodes gives none of them a kin share over a half, and a first member has no kin at all:
 written out as they are, such scores would leave the upper end unused. So the kin's part is taken relative to the best
-of the offered nodes, and where none has kin, the rest has the whole range.
+of the offered nodes, and where none has kin, the rest has the whole range. Where a group of unknown size begins, it is
+how much of it can follow (`following`).
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Points:
 def points(candidates: Candidates, scores: NodeScores, factors: Floats, group: str) -> Points:
     """scores, factors (by age): in the candidates' order. group: by its name one of equal nodes is chosen."""
     exact = np.round(_stretched(scores, candidates.slot) * factors, DIGITS)
+    if scores.following is not None and (most := float(scores.following[exact > 0].max(initial=0.0))):
+        exact = np.round(np.where(exact > 0, scores.following / most, 0.0) * factors, DIGITS)
     best = float(exact.max(initial=0.0))
     if not best:
         return Points([0] * len(exact), None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from extender.scoring import following
 from extender.scoring.predict import Wanted
 from extender.state.cells import Cells, Floats
 from extender.state.column_store import Bools
@@ -28,11 +29,13 @@ class NodeScores:
     """Decisions in numbers, node by node. score: 0 to 1, as Decision has it. kin: the kin's part of the score, 0 to 1.
 
     sure: whether these are known to be decide()'s; elsewhere it is to be asked, and the other values mean nothing.
+    following: where a group begins, what can follow the pod on its NUMA node in millicores; else None.
     """
 
     score: Floats
     kin: Floats
     sure: Bools
+    following: Floats | None = None
 
     @classmethod
     def unknown(cls, count: int) -> NodeScores:
@@ -65,9 +68,9 @@ def covered(want: Wanted) -> bool:
     )
 
 
-def best(cells: Cells, want: Wanted, kin: Floats, rest: float) -> NodeScores:
+def best(cells: Cells, want: Wanted, kin: Floats, rest: float, *, begins: bool = False) -> NodeScores:
     """cells, kin: NUMA nodes x nodes; kin: each one's share of the kin; rest: what each node is sent that the group
-    will still ask for. want: covered, and reported by none of the nodes.
+    will still ask for. want: covered, and reported by none of the nodes. begins: the group has no members yet.
     """
     first, *later = want.requests[:1] if want.alone_decides else want.requests
     memory = first.reservation_demand.memory
@@ -84,7 +87,7 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: float) -> NodeScores:
             sure &= terms.fits
             score += terms.score(near)
         score /= len(want.requests)
-    return NodeScores(score, near, sure)
+    return NodeScores(score, near, sure, following.of_cells(cells.at(rows), want) if begins else None)
 
 
 def _terms(cells: Cells, request: Request, taken: Floats | np.float64, rest: float) -> _Terms:

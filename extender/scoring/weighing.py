@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from extender.scoring import following
 from extender.scoring.predict import Wanted, predict
 from extender.scoring.shares import KinShares
 from extender.scoring.single import NodeScores, best, covered
@@ -31,6 +32,7 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
     views, kins, names = candidates.views, candidates.kins, candidates.names
     settled = known.sure & live
     score, near = np.where(settled, known.score, 0.0), np.where(settled, known.kin, 0.0)
+    follow = np.zeros(len(names)) if known.following is None else np.where(settled, known.following, 0.0)
     left = MOST_DECIDED
     for at in sorted(np.flatnonzero(live & ~settled).tolist(), key=lambda at: not kins.of(names[at]).weights):
         view = views[at]
@@ -43,8 +45,8 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
                 left -= 1
                 decided = _decided(view, want, kin)
             if decided is not None:
-                score[at], near[at] = decided
-    return NodeScores(score, near, live)
+                score[at], near[at], follow[at] = decided
+    return NodeScores(score, near, live, follow if following.begins(want, kins) else None)
 
 
 def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults: Faults) -> NodeScores:
@@ -53,7 +55,8 @@ def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults:
     if not covered(want) or (want.opt_in.size and not rest):
         return NodeScores.unknown(len(candidates.names))
     plain: Bools = candidates.cells.keeps[0] == 0
-    scores = best(candidates.cells, want, shares.of(candidates, want, plain, faults), rest)
+    kin = shares.of(candidates, want, plain, faults)
+    scores = best(candidates.cells, want, kin, rest, begins=following.begins(want, candidates.kins))
     if want.exclusive:
         limited = (
             plain if want.requests[0].max_exclusive_cpus is not None else plain & (candidates.cells.limited[0] > 0)
@@ -74,14 +77,14 @@ def _within_quota(view: NodeView, want: Wanted) -> bool:
     return in_use(view.occupancy, first) + sum(taken_by(view.machine, request) for request in exclusive) <= limit
 
 
-def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float] | None:
+def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float] | None:
     """What decide() answered for another replica of the same workload; None when it has to be asked."""
-    known: tuple[float, float] | None = view.memo.get(likeness(view, want, kin))
+    known: tuple[float, float, float] | None = view.memo.get(likeness(view, want, kin))
     return known
 
 
-def _decided(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
-    """Score and kin by decide() itself."""
+def _decided(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float]:
+    """Score, kin and what can follow, by decide() itself."""
     decided = _asked(view, want, kin)
     if want.pod.uid not in view.index.pods:
         view.remember(likeness(view, want, kin), decided)
@@ -103,11 +106,12 @@ def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
     )
 
 
-def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
+def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float]:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     pull = pulls_of(view.machine, view.occupancy, want.requests[0], kin)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
-    return prediction.score, min(near, prediction.score / KIN_SHARE)
+    follow = following.predicted(view.machine, view.occupancy, want, prediction)
+    return prediction.score, min(near, prediction.score / KIN_SHARE), follow

@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 class Cells:
     """Columns of numbers, all of one shape: of NUMA nodes that a pod could be on.
 
-    free: millicores unrequested; whole: of all its CPUs; used: in use. account, real: bytes free by account, and
+    free: millicores unrequested; whole: of all its CPUs; used: in use; groups: that have members there. account, real: bytes free by account, and
     really. spare: CPUs that nobody has for himself; cores: those of them in cores of which all are; core: CPUs of a
     core, 0 where the machine's differ; shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole
     machine, reserved ones too. keeps: 1 where groups that declared their size have room kept for the rest of them, on
@@ -33,6 +33,7 @@ class Cells:
     free: Floats
     whole: Floats
     used: Floats
+    groups: Floats
     account: Floats
     real: Floats
     reservations: Floats
@@ -96,10 +97,17 @@ def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, 
         1000 * (cpus & ~occupancy.reserved.mask).bit_count() - row.cpu,
         1000 * cpus.bit_count(),
         occupancy.live.used_cpu.get(cpu_node, 0),
+        groups_on(occupancy, cpu_node),
         sum(max(0, capacity(machine, mem) - rows.get(mem, EMPTY).memory) for mem in mems),
         sum(max(0, really_free(machine, occupancy, mem)) for mem in mems),
         row.reservations,
     )
+
+
+def groups_on(occupancy: Occupancy, cpu_node: int) -> int:
+    """How many named groups have members on the NUMA node."""
+    there = (groups for mask, groups in occupancy.directory.grouped.items() if mask >> cpu_node & 1)
+    return len(frozenset[str]().union(*there))
 
 
 def _own(machine: Machine, cpu_node: int, spare: int, size: int) -> tuple[int, int, int]:

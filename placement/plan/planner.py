@@ -15,7 +15,7 @@ from placement.model.topology import Machine
 from placement.plan.partition import PartitionState
 from placement.plan.plan import Plan, PlannedSlots
 from placement.plan.problem import Weights, Workload, problem_of
-from placement.plan.search import ANEW, climbed, solve
+from placement.plan.search import ANEW, climbed, solve, solve_briefly
 from placement.state.occupancy import Occupancy
 
 PAYS = 0.005
@@ -29,8 +29,8 @@ EFFORT = 40
 """
 
 AT_ONCE = 0
-"""The effort for a pod that is seen now and has no slot: from the old plan by climbing alone, in some tens of
-milliseconds.
+"""The effort for a pod that is seen now and has no slot, in some tens of milliseconds: from the old plan by climbing
+alone, or a brief search where there are other numbers of replicas than it was made for.
 """
 
 
@@ -49,10 +49,16 @@ def make_plan(
     ordered = sorted(workloads, key=lambda workload: workload.name)
     problem = problem_of(machine, occupancy, members, ordered, weights)
     if previous is None or not previous.slots:
-        return _as_plan(machine, occupancy, ordered, solve(problem, effort=effort))
+        first = solve(problem, effort=effort) if effort else solve_briefly(problem)
+        return _as_plan(machine, occupancy, ordered, first)
     old = [_counts(machine, previous, workload.name) for workload in ordered]
     kept = PartitionState.of(problem, old)
-    best = solve(problem, starts=[old], effort=effort, heats=ANEW) if effort else climbed(kept)
+    if effort:
+        best = solve(problem, starts=[old], effort=effort, heats=ANEW)
+    elif any(sum(row) != count for row, count in zip(old, problem.counts, strict=True)):
+        best = solve_briefly(problem, starts=[old])
+    else:
+        best = climbed(kept)
     return _as_plan(machine, occupancy, ordered, kept_or_replaced(kept, best, pays))
 
 

@@ -35,11 +35,12 @@ def candidates(listed, slot=None, free=1.0):
     )
 
 
-def points(rows, factors=1.0, slot=None, group="shop", free=1.0):
-    """rows: (score, kin) of each node."""
+def points(rows, factors=1.0, slot=None, group="shop", free=1.0, following=None):
+    """rows: (score, kin) of each node. following: what can follow on each, in millicores."""
     scores, kins = np.array([*rows], dtype=float).reshape(-1, 2).T
     count = len(scores)
-    weighed = NodeScores(scores, kins, np.ones(count, dtype=bool))
+    follow = None if following is None else np.array(following, dtype=float)
+    weighed = NodeScores(scores, kins, np.ones(count, dtype=bool), follow)
     return ranked(candidates(names(count), slot, free), weighed, np.broadcast_to(factors, count), group)
 
 
@@ -50,6 +51,16 @@ def test_a_share_of_the_kin_counts_in_full_where_nobody_has_more():
 
 def test_without_kin_room_and_emptiness_have_the_whole_range():
     assert points([(0.3, 0), (0.25, 0), (0.1, 0)]).scores == [10, 5, 2]
+
+
+def test_a_group_begins_where_most_can_follow_and_its_pod_fits():
+    result = points([(0.3, 0), (0.2, 0), (0.0, 0)], following=[2000, 4000, 9000])
+    assert result.scores == [3, 10, 0]
+    assert result.leader == 1
+
+
+def test_where_nobody_can_follow_room_and_emptiness_say_it():
+    assert points([(0.2, 0), (0.3, 0)], following=[0, 0]).leader == 1
 
 
 def test_of_equal_nodes_one_leads():

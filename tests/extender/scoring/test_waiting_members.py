@@ -66,13 +66,19 @@ def test_a_demand_that_can_not_be_read_counts_as_none(cluster: Cluster) -> None:
 
 
 class TestWhereAGroupBegins:
-    """`small` is empty, and has 4 CPUs on each NUMA node; each one of `large` has 12 of its 16 free."""
+    """`small` is empty, and has 4 CPUs on each NUMA node; each one of `large` has 12 of its 16 free, and three groups that
+    may grow.
+    """
 
     NODES = ("small", "large")
 
     @pytest.fixture
     def nodes(self, cluster: Cluster) -> Cluster:
-        others = (reservation(f"other{home}", f"{home}", group="default/others", milli=4000) for home in (0, 1))
+        others = (
+            reservation(f"other{home}-{of}", f"{home}", group=f"default/others-{of}", milli=4000 // 3)
+            for home in (0, 1)
+            for of in range(3)
+        )
         tell(cluster, "small", of=machine(cpus=4))
         tell(cluster, "large", *others, of=machine(cpus=16))
         return cluster

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from extender.scoring import following
 from extender.scoring.predict import predict
 from extender.scoring.shares import KinShares
 from extender.scoring.strict import refusal
@@ -100,6 +101,22 @@ def test_every_score_is_the_score_of_the_decision(nodes, asked, kins, room_milli
         decision = predict(view.machine, view.occupancy, pod, candidates.kins.of(view.name))
         assert score == pytest.approx(decision.score, abs=1e-9)
         assert 0 <= near <= 1 + 1e-9
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED))
+def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(nodes, asked):
+    pod, candidates = want(**asked), replace(candidates_of(nodes, [Kin()] * 3), kins=Kins())
+    weighed = weigh(
+        candidates, pod, over_arrays(candidates, pod, KinShares(), Faults()), candidates.registered, Faults()
+    )
+    if pod.opt_in.size:
+        assert weighed.following is None
+        return
+    for view, score, share in zip(nodes, weighed.score, weighed.following, strict=True):
+        decision = predict(view.machine, view.occupancy, pod, Kin())
+        known = following.predicted(view.machine, view.occupancy, pod, decision)
+        assert share == pytest.approx(known if score else 0)
 
 
 @settings(max_examples=100, deadline=None)

@@ -114,6 +114,22 @@ class TestStability:
         }
         assert sum(slot.count for slot in after.slots["web"]) == 2
 
+    def test_for_other_numbers_of_replicas_a_quick_plan_is_searched_anew(self):
+        """Two that talk are apart on full NUMA nodes: for one to come, two of half its size have to leave."""
+        everybody = [*workloads(names="cart db"), *workloads(cpu=1, replicas=2, names="ads web")]
+        first, second = nodes("0"), nodes("1")
+
+        def quick(webs: int) -> float:
+            """From a plan that was made for so many of web."""
+            there = {"cart": (first, 1), "ads": (first, 2), "db": (second, 1), "web": (second, webs)}
+            before = Plan({name: (PlannedSlots(*slots),) for name, slots in there.items()})
+            return make_plan(
+                SMALL, EMPTY, {}, everybody, {("cart", "db"): 1.0}, previous=before, effort=AT_ONCE
+            ).locality
+
+        assert quick(webs=1) == pytest.approx(1.0)
+        assert quick(webs=2) < 0.5
+
     @settings(max_examples=15, deadline=None)
     @given(st.lists(st.sampled_from(["ads", "cart", "db", "web"]), max_size=6), st.integers(0, 5))
     def test_same_arguments_same_plan(self, running, effort):

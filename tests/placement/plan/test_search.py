@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.plan.partition import PartitionProblem, PartitionState
-from placement.plan.search import anneal, climbed, solve
+from placement.plan.search import anneal, climbed, solve, solve_briefly
 
 FEW = settings(max_examples=25, deadline=None)
 """An annealing takes a tenth of a second."""
@@ -104,6 +104,12 @@ def test_climbing_never_descends_and_leaves_its_start_alone(problem):
 def test_small_problems_are_solved_exactly(problem):
     best = max(_all_states(problem), key=lambda state: state.score())
     assert solve(problem).score() == pytest.approx(best.score())
+
+
+@FEW
+@given(problems())
+def test_a_brief_search_is_never_worse_than_climbing_alone(problem):
+    assert solve_briefly(problem).score() >= solve(problem, effort=0).score()
 
 
 def _all_states(problem):

@@ -1,0 +1,39 @@
+"""Where a group begins of which nobody knows how large it will be: where most of it can follow.
+
+A group that grows shares what is free on its NUMA node with the groups that are there already and grow as well. So the
+first member goes where that share is the largest, which is not where most is free as a whole: of many small NUMA nodes
+none may hold a group that one larger one would.
+"""
+
+from __future__ import annotations
+
+from extender.scoring.predict import Prediction, Wanted
+from extender.state.cells import Cells, Floats, groups_on
+from extender.state.kins import Kins
+from placement.model.topology import Machine
+from placement.state.load_index import EMPTY
+from placement.state.occupancy import Occupancy
+
+
+def begins(want: Wanted, kins: Kins) -> bool:
+    """Whether the pod is the first of a group whose size is not known, and nothing is planned for it."""
+    unknown = not want.opt_in.size and not kins.nobody.room_milli
+    return unknown and not kins.nobody.elsewhere and not kins.near
+
+
+def of_cells(there: Cells, want: Wanted) -> Floats:
+    """Millicores for those that follow, of each NUMA node by itself, once the pod is there."""
+    share: Floats = (there.free - want.pod.demand.cpu_milli).clip(min=0.0) / (there.groups + 1.0)
+    return share
+
+
+def predicted(machine: Machine, occupancy: Occupancy, want: Wanted, prediction: Prediction) -> float:
+    """As `of_cells`, of the NUMA node on which the pod would be; 0 where it would be on several: nobody can be near all
+    of it.
+    """
+    if len(prediction.numa_nodes) != 1:
+        return 0.0
+    home = prediction.numa_nodes.lowest
+    free = 1000 * (machine.node(home).cpus.mask & ~occupancy.reserved.mask).bit_count()
+    left = free - occupancy.load(machine).rows.get(home, EMPTY).cpu - want.pod.demand.cpu_milli
+    return max(0.0, left / (groups_on(occupancy, home) + 1))
