@@ -229,6 +229,8 @@ class MoveExecutor:
                 return Reason("move", where, f"the member is not on NUMA node {way.source} any more")
             if way.target_domain and str(reservation.cache_domain) != way.source_domain:
                 return Reason("move", where, f"the member is not kept within CPUs {way.source_domain} any more")
+            if len(occupancy.members_of(reservation.pod)) > 1:
+                return Reason("move", where, "the containers of the pod are not all together")
             live = occupancy.directory.by_reservation.get(way.reservation, ())
             requests = [ledger.requests[key] for key in sorted(live) if key in ledger.requests]
             if not requests or len(requests) < len(live) or not all(occupancy.allocations[key].cpus for key in live):

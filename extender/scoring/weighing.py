@@ -107,7 +107,7 @@ def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float]:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
         return 0.0, 0.0
-    pull = pulls_of(view.machine, view.occupancy, want.requests[0], kin)
+    pull = pulls_of(view.machine, view.occupancy, want.whole[0], kin)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
     return prediction.score, min(near, prediction.score / KIN_SHARE)

@@ -26,8 +26,8 @@ class NodeIndex:
 
     @cached_property
     def members(self) -> tuple[Reservation, ...]:
-        """The reservations of opted-in pods."""
-        return tuple(reservation for reservation in self.expected.reservations.values() if reservation.opted_in)
+        """The opted-in pods, each as one reservation."""
+        return tuple(self.expected.whole_pods().values())
 
     @cached_property
     def member_pods(self) -> frozenset[str]:

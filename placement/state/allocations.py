@@ -4,7 +4,10 @@ container has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from placement.model.cpuset import CpuSet, NumaSet
@@ -73,6 +76,16 @@ class Allocation:
     mems: NumaSet = NumaSet()
     exclusive: CpuSet = CpuSet()
     externally_managed: bool = False
+
+
+def as_one(reservations: Sequence[Reservation]) -> Reservation:
+    """A pod's reservations, at least one, as what they are together: by the pod's uid where they are several."""
+    first, *others = reservations
+    if not others:
+        return first
+    mask = reduce(or_, (reservation.numa_nodes.mask for reservation in reservations))
+    demand = sum((reservation.demand for reservation in others), first.demand)
+    return replace(first, key=first.pod, numa_nodes=NumaSet(mask), demand=demand, parts=(), cache_domain=CpuSet())
 
 
 def namespace_of(workload: str, group: str) -> str:
