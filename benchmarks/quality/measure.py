@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from benchmarks.quality.scenario import Scenario
 from placement.model.cpuset import NumaSet
+from placement.state.allocations import as_one
 from placement.state.occupancy import Occupancy
 
 
@@ -37,7 +38,7 @@ def locality(scenario: Scenario, occupancy: Occupancy, members: Mapping[str, str
 
 def home(occupancy: Occupancy, pod: str) -> NumaSet:
     """All NUMA nodes that the pod's containers are on."""
-    return NumaSet.of(node for key in occupancy.directory.by_pod[pod] for node in occupancy.reservations[key].numa_nodes)
+    return as_one(occupancy.members_of(pod)).numa_nodes
 
 
 def wide(occupancy: Occupancy) -> int:

@@ -20,7 +20,7 @@ from enforcer.observer.kinship import PERIOD, WorkloadIndex
 from enforcer.observer.planning_thread import PlanningInput, planned
 from placement.decide.decide import decide
 from placement.decide.request import Kin, Request
-from placement.decide.together import together
+from placement.decide.whole_pod import as_placed
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
 from placement.model.topology import Machine
@@ -94,7 +94,7 @@ class Decided:
         """With all of its containers, and whether they fit."""
         machine, occupancy, fits = view.scenario.machine, view.occupancy, True
         for asked in self.requests(view):
-            request = together(machine, occupancy, asked)
+            request = as_placed(machine, occupancy, asked)
             decision = decide(machine, occupancy, request, kin_of(occupancy, request))
             occupancy, fits = decision.applied(occupancy, request), fits and decision.fits
         return occupancy, fits

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from extender.state.pods import PodRow
 from placement.decide.decide import Decision, Kin, Request, decide
-from placement.decide.quota import on_node
-from placement.decide.together import together
+from placement.decide.whole_pod import as_placed
 from placement.model.cpuset import NumaSet
 from placement.model.errors import AlreadyHeld
 from placement.model.topology import Machine
@@ -129,14 +128,13 @@ def wanted(
 
 def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:
     """The same answers, in the same order, as the node's enforcer would give on the same occupancy."""
-    requests = tuple(on_node(occupancy, request) for request in want.requests)
-    only = together(machine, occupancy, requests[0])
+    only = as_placed(machine, occupancy, want.requests[0])
     if want.alone_decides and only.opt_in.scope is Scope.POD:
         decision = decide(machine, occupancy, only, kin)
-        return Prediction((decision,) * len(requests), (decision.reservation(only),), ())
+        return Prediction((decision,) * len(want.requests), (decision.reservation(only),), ())
     decisions, reservations, allocations = [], {}, []
-    for asked in requests:
-        request = together(machine, occupancy, asked)
+    for asked in want.requests:
+        request = as_placed(machine, occupancy, asked)
         decision = decide(machine, occupancy, request, kin)
         decisions.append(decision)
         reservation = decision.reservation(request)

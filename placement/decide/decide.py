@@ -28,7 +28,7 @@ from placement.decide.quota import within_quota
 from placement.decide.request import Kin, Request
 from placement.decide.room import Candidate, Room
 from placement.decide.survey import survey, takeable
-from placement.decide.together import whole_reservation
+from placement.decide.whole_pod import whole_reservation
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.optin.options import Cpus, Policy, Pool, Scope

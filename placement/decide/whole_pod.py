@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from placement.decide.quota import within_quota
+from placement.decide.quota import on_node, within_quota
 from placement.decide.request import NO_KIN, Request
 from placement.decide.survey import survey
 from placement.model.cpuset import NumaSet
@@ -20,11 +20,13 @@ from placement.optin.options import Policy, Scope
 from placement.state.occupancy import Occupancy
 
 
-def together(machine: Machine, occupancy: Occupancy, request: Request, given: Collection[NumaSet] = ()) -> Request:
-    """The request as it is to be decided: of the whole pod, as one, where that holds.
+def as_placed(machine: Machine, occupancy: Occupancy, request: Request, given: Collection[NumaSet] = ()) -> Request:
+    """The request as it is decided on this node: without what the node's rule for namespaces leaves out, and for the
+    whole pod as one where that holds.
 
     given: the NUMA nodes that the pod's running containers were given before anybody here knew of them.
     """
+    request = on_node(occupancy, request)
     if request.opt_in.scope is Scope.POD or request.opt_in.policy is Policy.NONE:
         return request
     whole = replace(request, opt_in=replace(request.opt_in, scope=Scope.POD))
