@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
 from typing import NamedTuple
 
 from placement.model.cpuset import CpuSet, NumaSet
@@ -79,13 +79,23 @@ class Allocation:
 
 
 def as_one(reservations: Sequence[Reservation]) -> Reservation:
-    """A pod's reservations, at least one, as what they are together: by the pod's uid where they are several."""
-    first, *others = reservations
-    if not others:
-        return first
+    """A pod's reservations, at least one, as what they are together: by the pod's uid where they are several. Their
+    order makes no difference.
+    """
+    if len(reservations) == 1:
+        return reservations[0]
+    first, *others = sorted(reservations, key=attrgetter("key"))
     mask = reduce(or_, (reservation.numa_nodes.mask for reservation in reservations))
-    demand = sum((reservation.demand for reservation in others), first.demand)
-    return replace(first, key=first.pod, numa_nodes=NumaSet(mask), demand=demand, parts=(), cache_domain=CpuSet())
+    return replace(
+        first,
+        key=first.pod,
+        group=max(reservation.group for reservation in reservations),
+        workload=max(reservation.workload for reservation in reservations),
+        numa_nodes=NumaSet(mask),
+        demand=sum((reservation.demand for reservation in others), first.demand),
+        parts=(),
+        cache_domain=CpuSet(),
+    )
 
 
 def namespace_of(workload: str, group: str) -> str:

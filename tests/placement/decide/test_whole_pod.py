@@ -124,12 +124,12 @@ def test_a_peer_in_parts_draws_as_one():
     assert str(told.reasons[0]) == "its kin are near 0.75: NUMA node 0"
 
 
-@pytest.mark.parametrize("taken", [0, 12])
-def test_a_plan_keeps_its_slot_for_the_whole_pod(taken):
-    """XEON has 24 CPUs on each of two NUMA nodes."""
-    busy = filled(XEON, asks("x", taken, group="shop/x"))
+@pytest.mark.parametrize(("left", "slot"), [(14, "0"), (13, "1")])
+def test_a_plan_keeps_its_slot_for_the_whole_pod(left, slot):
+    """left: CPUs on the planned NUMA node."""
+    busy = filled(XEON, asks("x", XEON.cpu_counts[0] - left, group="shop/x"))
     assert str(busy.reservations["x"].numa_nodes) == "0"
     first, *_ = parts("p", 4, 10, workload="shop/Deployment/web")
     plan = Plan(slots={first.workload: (PlannedSlots(nodes("0"), 1),)}, demands={first.workload: first.pod_demand})
     advice = plan.slot(XEON, busy, as_placed(XEON, busy, first), Kin())
-    assert str(advice) == ("1" if taken else "0")
+    assert str(advice) == slot
