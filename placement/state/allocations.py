@@ -27,7 +27,8 @@ class Part(NamedTuple):
 class Reservation:
     """Room held on NUMA nodes.
 
-    key: the pod's uid, or UID/CONTAINER-NAME in container scope, or a container's id where it has not opted in.
+    key: the pod's uid, or UID/CONTAINER-NAME where its containers are placed one by one, or a container's id where it
+    has not opted in.
     group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
     parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
     with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not known.

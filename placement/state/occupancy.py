@@ -1,9 +1,9 @@
 """Who holds which CPUs and memory on one machine.
 
-Two things are held apart. A *reservation* is room on NUMA nodes: it counts a pod's (or, in container scope, a
-container's) whole demand from its first container until its sandbox ends, so that an in-place restart finds its place
-again. An *allocation* is what one live container has in its cgroup: it ends at StopContainer. An `Occupancy` is
-immutable: every change gives a new one with the next generation.
+Two things are held apart. A *reservation* is room on NUMA nodes: it counts a pod's whole demand (in container scope a
+container's, where no NUMA node holds the pod) from its first container until its sandbox ends, so that an in-place
+restart finds its place again. An *allocation* is what one live container has in its cgroup: it ends at StopContainer.
+An `Occupancy` is immutable: every change gives a new one with the next generation.
 """
 
 from __future__ import annotations
