@@ -18,9 +18,9 @@ from enforcer.local.learned import Learned, kin_table, plan_to
 from enforcer.observer import kinship
 from enforcer.observer.kinship import PERIOD, WorkloadIndex
 from enforcer.observer.planning_thread import PlanningInput, planned
+from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import decide
 from placement.decide.request import Kin, Request
-from placement.decide.whole_pod import as_placed
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
 from placement.model.topology import Machine

@@ -23,9 +23,9 @@ from enforcer.hook.newcomers import Newcomers
 from enforcer.hook.ownership.checkpoint import Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
+from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import Decision, Reason, Request, decide, left_open
 from placement.decide.request import NO_KIN, Kin
-from placement.decide.whole_pod import as_placed
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.live_usage import NOTHING, Live
 from placement.state import pools

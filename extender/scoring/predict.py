@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from extender.state.pods import PodRow
+from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import Decision, Kin, Request, decide
-from placement.decide.whole_pod import as_placed
 from placement.model.cpuset import NumaSet
 from placement.model.errors import AlreadyHeld
 from placement.model.topology import Machine

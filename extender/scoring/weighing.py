@@ -13,9 +13,9 @@ from extender.scoring.single import NodeScores, best, covered
 from extender.state.column_store import Bools, Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
+from placement.decide.asked.quota import in_use, limit_of, taken_by
 from placement.decide.decide import Kin
 from placement.decide.kin_share import pulls_of
-from placement.decide.quota import in_use, limit_of, taken_by
 from placement.decide.scoring import KIN_SHARE
 
 MOST_DECIDED = 500

@@ -18,17 +18,17 @@ from dataclasses import replace
 from functools import partial
 
 from placement.decide import memory
+from placement.decide.asked.quota import within_quota
+from placement.decide.asked.whole_pod import whole_reservation
 from placement.decide.choice import Choice, choose, pinned
 from placement.decide.cpus import exclusive
 from placement.decide.cpus.cache_domain import Kept, keep, kin_mask
 from placement.decide.cpus.exclusive import CacheWeight
 from placement.decide.decision import Decision, MemoryPolicy, Reason
 from placement.decide.kin_share import peers_of
-from placement.decide.quota import within_quota
 from placement.decide.request import Kin, Request
 from placement.decide.room import Candidate, Room
 from placement.decide.survey import survey, takeable
-from placement.decide.whole_pod import whole_reservation
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
 from placement.optin.options import Cpus, Policy, Pool, Scope

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from placement.decide.quota import on_node, within_quota
+from placement.decide.asked.quota import on_node, within_quota
 from placement.decide.request import NO_KIN, Request
 from placement.decide.survey import survey
 from placement.model.cpuset import NumaSet

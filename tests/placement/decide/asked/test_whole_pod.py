@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import Kin, Request, decide
-from placement.decide.whole_pod import as_placed
 from placement.model.topology import Machine
 from placement.optin.parsing import Cpus, Policy, Scope
 from placement.plan.plan import Plan, PlannedSlots
