@@ -1,4 +1,6 @@
-"""A group's members as the extender lists them: a row for each reservation, of which a pod may have several."""
+"""A group's members as the extender lists them: a row for each pod, or, by one of another version, for each container
+that is placed by itself.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from placement.model.cpuset import NumaSet
 
 
 def by_pod(members: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, NumaSet]]:
-    """By uid, the node and all NUMA nodes of the pod: with scope `container` each container has a row."""
+    """By uid, the node and all NUMA nodes of the pod."""
     places: dict[str, tuple[str, NumaSet]] = {}
     for member in members:
         uid, here = member["uid"], NumaSet.parse(member["numa_nodes"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         scenes = [(g, n, f) for n in reversed(chosen.numa_nodes) for g in chosen.graphs for f in chosen.fills]
     if chosen.rows:
-        ends = _reached(scenes, chosen.seed, chosen.jobs, tuple(chosen.rows))
+        which = {"rows": tuple(chosen.rows), "containers": chosen.containers}
+        ends = _reached(scenes, partial(rows.reached, seed=chosen.seed, **which), chosen.jobs)
         print(rows.text(ends, worst=chosen.worst))
         print(f"\n{len(ends)} lives in {perf_counter() - started:.0f} s, seed {chosen.seed}")
         if chosen.json:
@@ -63,11 +64,11 @@ def _all(scenes: Scenes, seed: int, jobs: int) -> list[Result]:
         return [result for done in waiting for result in done.result()]
 
 
-def _reached(scenes: Scenes, seed: int, jobs: int, which: tuple[str, ...]) -> list[rows.Reached]:
+def _reached(scenes: Scenes, reached: Callable[..., list[rows.Reached]], jobs: int) -> list[rows.Reached]:
     if jobs == 1:
-        return [end for scene in scenes for end in rows.reached(*scene, seed=seed, rows=which)]
+        return [end for scene in scenes for end in reached(*scene)]
     with ProcessPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(partial(rows.reached, *scene, seed=seed, rows=which)) for scene in scenes]
+        waiting = [pool.submit(reached, *scene) for scene in scenes]
         return [end for done in waiting for end in done.result()]
 
 
@@ -85,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--graphs", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
     parser.add_argument("--numa-nodes", nargs="+", type=int, choices=NUMA_NODES, default=list(NUMA_NODES))
     parser.add_argument("--fills", nargs="+", type=float, default=list(FILLS), help="shares of the CPUs requested")
+    parser.add_argument(
+        "--containers", type=int, default=1, help="with --rows: of each pod; several are placed one by one"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="processes (default: one for each CPU)")
     parser.add_argument("--json", type=Path, help="write every figure to this file")

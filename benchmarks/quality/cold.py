@@ -20,10 +20,9 @@ from enforcer.observer.moves.candidates import Rested
 from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import PlanningInput, planned
 from enforcer.settings.config import Config
-from placement.decide.request import Request
 from placement.model.cpuset import NumaSet
 from placement.optin import parsing
-from placement.optin.options import Move
+from placement.optin.options import Move, OptIn
 from placement.plan.plan import Plan
 from placement.plan.planner import AT_ONCE, EFFORT
 from placement.state.occupancy import Occupancy
@@ -48,12 +47,11 @@ class GroupAlone(Decided):
     def __init__(self) -> None:
         super().__init__({})
 
-    def request(self, view: View) -> Request:
-        request = super().request(view)
+    def opt_in(self, view: View) -> OptIn:
         namespace = view.event.workload.partition("/")[0]
         opt_in = parsing.parse(namespace, {parsing.GROUP_KEY: namespace})
         assert opt_in is not None
-        return replace(request, opt_in=opt_in)
+        return opt_in
 
 
 class LearningNode(GroupAlone):
@@ -77,8 +75,8 @@ class LearningNode(GroupAlone):
             self._joins = 0
             self.window(view.occupancy, view.members)
         self._joins += 1
-        request = self.request(view)
-        return self.commit(view, self._hook.kin(view.scenario.machine, view.occupancy, request, None))
+        machine, kin = view.scenario.machine, self._hook.kin
+        return self.placed(view, lambda occupancy, request: kin(machine, occupancy, request, None))
 
     def window(self, occupancy: Occupancy, members: Mapping[str, str]) -> PlanningInput:
         """Traffic of all that are there, then what the observer makes of it."""

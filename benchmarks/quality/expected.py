@@ -10,7 +10,7 @@ from dataclasses import replace
 from benchmarks.graphs import online_boutique
 from benchmarks.quality.arrivals import Event
 from benchmarks.quality.cold import WINDOW_S, GroupAlone
-from benchmarks.quality.placers import View
+from benchmarks.quality.placers import View, parts
 from benchmarks.quality.scenario import Pair, Scenario
 from enforcer.local.learned import Learned
 from extender.cluster import Cluster
@@ -19,7 +19,9 @@ from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, ServiceRow
 from extender.traffic.known import ClusterTraffic, TrafficLearning
+from placement.model.demand import Demand
 from placement.optin import parsing
+from placement.optin.options import Scope
 from placement.state.fingerprint import fingerprint
 from placement.state.occupancy import Occupancy
 from placement.traffic.affinity import neighbours
@@ -60,8 +62,8 @@ class Expecting(GroupAlone):
         self._cluster.score(want, [NODE])
         (nomination,) = self._cluster.apply_pods(Changes((replace(row, node=NODE),)))
         nominated = replace(nomination.kin, expected=nomination.numa_nodes)
-        kin = self._hook.kin(view.scenario.machine, view.occupancy, self.request(view), nominated)
-        occupancy, fits = self.commit(view, kin)
+        machine, kin = view.scenario.machine, self._hook.kin
+        occupancy, fits = self.placed(view, lambda now, request: kin(machine, now, request, nominated))
         self._report(occupancy)
         return occupancy, fits
 
@@ -92,18 +94,25 @@ class Expecting(GroupAlone):
     def _row(self, event: Event) -> PodRow:
         namespace, kind, name = event.workload.split("/")
         demand = self._scenario.by_name[event.workload].demand
-        amounts = {"cpu": f"{demand.cpu_milli}m", "memory": str(demand.memory)}
         texts = [f"{target}:80" for source, target in self._named or () if source == name]
         return PodRow(
             uid=event.pod,
             namespace=namespace,
             name=event.pod.replace("/", "-"),
-            annotations={parsing.GROUP_KEY: namespace},
-            containers=(ContainerRow("main", amounts, {"memory": amounts["memory"]}),),
+            annotations={parsing.GROUP_KEY: namespace, **self._scope},
+            containers=tuple(_container(name, part) for name, part in self._parts(demand)),
             owner=OwnerRow(kind, name),
             labels={"app": name},
             mentions=mentions(namespace, texts),
         )
+
+    @property
+    def _scope(self) -> dict[str, str]:
+        return {f"scope.{parsing.DOMAIN}": Scope.CONTAINER} if self._scenario.containers > 1 else {}
+
+    def _parts(self, demand: Demand) -> list[tuple[str, Demand]]:
+        several = self._scenario.containers > 1
+        return [*parts(demand, self._scenario.containers)] if several else [("main", demand)]
 
     def _report(self, occupancy: Occupancy) -> None:
         self._generation += 1
@@ -126,6 +135,11 @@ class Taught(Expecting):
     def _known(self) -> ClusterTraffic:
         graph = Graph({(*pair, "tcp"): Rate(weight, weight) for pair, weight in self._weights.items()})
         return replace(super()._known(), graph=graph, peers=neighbours(self._weights))
+
+
+def _container(name: str, demand: Demand) -> ContainerRow:
+    amounts = {"cpu": f"{demand.cpu_milli}m", "memory": str(demand.memory)}
+    return ContainerRow(name, amounts, {"memory": amounts["memory"]})
 
 
 def _namespace(workload: str) -> str:

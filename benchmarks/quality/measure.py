@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from benchmarks.quality.scenario import Scenario
 from placement.model.cpuset import NumaSet
+from placement.state.allocations import as_one
 from placement.state.occupancy import Occupancy
 
 
@@ -20,7 +21,7 @@ def locality(scenario: Scenario, occupancy: Occupancy, members: Mapping[str, str
     counts: Counter[str] = Counter()
     for pod, workload in members.items():
         counts[workload] += 1
-        numa_nodes = occupancy.reservations[pod].numa_nodes
+        numa_nodes = home(occupancy, pod)
         if len(numa_nodes) == 1:
             homes.setdefault(workload, Counter())[numa_nodes] += 1
     inside = total = 0.0
@@ -35,9 +36,14 @@ def locality(scenario: Scenario, occupancy: Occupancy, members: Mapping[str, str
     return inside / total if total else 1.0
 
 
+def home(occupancy: Occupancy, pod: str) -> NumaSet:
+    """All NUMA nodes that the pod's containers are on."""
+    return as_one(occupancy.members_of(pod)).numa_nodes
+
+
 def wide(occupancy: Occupancy) -> int:
     """Members over several NUMA nodes."""
-    return sum(len(reservation.numa_nodes) > 1 for reservation in occupancy.reservations.values())
+    return sum(len(home(occupancy, pod)) > 1 for pod in occupancy.directory.by_pod)
 
 
 def oversubscription(scenario: Scenario, occupancy: Occupancy) -> int:

@@ -7,8 +7,8 @@ distance, until it fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 
@@ -18,13 +18,17 @@ from enforcer.local.learned import Learned, kin_table, plan_to
 from enforcer.observer import kinship
 from enforcer.observer.kinship import PERIOD, WorkloadIndex
 from enforcer.observer.planning_thread import PlanningInput, planned
+from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import decide
 from placement.decide.request import Kin, Request
 from placement.model.cpuset import NumaSet
+from placement.model.demand import Demand
 from placement.model.topology import Machine
 from placement.optin import parsing
+from placement.optin.options import OptIn, Scope
 from placement.plan.plan import Plan
 from placement.plan.planner import AT_ONCE, EFFORT
+from placement.state.load_index import shared_out
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
@@ -61,7 +65,7 @@ class Decided:
             self.peers.setdefault(b, {})[a] = weight
 
     def __call__(self, view: View) -> tuple[Occupancy, bool]:
-        return self.commit(view, Kin(self.kin_weights(view)))
+        return self.placed(view, lambda _occupancy, _request: Kin(self.kin_weights(view)))
 
     def kin_weights(self, view: View) -> dict[str, float]:
         peers = self.peers.get(view.event.workload, {})
@@ -71,15 +75,37 @@ class Decided:
             if workload in peers
         }
 
-    def request(self, view: View) -> Request:
+    def opt_in(self, _view: View) -> OptIn:
         assert OPT_IN is not None
-        pod, demand = view.event.pod, view.service.demand
-        return Request(pod, f"{pod}/main", "main", OPT_IN, demand, demand, workload=view.event.workload)
+        return OPT_IN
 
-    def commit(self, view: View, kin: Kin) -> tuple[Occupancy, bool]:
-        request = self.request(view)
-        decision = decide(view.scenario.machine, view.occupancy, request, kin)
-        return decision.applied(view.occupancy, request), decision.fits
+    def requests(self, view: View) -> list[Request]:
+        """Of each of its containers, in the order in which they start."""
+        pod, whole, opt_in = view.event.pod, view.service.demand, self.opt_in(view)
+        if view.scenario.containers == 1:
+            return [Request(pod, f"{pod}/main", "main", opt_in, whole, whole, workload=view.event.workload)]
+        opt_in = replace(opt_in, scope=Scope.CONTAINER)
+        return [
+            Request(pod, f"{pod}/{name}", name, opt_in, demand, whole, workload=view.event.workload)
+            for name, demand in parts(whole, view.scenario.containers)
+        ]
+
+    def placed(self, view: View, kin_of: Callable[[Occupancy, Request], Kin]) -> tuple[Occupancy, bool]:
+        """With all of its containers, and whether they fit."""
+        machine, occupancy, fits = view.scenario.machine, view.occupancy, True
+        for asked in self.requests(view):
+            request = as_placed(machine, occupancy, asked)
+            decision = decide(machine, occupancy, request, kin_of(occupancy, request))
+            occupancy, fits = decision.applied(occupancy, request), fits and decision.fits
+        return occupancy, fits
+
+
+def parts(whole: Demand, containers: int) -> Iterator[tuple[str, Demand]]:
+    """Containers by name, the largest first: of three, a half, a third and a sixth."""
+    weights = range(containers, 0, -1)
+    cpu, memory = shared_out(whole.cpu_milli, weights), shared_out(whole.memory, weights)
+    for number in range(containers):
+        yield f"container-{number}", Demand(cpu_milli=cpu[number], memory=memory[number], memory_limit=memory[number])
 
 
 class Planned(Decided):
@@ -116,9 +142,8 @@ class Planned(Decided):
         elif self._joins == 1:
             self._recount(view)
         self._joins += 1
-        request = self.request(view)
-        kin = self._hook.kin(view.scenario.machine, view.occupancy, request, None)
-        self._ended, fits = self.commit(view, kin)
+        machine, kin = view.scenario.machine, self._hook.kin
+        self._ended, fits = self.placed(view, lambda occupancy, request: kin(machine, occupancy, request, None))
         return self._ended, fits
 
     def _learn(self, view: View, effort: int) -> None:

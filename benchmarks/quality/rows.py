@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from statistics import median
 
@@ -63,9 +63,11 @@ def disturbed(weights: Mapping[Pair, float], seed: str) -> dict[Pair, float]:
     }
 
 
-def reached(graph: str, numa_nodes: int, fill: float, seed: int, rows: tuple[str, ...] = ROWS) -> list[Reached]:
+def reached(
+    graph: str, numa_nodes: int, fill: float, seed: int, rows: tuple[str, ...] = ROWS, containers: int = 1
+) -> list[Reached]:
     """Of one scenario, each row with its orders of arrival."""
-    sample = scenario(graph, numa_nodes, fill, seed)
+    sample = replace(scenario(graph, numa_nodes, fill, seed), containers=containers)
     results = []
     for order in ("services", "random", "churn", "grown"):
         case = Case(graph, numa_nodes, fill, order, seed)

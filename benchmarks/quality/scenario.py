@@ -80,13 +80,14 @@ class Service:
 @dataclass(frozen=True)
 class Scenario:
     """traffic: what two workloads exchange a second, all replicas together, spread evenly over them. Services are in
-    the order of their manifests.
+    the order of their manifests. containers: of each pod, placed as one, or one by one where they are several.
     """
 
     name: str
     machine: Machine
     services: tuple[Service, ...]
     traffic: Mapping[Pair, Rate] = field(hash=False)
+    containers: int = 1
 
     @cached_property
     def digest(self) -> str:

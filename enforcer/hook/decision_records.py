@@ -8,8 +8,8 @@ from dataclasses import replace
 from math import isnan
 
 from enforcer.hook.facts.pods import Claim
+from placement.decide.asked.quota import QUOTA
 from placement.decide.decide import Decision, Reason
-from placement.decide.quota import QUOTA
 from placement.model.cpuset import NumaSet
 from placement.optin.parsing import Problems, bad_values, problems
 from process.durations import Durations

@@ -7,7 +7,7 @@ All that it holds can be rebuilt from the runtime's Synchronize, the cgroups' ow
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from enforcer.hook.decision_records import DecisionRecords
@@ -23,8 +23,8 @@ from enforcer.hook.newcomers import Newcomers
 from enforcer.hook.ownership.checkpoint import Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
+from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import Decision, Reason, Request, decide, left_open
-from placement.decide.quota import on_node
 from placement.decide.request import NO_KIN, Kin
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.live_usage import NOTHING, Live
@@ -105,15 +105,15 @@ class Ledger:
 
     # Members
 
-    def request(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
-        """What the container asks for now; None when it has not opted in."""
+    def request(self, pod: nri.PodSandbox, container: nri.Container, given: Collection[NumaSet] = ()) -> Request | None:
+        """What the container asks for now; None when it has not opted in. given: as `as_placed` has it."""
         request = self.demands.request(pod, container)
         if request is None:
             return None
-        request = on_node(self.occupancy, request)
         near = self.pod_devices.near(pod, request, pods.devices_of(container, self.node.device_node))
         if near:
             request = replace(request, devices=near)
+        request = as_placed(self.machine, self.occupancy, request, given)
         self.requests[container.id] = request
         return request
 
@@ -168,7 +168,7 @@ class Ledger:
 
     def _foreseen(self, pod: nri.PodSandbox) -> Basis | None:
         request = self.demands.foreseen(pod, self.prepared.last_request(self.demands.workload(pod)))
-        return self._basis(on_node(self.occupancy, request)) if request is not None else None
+        return self._basis(as_placed(self.machine, self.occupancy, request)) if request is not None else None
 
     def _basis(self, request: Request) -> Basis:
         return Basis(self.occupancy, self.learned.version, self.nominations.get(request.pod), request)

@@ -112,7 +112,8 @@ class LocalRequests:
         failed = updates if answer.error else answer.failed
         if failed:
             logger.warning("the runtime did not move containers", error=answer.error)
-            self._host.agent.moves.take_back(step, [update.container_id for update in failed], before)
+            back = self._host.agent.moves.take_back(step, [update.container_id for update in failed], before)
+            self._host.push(back, log_failure)
         self._host.publish_soon()
 
     def _release(self, connection: LocalConnection) -> None:

@@ -184,25 +184,32 @@ class MoveExecutor:
             ledger.records.moved(residents[request.container], decision, why, at=at)
         return updates
 
-    def take_back(self, step: local.Moves.Step, failed: Iterable[str], before: Occupancy) -> None:
+    def take_back(self, step: local.Moves.Step, failed: Iterable[str], before: Occupancy) -> list[nri.ContainerUpdate]:
         """For a step that the runtime did not carry out: these containers are where they were, but for those that are
-        externally managed by now.
+        externally managed by now. The updates bring back the others of their pods, so that none is parted.
         """
-        ledger = self._ledger
-        for container in failed:
-            held, now = before.allocations.get(container), ledger.occupancy.allocations.get(container)
-            if held is None or now is None or now.externally_managed:
-                continue
-            log.warning("container was not moved", id=container[:12], cpus=held.cpus)
-            ledger.records.counts["move taken back"] += 1
-            try:
-                ledger.occupancy = ledger.occupancy.changed(
-                    {held.reservation: before.reservations[held.reservation]}, {container: held}
-                )
-            except AlreadyHeld as taken:
-                why = "its exclusive CPUs are allocated to another container by now"
-                log.error(why, id=container[:12], error=taken)  # noqa: TRY400
+        after, stayed = self._ledger.occupancy, set(failed)
+        members = {before.allocations[container].reservation for container in stayed & before.allocations.keys()}
+        others = {container for key in members for container in after.directory.by_reservation.get(key, ())}
+        for container in sorted(stayed | others):
+            self._put_back(container, before)
         self._decline(step)
+        return [update for update in self._ledger.updates_since(after) if update.container_id not in stayed]
+
+    def _put_back(self, container: str, before: Occupancy) -> None:
+        ledger = self._ledger
+        held, now = before.allocations.get(container), ledger.occupancy.allocations.get(container)
+        if held is None or now is None or now.externally_managed:
+            return
+        log.warning("container was not moved", id=container[:12], cpus=held.cpus)
+        ledger.records.counts["move taken back"] += 1
+        try:
+            ledger.occupancy = ledger.occupancy.changed(
+                {held.reservation: before.reservations[held.reservation]}, {container: held}
+            )
+        except AlreadyHeld as taken:
+            why = "its exclusive CPUs are allocated to another container by now"
+            log.error(why, id=container[:12], error=taken)  # noqa: TRY400
 
     def proven(self, proof: local.Moves.Proof) -> None:
         """What came of a step that was made earlier; for those of its members that are still here."""
@@ -229,6 +236,8 @@ class MoveExecutor:
                 return Reason("move", where, f"the member is not on NUMA node {way.source} any more")
             if way.target_domain and str(reservation.cache_domain) != way.source_domain:
                 return Reason("move", where, f"the member is not kept within CPUs {way.source_domain} any more")
+            if len(occupancy.members_of(reservation.pod)) > 1:
+                return Reason("move", where, "the containers of the pod are not all together")
             live = occupancy.directory.by_reservation.get(way.reservation, ())
             requests = [ledger.requests[key] for key in sorted(live) if key in ledger.requests]
             if not requests or len(requests) < len(live) or not all(occupancy.allocations[key].cpus for key in live):

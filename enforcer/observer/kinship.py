@@ -59,11 +59,9 @@ class WorkloadIndex:
 
     def over_a_window(self, occupancy: Occupancy) -> WorkloadIndex:
         """A window later, with what the members ask for that sit there."""
-        current = {
-            reservation.workload: reservation for reservation in occupancy.reservations.values() if reservation.workload
-        }
-        demands = {name: reservation.demand for name, reservation in current.items()}
-        groups = {name: reservation.group for name, reservation in current.items()}
+        current = {pod.workload: pod for pod in occupancy.whole_pods().values() if pod.workload}
+        demands = {name: pod.demand for name, pod in current.items()}
+        groups = {name: pod.group for name, pod in current.items()}
         later = _counted(replace(self, windows=self.windows + 1))
         return replace(
             later, demands=_kept(later.peaks, self.demands, demands), groups=_kept(later.peaks, self.groups, groups)

@@ -75,7 +75,7 @@ class Locality:
 
 def local_share(occupancy: Occupancy, talk: Weights) -> float:
     """Of the weight between members that are here; NaN without any."""
-    homes = {reservation.pod: reservation.numa_nodes for reservation in occupancy.reservations.values()}
+    homes = {uid: pod.numa_nodes for uid, pod in occupancy.whole_pods().items()}
     pairs = {pair: weight for pair, weight in talk.items() if homes.keys() >= {*pair}}
     local = sum(weight for (a, b), weight in pairs.items() if homes[a] == homes[b] and len(homes[a]) == 1)
     total = sum(pairs.values())

@@ -16,12 +16,10 @@ from typing import NamedTuple
 
 from extender.state.cells import Cells
 from extender.state.node_view import NodeView
-from placement.optin.options import Pool
 from placement.plan.partition import PartitionProblem, PartitionState
 from placement.plan.planner import kept_or_replaced
-from placement.plan.problem import Room, Weights, Workload, problem_of
+from placement.plan.problem import Room, Weights, Workload, placed_members, problem_of
 from placement.plan.search import climbed, solve_briefly
-from placement.state.allocations import Reservation
 
 MOST_BINS = 32
 """NUMA nodes that one plan considers."""
@@ -52,11 +50,6 @@ class GroupPlan:
 
 
 NOTHING: Room = (0, 0)
-
-
-def planned(reservation: Reservation) -> bool:
-    """Whether it is one that a plan can describe: a whole pod's, where other members are."""
-    return reservation.key == reservation.pod and reservation.pool is Pool.SHARED
 
 
 def make_plan(
@@ -157,13 +150,11 @@ def _less(room: Room, kept: Room | None) -> Room:
 
 
 def _wide(views: Sequence[NodeView], members: Mapping[str, str]) -> Counter[str]:
-    """How many replicas of each workload are on several NUMA nodes."""
-    return Counter(
-        members[key]
-        for view in views
-        for key, reservation in view.occupancy.reservations.items()
-        if key in members and len(reservation.numa_nodes) > 1
-    )
+    """How many replicas of each workload are on several NUMA nodes, or in parts."""
+    wide: Counter[str] = Counter()
+    for view in views:
+        wide.update(placed_members(view.occupancy, members).wide)
+    return wide
 
 
 def _side_by_side(parts: Sequence[PartitionProblem], counts: Sequence[int]) -> PartitionProblem:

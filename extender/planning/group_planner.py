@@ -10,11 +10,12 @@ import structlog
 
 from extender.planning import awaited
 from extender.planning.group_plan import NOTHING as NO_ROOM
-from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, planned, roomiest
+from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, roomiest
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
 from placement.model.demand import Demand
+from placement.optin.options import Pool
 from placement.plan.expected import Peak
 from placement.plan.problem import Room, Weights, Workload
 from placement.traffic import silent
@@ -190,13 +191,15 @@ def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMe
     for view in views:
         if not view.index.member_pods:
             continue
-        for key, reservation in view.occupancy.reservations.items():
-            name = workloads.get(reservation.pod)
-            if name is not None and planned(reservation):
-                placed.members[key], placed.nodes[key], placed.demands[name] = name, view.name, reservation.demand
+        for pod in view.index.members:
+            name = workloads.get(pod.pod)
+            if name is not None and pod.pool is Pool.SHARED:
+                for reservation in view.occupancy.members_of(pod.pod):
+                    placed.members[reservation.key], placed.nodes[reservation.key] = name, view.name
+                placed.demands[name] = pod.demand
                 placed.counts[name] += 1
-                if len(reservation.numa_nodes) == 1:
-                    placed.places[name, Place(view.name, reservation.numa_nodes.lowest)] += 1
+                if len(pod.numa_nodes) == 1:
+                    placed.places[name, Place(view.name, pod.numa_nodes.lowest)] += 1
     return placed
 
 

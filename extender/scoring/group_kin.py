@@ -1,4 +1,4 @@
-"""A pod's kin where nothing was learned: every member of its group alike, counted by reservations wherever they are."""
+"""A pod's kin where nothing was learned: every member of its group alike, wherever they are."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from placement.decide.decide import Kin
 
 
 class GroupMembers:
-    """group -> node -> reservations there, kept up to date as views change. Under the cluster's lock."""
+    """group -> node -> pods there, kept up to date as views change. Under the cluster's lock."""
 
     def __init__(self) -> None:
-        self._reservations: dict[str, dict[str, int]] = {}
+        self._pods: dict[str, dict[str, int]] = {}
         self._totals: dict[str, int] = {}
 
     def changed(self, node: str, before: NodeView | None, after: NodeView | None) -> None:
@@ -27,21 +27,21 @@ class GroupMembers:
         return self._totals.get(group, 0)
 
     def nodes(self, group: str) -> Mapping[str, int]:
-        """Where the group's reservations are: node -> how many."""
-        return self._reservations.get(group, {})
+        """Where the group's pods are: node -> how many."""
+        return self._pods.get(group, {})
 
     def names(self) -> list[str]:
-        return sorted(self._reservations)
+        return sorted(self._pods)
 
-    def _add(self, group: str, node: str, reservations: int, difference: int) -> None:
-        nodes = self._reservations.setdefault(group, {})
-        if reservations:
-            nodes[node] = reservations
+    def _add(self, group: str, node: str, pods: int, difference: int) -> None:
+        nodes = self._pods.setdefault(group, {})
+        if pods:
+            nodes[node] = pods
         else:
             nodes.pop(node, None)
         self._totals[group] = self._totals.get(group, 0) + difference
         if not nodes:
-            del self._reservations[group], self._totals[group]
+            del self._pods[group], self._totals[group]
 
 
 def member_kins(want: Wanted, groups: GroupMembers, waiting: int) -> Kins:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from extender.state.pods import PodRow
+from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import Decision, Kin, Request, decide
-from placement.decide.quota import on_node
 from placement.model.cpuset import NumaSet
 from placement.model.errors import AlreadyHeld
 from placement.model.topology import Machine
@@ -49,12 +50,15 @@ class Wanted:
         """Whether a node that can't align the pod may be refused to it."""
         return any(request.opt_in.policy in STRICT for request in self.requests)
 
-    @property
+    @cached_property
+    def whole(self) -> tuple[Request, ...]:
+        """The requests where the pod is placed as one: on every node that has a NUMA node with room for all of it."""
+        return tuple(replace(request, opt_in=replace(request.opt_in, scope=Scope.POD)) for request in self.requests)
+
+    @cached_property
     def alone_decides(self) -> bool:
-        """Whether the first container's decision settles the place of all others."""
-        return all(
-            request.opt_in.scope is Scope.POD and request.opt_in.cpus is Cpus.SHARED for request in self.requests
-        )
+        """Whether the first container's decision settles the place of all others where the pod is placed as one."""
+        return all(request.opt_in.cpus is Cpus.SHARED for request in self.requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Prediction:
 
     @property
     def score(self) -> float:
-        """The mean over the containers, which in pod scope have all the same."""
+        """The mean over the containers, which have all the same where the pod is placed as one."""
         return sum(decision.score for decision in self.decisions) / len(self.decisions)
 
     @property
@@ -124,13 +128,13 @@ def wanted(
 
 def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:
     """The same answers, in the same order, as the node's enforcer would give on the same occupancy."""
-    requests = tuple(on_node(occupancy, request) for request in want.requests)
-    if want.alone_decides:
-        only = requests[0]
+    only = as_placed(machine, occupancy, want.requests[0])
+    if want.alone_decides and only.opt_in.scope is Scope.POD:
         decision = decide(machine, occupancy, only, kin)
-        return Prediction((decision,) * len(requests), (decision.reservation(only),), ())
+        return Prediction((decision,) * len(want.requests), (decision.reservation(only),), ())
     decisions, reservations, allocations = [], {}, []
-    for request in requests:
+    for asked in want.requests:
+        request = as_placed(machine, occupancy, asked)
         decision = decide(machine, occupancy, request, kin)
         decisions.append(decision)
         reservation = decision.reservation(request)

@@ -116,8 +116,8 @@ def _shares(view: NodeView, want: Wanted, kin: Kin) -> tuple[Floats, float]:
     """What is on the node itself, of each NUMA node of its table, and what that weighs."""
     if view.table is None or not (kin.weights or want.group in view.occupancy.directory.by_group):
         return np.zeros(0), 0.0
-    peers = weight_by_home(view.occupancy, want.requests[0], kin)
-    pull = pulls(view.machine, peers, NO_KIN, strangers(view.occupancy, want.requests[0], kin))
+    peers = weight_by_home(view.occupancy, want.whole[0], kin)
+    pull = pulls(view.machine, peers, NO_KIN, strangers(view.occupancy, want.whole[0], kin))
     return np.array([pull[int(numa_node)] for numa_node in view.table[0]]), sum(peers.values())
 
 

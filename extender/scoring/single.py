@@ -18,7 +18,7 @@ from extender.state.cells import Cells, Floats
 from extender.state.column_store import Bools
 from placement.decide.request import Request
 from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
-from placement.optin.options import Cpus, Pool, Scope
+from placement.optin.options import Cpus, Pool
 
 DIGITS = 9
 """To which placement.decide.room rounds before it compares."""
@@ -56,12 +56,11 @@ class _Terms:
 
 def covered(want: Wanted) -> bool:
     """Whether such a pod's place can be computed here."""
-    first = want.requests[0]
-    deciding = (first,) if want.alone_decides else want.requests
+    first = want.whole[0]
+    deciding = (first,) if want.alone_decides else want.whole
     own = {request.opt_in.cpus for request in deciding} - {Cpus.SHARED}
     return (
         len(own) < 2
-        and (len(deciding) == 1 or first.opt_in.scope is Scope.POD)
         and all(replace(request.opt_in, cpus=first.opt_in.cpus) == first.opt_in for request in deciding)
         and not first.opt_in.alone
         and not any(request.pool is not Pool.SHARED or request.devices or _hugepages(request) for request in deciding)
@@ -72,7 +71,7 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: float, *, begins: bool =
     """cells, kin: NUMA nodes x nodes; kin: each one's share of the kin; rest: what each node is sent that the group
     will still ask for. want: covered, and reported by none of the nodes. begins: the group has no members yet.
     """
-    first, *later = want.requests[:1] if want.alone_decides else want.requests
+    first, *later = want.whole[:1] if want.alone_decides else want.whole
     memory = first.reservation_demand.memory
     terms = _terms(cells, first, np.float64(0), rest)
     fits = terms.fits & ((memory == 0) | ((cells.account >= memory) & (cells.real >= memory)))
@@ -81,12 +80,12 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: float, *, begins: bool =
     sure, near, score = fits[rows], kin[rows], terms.score(kin)[rows]
     if later:
         there, taken = cells.at(rows), np.zeros(len(chosen))
-        for before, request in zip(want.requests, later, strict=False):
+        for before, request in zip(want.whole, later, strict=False):
             taken = taken + _kept(there, before, want)
             terms = _terms(there, request, taken, rest)
             sure &= terms.fits
             score += terms.score(near)
-        score /= len(want.requests)
+        score /= len(want.whole)
     return NodeScores(score, near, sure, following.of_cells(cells.at(rows), want) if begins else None)
 
 

@@ -11,6 +11,7 @@ from extender.scoring.predict import Wanted
 from extender.state.cells import Cells
 from extender.state.node_view import NodeView
 from extender.state.workload_locations import WorkloadLocations
+from placement.state.allocations import as_one
 
 
 def vacant(
@@ -37,9 +38,9 @@ def _taken(want: Wanted, locations: WorkloadLocations, view: Callable[[str], Nod
     taken: Counter[Place] = Counter()
     for uid, node in locations.of(want.pod.workload).items():
         there = view(node)
-        reservation = there.occupancy.reservations.get(uid) if there is not None and uid != want.pod.uid else None
-        if reservation is not None and len(reservation.numa_nodes) == 1:
-            taken[Place(node, reservation.numa_nodes.lowest)] += 1
+        containers = there.occupancy.members_of(uid) if there is not None and uid != want.pod.uid else ()
+        if containers and len(home := as_one(containers).numa_nodes) == 1:
+            taken[Place(node, home.lowest)] += 1
     return taken
 
 
@@ -47,7 +48,7 @@ def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
     """Where the machine is special, decide() settles it."""
     if view.table is None:
         return True
-    demand = want.requests[0].reservation_demand
+    demand = want.whole[0].reservation_demand
     there = view.table[:, view.table[0] == numa_node]
     if not there.size:
         return False

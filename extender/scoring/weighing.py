@@ -14,9 +14,9 @@ from extender.scoring.single import NodeScores, best, covered
 from extender.state.column_store import Bools, Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
+from placement.decide.asked.quota import in_use, limit_of, taken_by
 from placement.decide.decide import Kin
 from placement.decide.kin_share import pulls_of
-from placement.decide.quota import in_use, limit_of, taken_by
 from placement.decide.scoring import KIN_SHARE
 
 MOST_DECIDED = 500
@@ -110,7 +110,7 @@ def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float]
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
         return 0.0, 0.0, 0.0
-    pull = pulls_of(view.machine, view.occupancy, want.requests[0], kin)
+    pull = pulls_of(view.machine, view.occupancy, want.whole[0], kin)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
     follow = following.predicted(view.machine, view.occupancy, want, prediction)

@@ -16,7 +16,7 @@ Place = tuple[str, NumaSet]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One reservation of a group. expected: it is assumed, not reported yet."""
+    """One pod of a group, as one reservation. expected: it is assumed, not reported yet."""
 
     node: str
     reservation: Reservation

@@ -26,8 +26,8 @@ class NodeIndex:
 
     @cached_property
     def members(self) -> tuple[Reservation, ...]:
-        """The reservations of opted-in pods."""
-        return tuple(reservation for reservation in self.expected.reservations.values() if reservation.opted_in)
+        """The opted-in pods, each as one reservation."""
+        return tuple(self.expected.whole_pods().values())
 
     @cached_property
     def member_pods(self) -> frozenset[str]:
@@ -55,11 +55,15 @@ def changed_members(before: Occupancy | None, after: Occupancy | None) -> Iterat
 
 
 def changed_groups(before: Occupancy | None, after: Occupancy | None) -> Iterator[tuple[str, int, int]]:
-    """The groups with more or fewer reservations than before; how many before, and after."""
+    """The groups with more or fewer pods than before; how many before, and after."""
     old = before.directory.by_group if before is not None else NOBODY
     new = after.directory.by_group if after is not None else NOBODY
     for group in {group for group, _ in old.items() ^ new.items()}:
-        yield group, len(old.get(group, ())), len(new.get(group, ()))
+        yield group, _pods(before, group), _pods(after, group)
+
+
+def _pods(occupancy: Occupancy | None, group: str) -> int:
+    return sum(pods.get(group, 0) for pods in occupancy.directory.grouped.values()) if occupancy is not None else 0
 
 
 def _is_member(occupancy: Occupancy | None, keys: tuple[str, ...]) -> bool:

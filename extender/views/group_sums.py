@@ -11,9 +11,10 @@ from functools import cached_property
 
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Place, shared
-from placement.state.occupancy import Reservation
+from placement.state.allocations import as_one
+from placement.state.occupancy import Occupancy, Reservation
 
-NOBODY: Mapping[str, Reservation] = {}
+NOBODY = Occupancy()
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,16 @@ class GroupSums:
     """One owner."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Mapping[str, Reservation]] = {}
+        self._nodes: dict[str, Occupancy] = {}
         self._running: defaultdict[str, _Running] = defaultdict(_Running)
         self._found: dict[str, tuple[tuple[MemberSum, ...], MemberSum]] = {}
 
     def read(self, nodes: Iterable[NodeState], groups: Mapping[str, str]) -> dict[str, MemberSum]:
         """By group. groups: by workload, of those whose pods name none."""
-        now = {state.view.name: state.view.occupancy.reservations for state in nodes}
+        now = {state.view.name: state.view.occupancy for state in nodes}
         for node in self._nodes.keys() | now.keys():
             before, after = self._nodes.get(node, NOBODY), now.get(node, NOBODY)
-            if before is not after:
+            if before.reservations is not after.reservations:
                 self._changed(node, before, after)
         self._nodes = now
         named: dict[str, MemberSum] = {}
@@ -87,17 +88,20 @@ class GroupSums:
         self._found = {group: self._together(group, tuple(sums)) for group, sums in parts.items()}
         return named | {group: whole for group, (_, whole) in self._found.items()}
 
-    def _changed(self, node: str, before: Mapping[str, Reservation], after: Mapping[str, Reservation]) -> None:
-        for key in before.keys() | after.keys():
-            old, new = before.get(key), after.get(key)
+    def _changed(self, node: str, before: Occupancy, after: Occupancy) -> None:
+        pods: set[str] = set()
+        for key in before.reservations.keys() | after.reservations.keys():
+            old, new = before.reservations.get(key), after.reservations.get(key)
             if old is not new:
-                for reservation, sign in ((old, -1), (new, 1)):
-                    if reservation is not None and reservation.opted_in:
-                        self._add(node, reservation, sign)
+                pods |= {each.pod for each in (old, new) if each is not None}
+        for pod in pods:
+            for occupancy, sign in ((before, -1), (after, 1)):
+                if there := occupancy.members_of(pod):
+                    self._add(node, as_one(there), sign)
 
-    def _add(self, node: str, reservation: Reservation, sign: int) -> None:
-        name = reservation.group or reservation.workload
-        self._running[name].add(node, reservation, sign)
+    def _add(self, node: str, pod: Reservation, sign: int) -> None:
+        name = pod.group or pod.workload
+        self._running[name].add(node, pod, sign)
         if not self._running[name].count:
             del self._running[name]
 

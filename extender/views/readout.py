@@ -49,11 +49,11 @@ def members(picture: Picture) -> dict[str, list[Member]]:
     """Every group's, in the order of the groups' names."""
     by_group: dict[str, list[Member]] = defaultdict(list)
     for node_state in picture.nodes:
-        reported = node_state.view.reported.reservations
+        reported = node_state.view.index.pods
         for reservation in node_state.view.index.members:
             workload = picture.workloads.get(reservation.pod, "")
             if group := reservation.group or picture.groups.get(workload):
-                by_group[group].append(Member(node_state.view.name, reservation, reservation.key not in reported))
+                by_group[group].append(Member(node_state.view.name, reservation, reservation.pod not in reported))
     return dict(sorted(by_group.items()))
 
 

@@ -12,7 +12,7 @@ from placement.decide.policies import ADMITS
 from placement.decide.request import Kin
 from placement.decide.room import Candidate, Room
 from placement.model.cpuset import NumaSet
-from placement.optin.options import Policy
+from placement.optin.options import Policy, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,10 @@ def _short(room: Room, offered: Candidate | None, best: Candidate | None) -> str
         return "memory that is not waited for"
     if offered.misses > best.misses:
         return "devices"
-    strict = room.request.opt_in.policy is not Policy.BEST_EFFORT
-    return "better than its policy allows" if strict and len(offered.numa_nodes) > len(best.numa_nodes) else ""
+    opt_in = room.request.opt_in
+    # What was nominated to a pod that no NUMA node holds is for all of its containers, which are placed one by one.
+    strict = opt_in.policy is not Policy.BEST_EFFORT or opt_in.scope is Scope.CONTAINER
+    return "alignment" if strict and len(offered.numa_nodes) > len(best.numa_nodes) else ""
 
 
 def narrowest(room: Room) -> Candidate | None:

@@ -18,20 +18,20 @@ from dataclasses import replace
 from functools import partial
 
 from placement.decide import memory
+from placement.decide.asked.quota import within_quota
+from placement.decide.asked.whole_pod import whole_reservation
 from placement.decide.choice import Choice, choose, pinned
 from placement.decide.cpus import exclusive
 from placement.decide.cpus.cache_domain import Kept, keep, kin_mask
 from placement.decide.cpus.exclusive import CacheWeight
 from placement.decide.decision import Decision, MemoryPolicy, Reason
 from placement.decide.kin_share import peers_of
-from placement.decide.quota import within_quota
 from placement.decide.request import Kin, Request
 from placement.decide.room import Candidate, Room
 from placement.decide.survey import survey, takeable
 from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import larger
 from placement.model.topology import Machine
-from placement.optin.options import Cpus, Policy, Pool
+from placement.optin.options import Cpus, Policy, Pool, Scope
 from placement.state import pools
 from placement.state.occupancy import Occupancy, Reservation
 
@@ -40,7 +40,7 @@ __all__ = ["Decision", "Kin", "MemoryPolicy", "Reason", "Request", "decide", "le
 
 def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
     """The one function: same inputs, same answer, in both halves."""
-    allowed = within_quota(machine, occupancy, _whole_reservation(occupancy, request))
+    allowed = within_quota(machine, occupancy, whole_reservation(occupancy, request))
     decision = _decided(machine, occupancy, allowed.request, kin)
     return replace(decision, reasons=(*allowed.reasons, *decision.reasons)) if allowed.reasons else decision
 
@@ -48,6 +48,8 @@ def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
 def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
     if request.opt_in.policy is Policy.NONE:
         return left_open(machine, request, (Reason("policy none", "", "CPUs and memory are left open"),))
+    if request.opt_in.scope is Scope.CONTAINER and occupancy.members_of(request.pod, but=request.reservation_key):
+        kin = replace(kin, expected=NumaSet(), planned=NumaSet())  # they were for the whole pod, which is not together
     room = survey(machine, occupancy, request, kin)
     choice = choose(room, kin)
     if choice.candidate is not None:
@@ -60,18 +62,6 @@ def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin)
     return left_open(
         machine, request, (*choice.reasons, _shortage(room)), admitted=choice.admitted, reservation=reservation
     )
-
-
-def _whole_reservation(occupancy: Occupancy, request: Request) -> Request:
-    """With the pod's demand never less than what its reservation is known to need: an estimate may know one container
-    only.
-    """
-    reservation = occupancy.reservations.get(request.reservation_key)
-    if reservation is None or not request.pod_demand.estimated or reservation.demand == request.reservation_demand:
-        return request
-    if request.reservation_key != request.pod:
-        return request
-    return replace(request, pod_demand=larger(request.pod_demand, reservation.demand))
 
 
 def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> Decision:

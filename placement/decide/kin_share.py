@@ -2,51 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from placement.decide.request import Kin, Request
 from placement.decide.scoring import kin_share
 from placement.model.cpuset import NumaSet
 from placement.model.topology import Machine
+from placement.optin.options import Scope
 from placement.state.occupancy import Occupancy, Reservation
 
 PLANNED_WEIGHT = 1.0
 """What a planned slot weighs, as a share of all peers together (one peer's weight where there is none yet)."""
 
 
+SIBLINGS_WEIGHT = 2.0
+"""What the other containers of a pod weigh together, as a share of all its peers together (or of one peer, likewise):
+they come before whatever else draws it.
+"""
+
+
 def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Reservation, float]]:
-    """The peers that have a reservation here, with their weights; in container scope a pod's other containers are peers
-    where they are named.
+    """The peers that have a reservation here, with their weights; with them the pod's other containers, where those are
+    placed one by one. A peer whose own containers are, weighs as much as another, in all.
     """
-    own, group = request.reservation_key, request.opt_in.group
-    directory, reservations = occupancy.directory, occupancy.reservations
-    if kin.weights:
-        return [
-            (reservation, weight)
-            for pod, weight in kin.weights.items()
-            for key in directory.by_pod.get(pod, ())
-            if key != own and weight > 0 and (reservation := reservations[key]).opted_in
-        ]
-    members = directory.by_group.get(group, ()) if group else ()
-    return [(reservation, 1.0) for key in members if key != own and (reservation := reservations[key]).opted_in]
+    reservations, group = occupancy.reservations, request.opt_in.group
+    weights: Mapping[str, float] = kin.weights
+    if not weights and group:
+        members = occupancy.directory.by_group.get(group, ())
+        weights = {reservations[key].pod: 1.0 for key in members}
+    peers = []
+    for pod, weight in weights.items():
+        there = occupancy.members_of(pod) if pod != request.pod and weight > 0 else ()
+        peers += [(reservation, weight / len(there)) for reservation in there]
+    return [*peers, *_siblings(occupancy, request, kin.elsewhere + sum(weight for _, weight in peers))]
 
 
 def weight_by_home(occupancy: Occupancy, request: Request, kin: Kin) -> dict[int, float]:
     """The peers' weights by the mask of their NUMA nodes. A group's members weigh alike, and are counted already."""
-    together: dict[int, float] = {}
-    if kin.weights:
-        for reservation, weight in peers_of(occupancy, request, kin):
-            mask = reservation.numa_nodes.mask
-            together[mask] = together.get(mask, 0.0) + weight
-        return together
-    group = request.opt_in.group
-    if not group:
-        return together
-    own = occupancy.reservations.get(request.reservation_key)
-    mine = own.numa_nodes.mask if own is not None and own.group == group else None
+    group, home = request.opt_in.group, 0
+    if kin.weights or not group:
+        return _by_home(peers_of(occupancy, request, kin))
+    for reservation in occupancy.members_of(request.pod):
+        home |= reservation.numa_nodes.mask if reservation.group == group else 0
     grouped = occupancy.directory.grouped.items()
-    counts = {mask: groups[group] - (mask == mine) for mask, groups in grouped if group in groups}
-    return {mask: float(count) for mask, count in counts.items() if count}
+    counts = {mask: groups[group] - (mask == home) for mask, groups in grouped if group in groups}
+    by_home = {mask: float(count) for mask, count in counts.items() if count}
+    for mask, weight in _by_home(_siblings(occupancy, request, kin.elsewhere + sum(by_home.values()))).items():
+        by_home[mask] = by_home.get(mask, 0.0) + weight
+    return by_home
+
+
+def _by_home(peers: Iterable[tuple[Reservation, float]]) -> dict[int, float]:
+    by_home: dict[int, float] = {}
+    for reservation, weight in peers:
+        mask = reservation.numa_nodes.mask
+        by_home[mask] = by_home.get(mask, 0.0) + weight
+    return by_home
+
+
+def _siblings(occupancy: Occupancy, request: Request, others: float) -> list[tuple[Reservation, float]]:
+    """The pod's other containers with their weights. others: what all its peers weigh."""
+    if request.opt_in.scope is Scope.POD:
+        return []
+    there = occupancy.members_of(request.pod, but=request.reservation_key)
+    return [(reservation, SIBLINGS_WEIGHT * (others or 1.0) / len(there)) for reservation in there]
 
 
 def strangers(occupancy: Occupancy, request: Request, kin: Kin) -> int:

@@ -19,7 +19,7 @@ class Policy(StrEnum):
 
 
 class Scope(StrEnum):
-    """Whether the pod is aligned as one, or each container by itself."""
+    """Whether a pod that no NUMA node holds is aligned as one all the same, or each container by itself."""
 
     POD = "pod"
     CONTAINER = "container"

@@ -23,7 +23,7 @@ class GroupLimit:
     @classmethod
     def of(cls, occupancy: Occupancy, share: float, moved: Iterable[str]) -> GroupLimit:
         """share: of a group's members that are here, rounded up. moved: keys of the reservations that were lately."""
-        every = {key: entry.group or entry.workload for key, entry in occupancy.reservations.items()}
+        every = {uid: pod.group or pod.workload for uid, pod in occupancy.whole_pods().items()}
         groups = {key: group for key, group in every.items() if group}
         lately = Counter(groups[key] for key in moved if key in groups)
         sizes = Counter(groups.values())

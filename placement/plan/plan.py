@@ -56,7 +56,7 @@ class Plan:
         """Where this newcomer should go; empty: the plan has no advice."""
         if not self.slots:
             return NumaSet()
-        placed, demand = occupancy.directory.placed, request.reservation_demand
+        placed, demand = occupancy.directory.placed, request.pod_demand
         for slots in self.vacant(request.workload, placed):
             if slots.numa_nodes <= machine.cpu_nodes and fits(
                 demand, room_on(machine, occupancy, slots.numa_nodes.lowest)

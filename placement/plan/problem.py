@@ -45,7 +45,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PlacedMembers:
-    """Members on one NUMA node each. keys: their reservations, by (workload, NUMA node's id)."""
+    """Members on one NUMA node each. keys: their reservations, by (workload, NUMA node's id). wide: how many others
+    there are of each workload: over several NUMA nodes, or with their containers placed one by one.
+    """
 
     keys: Mapping[tuple[str, int], tuple[str, ...]]
     wide: Mapping[str, int]
@@ -63,7 +65,10 @@ def placed_members(occupancy: Occupancy, members: Mapping[str, str]) -> PlacedMe
         reservation = occupancy.reservations.get(key)
         if reservation is None:
             continue
-        if len(reservation.numa_nodes) == 1:
+        containers = occupancy.members_of(reservation.pod)
+        if len(containers) > 1:
+            wide[name] += reservation is containers[0]
+        elif len(reservation.numa_nodes) == 1:
             place = name, reservation.numa_nodes.lowest
             keys[place] = (*keys.get(place, ()), key)
         else:

@@ -4,7 +4,10 @@ container has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import attrgetter, or_
 from typing import NamedTuple
 
 from placement.model.cpuset import CpuSet, NumaSet
@@ -24,7 +27,8 @@ class Part(NamedTuple):
 class Reservation:
     """Room held on NUMA nodes.
 
-    key: the pod's uid, or UID/CONTAINER-NAME in container scope, or a container's id where it has not opted in.
+    key: the pod's uid, or UID/CONTAINER-NAME where its containers are placed one by one, or a container's id where it
+    has not opted in.
     group: NAMESPACE/name, or empty for what has not opted in (and for members whose group is not learned yet).
     parts: how the demand lies on several NUMA nodes; empty: by their number of CPUs. alone: it shares its NUMA nodes
     with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not known.
@@ -73,6 +77,26 @@ class Allocation:
     mems: NumaSet = NumaSet()
     exclusive: CpuSet = CpuSet()
     externally_managed: bool = False
+
+
+def as_one(reservations: Sequence[Reservation]) -> Reservation:
+    """A pod's reservations, at least one, as what they are together: by the pod's uid where they are several. Their
+    order makes no difference.
+    """
+    if len(reservations) == 1:
+        return reservations[0]
+    first, *others = sorted(reservations, key=attrgetter("key"))
+    mask = reduce(or_, (reservation.numa_nodes.mask for reservation in reservations))
+    return replace(
+        first,
+        key=first.pod,
+        group=max(reservation.group for reservation in reservations),
+        workload=max(reservation.workload for reservation in reservations),
+        numa_nodes=NumaSet(mask),
+        demand=sum((reservation.demand for reservation in others), first.demand),
+        parts=(),
+        cache_domain=CpuSet(),
+    )
 
 
 def namespace_of(workload: str, group: str) -> str:

@@ -38,6 +38,8 @@ class Index:
         directory = Directory().changed(
             [(None, reservation) for reservation in reservations.values()],
             [(None, allocation) for allocation in allocations.values()],
+            {},
+            reservations,
             allocations.values(),
         )
         whole = fingerprint(reservations.values(), allocations.values())
@@ -66,7 +68,7 @@ class Index:
         after = Index(
             reservations,
             allocations,
-            self.directory.changed(moves, changes, allocations.values()),
+            self.directory.changed(moves, changes, self.reservations, reservations, allocations.values()),
             (self.fingerprint + _difference(moves, changes)) % MODULUS,
             self.machine,
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from placement.model.topology import Machine
 from placement.optin.options import Pool
-from placement.state.allocations import Allocation, Part, Reservation
+from placement.state.allocations import Allocation, Part, Reservation, as_one
 
 _Row = TypeVar("_Row", str, int)
 _Column = TypeVar("_Column", str, int)
@@ -129,9 +129,9 @@ class Directory:
     itself.
 
     special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group gave
-    its size. placed: how many reservations of each workload are on each NUMA node, those on several under WIDE;
-    grouped: how many of each group, by the mask of their NUMA nodes. within: millicores requested by those that are
-    kept within each cache domain, by its mask.
+    its size. placed: how many pods of each workload are on each NUMA node, those on several under WIDE; grouped: how
+    many of each group, by the mask of their NUMA nodes. within: millicores requested by those that are kept within each
+    cache domain, by its mask.
     """
 
     by_pod: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -146,11 +146,15 @@ class Directory:
 
     def changed(
         self,
-        reservations: Iterable[tuple[Reservation | None, Reservation | None]],
+        reservations: Sequence[tuple[Reservation | None, Reservation | None]],
         allocations: Iterable[tuple[Allocation | None, Allocation | None]],
+        was: Mapping[str, Reservation],
+        now: Mapping[str, Reservation],
         staying: Iterable[Allocation],
     ) -> Directory:
-        """After these changes, each (before, after). staying: all allocations that there are afterwards."""
+        """After these changes, each (before, after). was, now: all reservations before and afterwards. staying: all
+        allocations that there are afterwards.
+        """
         by_pod, by_group, by_reservation = dict(self.by_pod), dict(self.by_group), dict(self.by_reservation)
         special, sized, exclusive = self.special, self.sized, self.exclusive
         placed, grouped, within = dict(self.placed), dict(self.grouped), self.within
@@ -160,15 +164,16 @@ class Directory:
                 _remove(by_group, before.group, before.key)
                 special = tuple(key for key in special if key != before.key)
                 sized = tuple(key for key in sized if key != before.key)
-                _place(placed, grouped, before, -1)
                 within = _kept(within, before, -1)
             if after is not None:
                 _add(by_pod, after.pod, after.key)
                 _add(by_group, after.group, after.key)
                 special += (after.key,) if after.alone or after.pool is not Pool.SHARED else ()
                 sized += (after.key,) if after.size and after.group else ()
-                _place(placed, grouped, after, 1)
                 within = _kept(within, after, 1)
+        for pod in {each.pod for change in reservations for each in change if each is not None}:
+            _place(placed, grouped, was, self.by_pod.get(pod, ()), -1)
+            _place(placed, grouped, now, by_pod.get(pod, ()), 1)
         left = False
         for old, new in allocations:
             if old is not None:
@@ -183,8 +188,17 @@ class Directory:
 
 
 def _place(
-    placed: dict[str, Mapping[int, int]], grouped: dict[int, Mapping[str, int]], reservation: Reservation, more: int
+    placed: dict[str, Mapping[int, int]],
+    grouped: dict[int, Mapping[str, int]],
+    reservations: Mapping[str, Reservation],
+    keys: Iterable[str],
+    more: int,
 ) -> None:
+    """keys: of a pod's; what has not opted in is of no workload and no group."""
+    there = [reservation for key in keys if (reservation := reservations[key]).workload or reservation.group]
+    if not there:
+        return
+    reservation = as_one(there)
     place = reservation.numa_nodes.lowest if len(reservation.numa_nodes) == 1 else WIDE
     if reservation.workload:
         _count(placed, reservation.workload, place, more)

@@ -1,9 +1,9 @@
 """Who holds which CPUs and memory on one machine.
 
-Two things are held apart. A *reservation* is room on NUMA nodes: it counts a pod's (or, in container scope, a
-container's) whole demand from its first container until its sandbox ends, so that an in-place restart finds its place
-again. An *allocation* is what one live container has in its cgroup: it ends at StopContainer. An `Occupancy` is
-immutable: every change gives a new one with the next generation.
+Two things are held apart. A *reservation* is room on NUMA nodes: it counts a pod's whole demand (in container scope a
+container's, where no NUMA node holds the pod) from its first container until its sandbox ends, so that an in-place
+restart finds its place again. An *allocation* is what one live container has in its cgroup: it ends at StopContainer.
+An `Occupancy` is immutable: every change gives a new one with the next generation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from placement.model.errors import AlreadyHeld
 from placement.model.live_usage import NOTHING, Live
 from placement.model.rules import Rules
 from placement.model.topology import Machine
-from placement.state.allocations import Allocation, Part, Reservation
+from placement.state.allocations import Allocation, Part, Reservation, as_one
 from placement.state.fingerprint import fingerprint
 from placement.state.index import EMPTY_INDEX, Index, merged
 from placement.state.load_index import EMPTY, Directory, Load
@@ -163,6 +163,21 @@ class Occupancy:
                     {reservation.pod for reservation in reservations}
                 )
         return kept
+
+    def members_of(self, pod: str, but: str = "") -> list[Reservation]:
+        """The reservations of a pod that has opted in, without the one with the key `but`: one, or several where its
+        containers are placed one by one.
+        """
+        keys = (key for key in self.directory.by_pod.get(pod, ()) if key != but)
+        return [reservation for key in keys if (reservation := self.reservations[key]).opted_in]
+
+    def whole_pods(self) -> dict[str, Reservation]:
+        """Each pod that has opted in, as one reservation, by its uid."""
+        pods: dict[str, list[Reservation]] = {}
+        for reservation in self.reservations.values():
+            if reservation.opted_in:
+                pods.setdefault(reservation.pod, []).append(reservation)
+        return {pod: as_one(there) for pod, there in pods.items()}
 
     def members(self, group: str, but: str = "") -> list[Reservation]:
         """The reservations of a group's pods, without those of the pod `but`."""

@@ -12,6 +12,7 @@ from extender.state.node_report import DecisionRow, Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, ContainerRow, NodeRow
 from extender.views.explain import explain
+from extender.views.readout import groups
 from placement.decide.decide import Reason
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.state.occupancy import Allocation, fingerprint
@@ -249,6 +250,26 @@ def test_a_container_that_sits_on_the_cpus_and_stays_there_fails_no_prediction(c
     two = replace(pod("p", cpu="2", cpus="exclusive"), containers=(*pod("p", cpu="2").containers, SECOND))
     asked = wanted(two)
     assert scores(cluster, asked, "a")["a"] > 0
+
+
+@pytest.mark.parametrize(
+    ("cpu", "held"),
+    [("5", {"p": "0"}), ("7", {"p/second": "0", "p/main": "1"})],
+    ids=["a NUMA node holds it", "none does"],
+)
+def test_a_pod_whose_containers_are_placed_one_by_one_is_one_member(cluster: Cluster, cpu: str, held: dict):
+    """8 CPUs on each NUMA node; the second container asks for two."""
+    tell(cluster, "a", of=machine(2, 8))
+    (nomination,) = cluster.apply_pods(
+        Changes(rows=(pod("p", node="a", cpu=cpu, beside=(SECOND,), scope="container"),))
+    )
+    assert reservations_of(cluster, "a") == held
+    assert nomination.numa_nodes == NumaSet.of(map(int, held.values()))
+    (group,) = groups(cluster.picture())
+    assert [(row["uid"], row["numa_nodes"]) for row in group["members"]] == [("p", str(nomination.numa_nodes))]
+    view = cluster.view("a")
+    assert view is not None
+    assert sum(reservation.demand.cpu_milli for reservation in view.index.members) == 1000 * (int(cpu) + 2)
 
 
 def test_exclusive_cpus_of_assumed_pods_are_not_nominated_twice(cluster: Cluster):

@@ -70,7 +70,8 @@ class Rested:
         self, occupancy: Occupancy, options: Mapping[str, Move], kin: Mapping[str, Mapping[str, float]]
     ) -> frozenset[str]:
         """Keys of the reservations that may move now; to be asked once a window. options: by pod uid; a pod that is not
-        there does not move. kin: the weights that newcomers are seated by, by pod or workload.
+        there does not move, nor one whose containers are not all together. kin: the weights that newcomers are seated
+        by, by pod or workload.
         """
         self._window += 1
         reservations = {key: reservation for key, reservation in occupancy.reservations.items() if reservation.workload}
@@ -80,8 +81,12 @@ class Rested:
                 for neighbour in _beside(occupancy, reservations[key], kin):
                     if neighbour in self._since:
                         self._since[neighbour] = self._since[neighbour][0], window
-        rested = [key for key, (_, window) in self._since.items() if self._window - window >= REST]
-        return frozenset(key for key in rested if options.get(reservations[key].pod, Move.NEVER) is not Move.NEVER)
+        rested = [reservations[key] for key, (_, window) in self._since.items() if self._window - window >= REST]
+        return frozenset(
+            member.key
+            for member in rested
+            if options.get(member.pod, Move.NEVER) is not Move.NEVER and len(occupancy.members_of(member.pod)) == 1
+        )
 
     def _arrival(self, key: str, place: Place) -> tuple[Place, int]:
         """Where a reservation is, and since which window."""

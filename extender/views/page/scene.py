@@ -88,15 +88,11 @@ class Scene:
     @cached_property
     def places(self) -> dict[str, PodPlace]:
         """Of opted-in pods, the assumed ones too, by uid."""
-        places: dict[str, PodPlace] = {}
-        for state in self.picture.nodes:
-            for reservation in state.view.index.members:
-                before = places.get(reservation.pod)
-                numa_nodes = reservation.numa_nodes
-                if before is not None and before.node == state.view.name:
-                    numa_nodes |= before.numa_nodes
-                places[reservation.pod] = PodPlace(state.view.name, numa_nodes)
-        return places
+        return {
+            pod.pod: PodPlace(state.view.name, pod.numa_nodes)
+            for state in self.picture.nodes
+            for pod in state.view.index.members
+        }
 
     @cached_property
     def lines(self) -> dict[tuple[str, str], Line]:

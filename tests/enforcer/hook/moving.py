@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from enforcer.local.learned import kin_table
 from proto import local_pb2 as local
+from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 from tests.enforcer.hook.world import World, container, member
+
+ON = {"0": "0-3,8-11", "1": "4-7,12-15"}
+"""The CPUs of each NUMA node."""
 
 
 def offer(*steps: list[tuple[str, str, str]], generation: int = 1 << 32, traffic: float = 4.0) -> local.Moves:
@@ -34,3 +38,11 @@ def run(world: World, name: str, home: str, **more) -> None:
     world.nominations.add(pb.Expect(pod=f"uid-{name}", numa_nodes=home))
     world.create(member(name, group=name, **more), container(name, cpus))
     assert world.mems(name) == home
+
+
+def make(world: World, *ways: tuple[str, str, str], **more) -> list[nri.ContainerUpdate]:
+    """One step, made and carried out."""
+    offered = offer([*ways], **more)
+    updates = world.agent.moves.make(offered.steps[0], offered)
+    world.apply(updates)
+    return updates

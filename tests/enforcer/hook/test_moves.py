@@ -8,18 +8,8 @@ from enforcer.hook.moves import STOPS_S, MoveExecutor
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 from tests.clock import Clock
-from tests.enforcer.hook.moving import offer, run, talk
+from tests.enforcer.hook.moving import ON, make, offer, run, talk
 from tests.enforcer.hook.world import GIB, World, container, member, pod
-
-ON = {"0": "0-3,8-11", "1": "4-7,12-15"}
-
-
-def make(world: World, *ways: tuple[str, str, str], **more) -> list[nri.ContainerUpdate]:
-    """One step, made and carried out."""
-    offered = offer([*ways], **more)
-    updates = world.agent.moves.make(offered.steps[0], offered)
-    world.apply(updates)
-    return updates
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """A container that the runtime lists nowhere yet at Synchronize, and asked nobody about: its start tells of it."""
 
+import pytest
+
 from placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.world import World, container, member, pod
 
@@ -38,6 +40,22 @@ def test_one_that_has_not_opted_in_is_not_touched_and_takes_room(world: World) -
     assert world.agent.post_start_container(pod("plain"), plain) == []
     world.create(member("a"), container("a", cpus=2))
     assert world.cpus("a") == "0-15", "no NUMA node has two CPUs left: the member is left open"
+
+
+@pytest.mark.parametrize(("cpus", "homes"), [(3, {"0"}), (6, {"0", "1"})], ids=["together", "in parts"])
+def test_a_pod_whose_containers_are_placed_one_by_one_is_found_as_it_was(world: World, cpus: int, homes: set) -> None:
+    sandbox = member("a", scope="container")
+    sandbox.linux.pod_resources.cpu.shares.value = 2 * cpus * 1024
+    parts = [container(f"a-{name}", cpus) for name in ("one", "two")]
+    for part in parts:
+        part.name, part.pod_sandbox_id = part.id, sandbox.id
+        world.create(sandbox, part)
+    before = world.agent.occupancy
+    assert {world.mems(part.id) for part in parts} == homes
+    for again in (world.agent, world.started()):
+        assert again.synchronize([sandbox], parts) == []
+        assert again.occupancy.reservations == before.reservations
+        assert again.occupancy.allocations == before.allocations
 
 
 def test_while_the_node_is_released_nothing_is_pinned(world: World) -> None:

@@ -96,6 +96,16 @@ class TestExpected:
             Workload("ns/Deployment/b", TWO, 1),
         ]
 
+    def test_a_replica_asks_for_what_all_of_its_containers_do(self) -> None:
+        occupancy = seated(*PODS[1:])
+        for name in ("web", "side"):
+            part = replace(occupancy.reservations["b1"], key=f"b1/{name}", demand=TWO)
+            occupancy = occupancy.with_reservation(part)
+        occupancy = occupancy.without_reservation("b1")
+        workload_index = WorkloadIndex().after(here(*PODS[1:])).over_a_window(occupancy)
+        (b,) = (entry for entry in workload_index.expected(TALK) if entry.name == "ns/Deployment/b")
+        assert (b.demand.cpu_milli, b.replicas) == (4000, 1)
+
     def test_where_nobody_was_seen_to_talk_there_is_nothing_to_plan(self) -> None:
         workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
         assert workload_index.expected(workload_index.with_silent({})) == []

@@ -53,6 +53,8 @@ ASKED = [
     {"cpus_of_proxy": "exclusive", "policy_of_main": "restricted", "beside": (SIDECAR,)},
     {"cpus": "exclusive", "scope": "container", "beside": (OTHER,)},
     {"scope": "container"},
+    {"scope": "container", "cpu": "2", "beside": (OTHER,)},
+    {"scope": "container", "cpu": "2", "policy_of_main": "restricted", "beside": (SETUP, SIDECAR)},
 ]
 
 KINS = st.builds(
@@ -135,6 +137,7 @@ def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked,
         pytest.param({"cpus": "exclusive-cores", "cpu": "2"}, id="own-cores"),
         pytest.param({"cpus_of_main": "exclusive", "cpu": "2", "beside": (SIDECAR,)}, id="own-beside-a-sidecar"),
         pytest.param({"scope": "container", "cpus": "exclusive"}, id="container-scope-of-one"),
+        pytest.param({"scope": "container", "beside": (OTHER,)}, id="containers-one-by-one"),
     ],
 )
 def test_the_common_pods_are_weighed_over_arrays_alone(asked):

@@ -78,12 +78,12 @@ class TestKin:
         before = filled(SMALL, asks("a", group=""))
         assert decide(SMALL, before, asks("b", group=""), Kin()).numa_nodes == nodes("1")
 
-    def test_in_container_scope_a_pods_containers_are_kin_where_they_are_told(self):
+    def test_in_container_scope_a_pods_containers_are_kin(self):
         web = asks("a", scope=Scope.CONTAINER, name="web")
         side = asks("a", scope=Scope.CONTAINER, name="side")
         before = filled(SMALL, asks("x", 2, group="shop/x"), web)
         assert before.reservations["a/web"].numa_nodes == nodes("1")
-        assert decide(SMALL, before, side, Kin({"a": 1.0})).numa_nodes == nodes("1")
+        assert decide(SMALL, before, side, Kin({"x": 1.0})).numa_nodes == nodes("1")
 
 
 class TestRoom:

@@ -15,7 +15,7 @@ from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.errors import AlreadyHeld
 from placement.model.live_usage import Live
-from placement.state.load_index import shared_out
+from placement.state.load_index import WIDE, shared_out
 from placement.state.occupancy import Allocation, Occupancy, Part, Reservation, fingerprint
 from tests import machines
 
@@ -195,6 +195,21 @@ def test_sums_are_made_anew_for_reservations_that_were_put_in_from_outside():
     assert replaced.fingerprint == fingerprint(other.values(), [])
 
 
+def test_a_pod_in_parts_is_one_replica_and_one_member():
+    before = Occupancy().with_reservation(reservation("b", "1", workload="web"))
+    parts = {
+        f"a/{name}": reservation("a", nodes, 1000, workload="web", key=f"a/{name}")
+        for name, nodes in (("one", "0"), ("two", "1"), ("three", "1"))
+    }
+    after = before.changed(parts)
+    assert after.directory.placed == {"web": {WIDE: 1, 1: 1}}
+    assert after.directory.grouped == {0b11: {"shop/web": 1}, 0b10: {"shop/web": 1}}
+    whole = after.whole_pods()["a"]
+    assert (whole.key, str(whole.numa_nodes), whole.demand.cpu_milli) == ("a", "0-1", 3000)
+    assert after.without_reservation("a/one").directory.placed == {"web": {1: 2}}
+    assert after.without_pod("a").directory.grouped == before.directory.grouped
+
+
 @given(st.integers(0, 10**15), st.lists(st.integers(-5, 10**9), min_size=1, max_size=20))
 def test_what_is_shared_out_adds_up(total, weights):
     shares = shared_out(total, weights)
@@ -226,6 +241,11 @@ class Lives(RuleBasedStateMachine):
         pod = f"p{self.number}"
         self.occupancy = self.occupancy.with_reservation(reservation(pod, nodes, milli, workload=workload))
         return pod
+
+    @rule(pod=pods, name=st.sampled_from("ab"), nodes=st.sampled_from(["0", "1", "0-1"]))
+    def has_a_container_elsewhere(self, pod, name, nodes):
+        part = reservation(pod, nodes, 500, workload="web", key=f"{pod}/{name}")
+        self.occupancy = self.occupancy.with_reservation(part)
 
     @rule(pod=pods, cpu=st.integers(0, 79), own=st.booleans(), bound=st.booleans())
     def is_given_a_cpu(self, pod, cpu, own, bound):

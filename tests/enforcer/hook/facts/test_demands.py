@@ -219,7 +219,8 @@ class TestMissingLimit:
 
     def test_a_container_that_is_placed_by_itself_has_its_own_limit(self, world: World) -> None:
         world.limited = False
-        world.create(sandboxed(2, GIB, scope="container"), part("app"))
+        larger_than_a_numa_node = sandboxed(9, GIB, scope="container")
+        world.create(larger_than_a_numa_node, part("app"))
         assert world.mems("a-app") == "0"
 
 

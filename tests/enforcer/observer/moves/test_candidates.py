@@ -45,6 +45,12 @@ def test_it_rests_again_where_it_has_moved_to() -> None:
     assert after(1, rested, at(c="0", d="1"), {"d": Move.CPUS}) == [[("d", "1", "0")]]
 
 
+def test_a_pod_in_parts_is_not_moved() -> None:
+    apart = at(c="0", d="1")
+    part = replace(apart.reservations["c"], key="c/side", numa_nodes=NumaSet.parse("1"))
+    assert after(REST + 2, Rested(), apart.with_reservation(part), {"c": Move.CPUS}) == []
+
+
 class TestBesideKin:
     """x comes, or moves, to where c is."""
 

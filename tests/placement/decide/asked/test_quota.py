@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placement.decide.asked.quota import on_node
 from placement.decide.decide import Kin, decide
-from placement.decide.quota import on_node
 from placement.model.rules import Rules
 from placement.optin.options import Cpus
 from placement.state.occupancy import Occupancy

@@ -1,0 +1,72 @@
+"""A pod whose containers are placed one by one is placed as one all the same, while a NUMA node holds all of it.
+
+Its containers talk with each other more than with anybody, and plans, moves and counts are of pods. So the first one
+asks for the whole pod, and those that follow join it; `Scope.CONTAINER` only shows where that does not hold: then each
+container goes where it fits by itself, beside the others of its pod where it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from placement.decide.asked.quota import on_node, within_quota
+from placement.decide.request import NO_KIN, Request
+from placement.decide.survey import survey
+from placement.model.cpuset import NumaSet
+from placement.model.demand import larger
+from placement.model.topology import Machine
+from placement.optin.options import Policy, Scope
+from placement.state.occupancy import Occupancy
+
+
+def as_placed(machine: Machine, occupancy: Occupancy, request: Request, given: Collection[NumaSet] = ()) -> Request:
+    """The request as it is decided on this node: without what the node's rule for namespaces leaves out, and for the
+    whole pod as one where that holds.
+
+    given: the NUMA nodes that the pod's running containers were given before anybody here knew of them.
+    """
+    request = on_node(occupancy, request)
+    if request.opt_in.scope is Scope.POD or request.opt_in.policy is Policy.NONE:
+        return request
+    whole = replace(request, opt_in=replace(request.opt_in, scope=Scope.POD))
+    return whole if _is_one(machine, occupancy, request, whole, frozenset(given)) else request
+
+
+def whole_reservation(occupancy: Occupancy, request: Request) -> Request:
+    """With the pod's demand never less than what its reservation is known to need: an estimate may know one container
+    only.
+    """
+    reservation = occupancy.reservations.get(request.reservation_key)
+    if reservation is None or not request.pod_demand.estimated or reservation.demand == request.reservation_demand:
+        return request
+    if request.reservation_key != request.pod:
+        return request
+    return replace(request, pod_demand=larger(request.pod_demand, reservation.demand))
+
+
+def _is_one(
+    machine: Machine, occupancy: Occupancy, request: Request, whole: Request, given: frozenset[NumaSet]
+) -> bool:
+    mine, members = occupancy.allocations.get(request.container), occupancy.reservations.keys()
+    if mine is not None:
+        return mine.reservation == request.pod
+    if request.reservation_key in members:
+        return False
+    if request.pod in members:
+        return bool(given) or _holds(machine, occupancy, whole)
+    if given:
+        return all(len(homes) == 1 for homes in given) and len(given) == 1
+    return not occupancy.members_of(request.pod) and _holds(machine, occupancy, whole)
+
+
+def _holds(machine: Machine, occupancy: Occupancy, whole: Request) -> bool:
+    """Whether the pod, or this container of it beside those that run, has room on one NUMA node, near its devices."""
+    asked = within_quota(machine, occupancy, whole_reservation(occupancy, whole)).request
+    room = survey(machine, occupancy, asked, NO_KIN)
+    masks = [1 << numa_node for numa_node in room.usable]
+    if occupancy.directory.by_reservation.get(whole.pod):
+        masks = [occupancy.reservations[whole.pod].numa_nodes.mask]
+    usable = NumaSet.of(room.usable)
+    there = (room.weigh(mask) for mask in masks if NumaSet(mask) <= usable)
+    return any(candidate.fits and not candidate.misses and not candidate.spills for candidate in there)
