@@ -93,6 +93,10 @@ class BindingLedger:
         """A moment, for the watch to show it. Not under the cluster's lock."""
         self._lag.until(lambda: self.knows(pod), longest_s)
 
+    def awaits(self, pod: PodRow, longest_s: float) -> bool:
+        """Whether `wait_for` would wait."""
+        return self._lag.waits(lambda: self.knows(pod), longest_s)
+
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""
         rows = [row for row in self.rows.values() if row.node == node and row.phase == "Pending"]

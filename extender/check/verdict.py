@@ -61,7 +61,7 @@ def _of(replicas: Sequence[ReplicaAnswer], key: str) -> set[str]:
 
 
 def _called(replicas: Sequence[ReplicaAnswer]) -> Verdict:
-    """kube-scheduler has bound this program's own pod: with the extender configured it has asked, if it had a choice."""
+    """kube-scheduler has bound this program's own pod: with the extender configured it has asked, given a choice."""
     calls = sum(each.calls for each in replicas)
     if calls:
         return Verdict(good=True, text=f"calls of kube-scheduler since the replicas began: {calls:.0f}")

@@ -104,6 +104,11 @@ class NodeTable:
         table._none_late_before = -math.inf
         return table
 
+    @property
+    def numa_nodes(self) -> int:
+        """Of the largest machine that there was."""
+        return self._columns.numa_nodes
+
     def kins(self, nodes: Sequence[str], want: Wanted) -> Kins:
         """The pod's kin as each node's enforcer should weigh them, with the slot that is planned for it on one of these
         nodes.

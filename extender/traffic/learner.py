@@ -119,8 +119,16 @@ class Learner:
         """Returns once what is expected of a pod's workload is known, mostly after some milliseconds; at once where
         making it is seen to take longer than it may.
         """
-        if self._earliest - time.monotonic() + self._took_s <= longest_s:
+        if self._made_within(longest_s):
             self._made.until(lambda: row.workload in self._workloads, longest_s)
+
+    def awaits(self, row: PodRow, longest_s: float) -> bool:
+        """Whether `awaited` would wait."""
+        return self._made_within(longest_s) and self._made.waits(lambda: row.workload in self._workloads, longest_s)
+
+    def _made_within(self, longest_s: float) -> bool:
+        """Whether what is known can be made anew by then."""
+        return self._earliest - time.monotonic() + self._took_s <= longest_s
 
     def restored(self, group: str, text: str) -> None:
         """What an extender before this one wrote down of a group."""
