@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from extender.state.pods import PodRow
 from placement.decide.decide import Decision, Kin, Request, decide
@@ -39,7 +40,7 @@ class Wanted:
     def group(self) -> str:
         return self.opt_in.group
 
-    @property
+    @cached_property
     def exclusive(self) -> bool:
         """Whether any container asks for exclusive CPUs."""
         return any(request.wants_exclusive for request in self.requests)
@@ -49,7 +50,7 @@ class Wanted:
         """Whether a node that can't align the pod may be refused to it."""
         return any(request.opt_in.policy in STRICT for request in self.requests)
 
-    @property
+    @cached_property
     def alone_decides(self) -> bool:
         """Whether the first container's decision settles the place of all others."""
         return all(

@@ -35,7 +35,7 @@ def few(want: Wanted, nodes: int, numa_nodes: int) -> bool:
     the largest machine.
     """
     containers = 1 if want.alone_decides else len(want.requests)
-    return nodes * numa_nodes * containers <= MOST_CELLS_AT_ONCE and covered(want)
+    return nodes * numa_nodes * containers <= MOST_CELLS_AT_ONCE
 
 
 def nearly_all(known: NodeScores, live: Bools) -> bool:
