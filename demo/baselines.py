@@ -70,7 +70,8 @@ def rooms(machines: Mapping[str, Machine]) -> dict[str, Room]:
 def placed(machines: Mapping[str, Machine], pods: Sequence[Pod], baseline: Baseline, seed: int) -> dict[Pod, Place]:
     """Every pod's place; NOWHERE for one that stays Pending."""
     affinity = baseline.affinity() if baseline.affinity is not None else None
-    scheduler = Scheduler(rooms(machines), affinity, weight=WEIGHT, random=Random(seed))  # noqa: S311 - lots, no secret
+    lots = Random(seed)  # noqa: S311 - lots, no secret
+    scheduler = Scheduler(rooms(machines), affinity, filters=affinity, weight=WEIGHT, random=lots)
     nodes = {name: baseline.numa(name, machine) for name, machine in machines.items()}
     places = dict.fromkeys(pods, NOWHERE)
     for pod in pods:

@@ -14,6 +14,7 @@ from threading import Lock
 from extender.ledger import BindingLedger, Nomination
 from extender.picture import Figures, Picture
 from extender.planning.group_planner import GroupPlanner, Plans
+from extender.pod_wait import PodWait
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
@@ -23,7 +24,7 @@ from extender.scoring.shares import KinShares
 from extender.scoring.snapshot import Snapshot
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
-from extender.scoring.weighing import over_arrays
+from extender.scoring.weighing import few, nearly_all, over_arrays
 from extender.settings import DEFAULT_SETTINGS, Settings
 from extender.state.column_store import Candidates
 from extender.state.faults import Faults
@@ -49,14 +50,11 @@ class Cluster:
         self._nodes, self._history, self._refused = nodes or NodeTable(), History(), RefusedPods()
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
-        self._planner, self._shares = GroupPlanner(), KinShares()
+        self._planner, self._shares, self._expired = GroupPlanner(), KinShares(), 0
         self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
         self._listed: set[str] = set()  # the nodes that the API server has sent
-        self._expired = 0
         self._last: Snapshot | None = None
-        self._waited_for: Wanted | None = None
-        # Called with each pod that kube-scheduler asks about, and the longest that this may take.
-        self.asked: Callable[[PodRow, float], None] = lambda _row, _longest_s: None
+        self.wait = PodWait(self._ledger, clock, settings.patience)
 
     # What enforcers send.
 
@@ -100,8 +98,7 @@ class Cluster:
         thread.
         """
         with self._lock:
-            now = self.clock()
-            nodes = self._nodes.states(now)
+            nodes = self._nodes.states(now := self.clock())
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
         views = [node_state.view for node_state in nodes if self.live(node_state)]
         plans = self._planner.plans_or_none(known, views, workloads, specs, now)
@@ -141,8 +138,19 @@ class Cluster:
 
     def prepared(self, want: Wanted, names: Sequence[str]) -> Prepared:
         """What `score` answers; nothing is held yet."""
-        self._wait_for(want)
-        snapshot, self._last = self._snapshot(want, names), None
+        self.wait.wait(want)
+        return self._prepared(self._snapshot(want, names))
+
+    def prepared_at_once(self, want: Wanted, names: Sequence[str]) -> Prepared | None:
+        """As `prepared`, where that waits for nothing and is little work; else None, for `prepared` to go on from."""
+        if not few(want, len(names), self._nodes.numa_nodes) or not self.wait.over(want):
+            return None
+        last = self._last = self._snapshot(want, names)
+        live = last.candidates.live(self.settings.report_timeout)
+        return self._prepared(last) if nearly_all(last.known, live) else None
+
+    def _prepared(self, snapshot: Snapshot) -> Prepared:
+        self._last = None
         return prepared(snapshot, self.settings.report_timeout, self.faults, self.clock())
 
     def serves(self, ready: Prepared) -> bool:
@@ -163,7 +171,7 @@ class Cluster:
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
         """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
-        self._wait_for(want)
+        self.wait.wait(want)
         snapshot = self._last = self._snapshot(want, names, anew=True)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:
@@ -191,16 +199,8 @@ class Cluster:
         with self._lock:
             return replace(welcome, pods=self._refused.wake(checks.places, now))
 
-    def _wait_for(self, want: Wanted) -> None:
-        """For what is expected of its workload and for the watch to show it; within `patience`, once for both verbs."""
-        if self._waited_for is want:
-            return
-        self._waited_for, until = want, self.clock() + self.settings.patience
-        self.asked(want.pod, self.settings.patience)
-        self._ledger.wait_for(want.pod, until - self.clock())
-
     def _snapshot(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Snapshot:
-        """Filter's, where prioritize asks just after it; anew for each filter, as of a pod that was woken."""
+        """The last one, where it is of the same question; anew for each filter, as of a pod that was woken."""
         last = None if anew else self._last
         with self._lock:
             now = self.clock()

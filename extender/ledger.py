@@ -93,6 +93,10 @@ class BindingLedger:
         """A moment, for the watch to show it. Not under the cluster's lock."""
         self._lag.until(lambda: self.knows(pod), longest_s)
 
+    def awaits(self, pod: PodRow, longest_s: float) -> bool:
+        """Whether `wait_for` would wait."""
+        return self._lag.waits(lambda: self.knows(pod), longest_s)
+
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""
         rows = [row for row in self.rows.values() if row.node == node and row.phase == "Pending"]
@@ -198,16 +202,17 @@ class BindingLedger:
         if want is None:
             return Nomination(row.node, row, opt_ins) if opt_ins else None
         held = self._nodes.held(row.uid)
-        self._nodes.release(row.uid)
-        kin = self._nodes.kins((row.node,), want).of(row.node)
-        view = self._nodes.view(row.node)
-        generation, replicas = view.generation if view else 0, tuple(self._replicas(row, view))
+        with self._nodes.released(row.uid):
+            kin = self._nodes.kins((row.node,), want).of(row.node)
+            view = self._nodes.view(row.node)
+            generation, replicas = view.generation if view else 0, tuple(self._replicas(row, view))
         facts = Nomination(row.node, row, opt_ins, kin, generation=generation, replicas=replicas)
+        if held is not None and held.node == row.node:
+            self._nodes.confirm(replace(held, bound=True, until=self._clock() + self._hold_s))
+            return replace(facts, numa_nodes=held.numa_nodes)
+        self._nodes.release(row.uid)
         if view is None:
             return facts
-        if held is not None and held.node == row.node:
-            self._nodes.take_again(replace(held, bound=True, until=self._clock() + self._hold_s))
-            return replace(facts, numa_nodes=held.numa_nodes)
         prediction = self.predicted(view, want, kin)
         if prediction is None or not prediction.fits:
             return facts

@@ -138,10 +138,10 @@ class Program(SessionCallbacks):
             self._own_ca.start()
         if self._kube is not None:
             self._api = self._watched(self._kube)
-            self.cluster.asked = self.learner.awaited
+            self.cluster.wait.asked, self.cluster.wait.awaits = self.learner.awaited, self.learner.awaits
         else:
             # Without an API server a pod is known from kube-scheduler's request at the earliest.
-            self.cluster.asked = self.learner.asked
+            self.cluster.wait.asked = self.learner.asked
         identify = None
         if self._api is not None and config.enforcer_account:
             identify = partial(self._api.node_of, account=config.enforcer_account)

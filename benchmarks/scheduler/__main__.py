@@ -1,7 +1,8 @@
 """`python -m benchmarks.scheduler`: what numakin costs and brings on a real kube-scheduler.
 
-Each way in turn, round after round, so that what else the machine does is shared by all; medians. Needs Kubernetes'
-programs (setup/kubernetes, or KUBERNETES_BIN).
+Each way in turn, round after round, so that what else the machine does is shared by all: medians, and the median and
+the quartiles of each way's rate beside that of an extender that does nothing, with the same sampling, in the same
+round. Needs Kubernetes' programs (setup/kubernetes, or KUBERNETES_BIN).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
 
 from benchmarks.scheduler.bursts import Bench, Burst, Way
 
@@ -31,11 +33,22 @@ def main() -> None:
         f"{options.nodes} nodes, bursts of {options.pods} pods, {options.rounds} rounds; groups split though a node had"
     )
     print(f"room, as the extender counts them: {splits:.0f}")
-    print(f"{'':46} {'pods/s':>7} {'groups whole':>13}")
+    print(f"{'':46} {'pods/s':>7} {'beside no-op':>18} {'groups whole':>13}")
     for way, rounds in bursts.items():
         rate = statistics.median(burst.pods_per_s for burst in rounds)
         whole, groups = sum(burst.whole for burst in rounds), sum(burst.groups for burst in rounds)
-        print(f"{way!s:46} {rate:>7.0f} {f'{whole} of {groups}':>13}")
+        beside = _quartiles(
+            [own.pods_per_s / noop.pods_per_s for own, noop in zip(rounds, bursts[way.floor], strict=True)]
+        )
+        print(f"{way!s:46} {rate:>7.0f} {beside:>18} {f'{whole} of {groups}':>13}")
+
+
+def _quartiles(ratios: Sequence[float]) -> str:
+    """The median and, of at least two, the quartiles."""
+    if len(ratios) < 2:
+        return f"{ratios[0]:.2f}"
+    low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return f"{median:.2f} [{low:.2f}-{high:.2f}]"
 
 
 if __name__ == "__main__":

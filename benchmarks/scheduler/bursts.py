@@ -39,6 +39,11 @@ class Way:
     percentage: int = 0
     profile: bool = False
 
+    @property
+    def floor(self) -> Way:
+        """An extender that does nothing, where the pods that make the burst are sampled alike."""
+        return Way("noop", percentage=100 if self.profile and self.opted_in else self.percentage)
+
     def __str__(self) -> str:
         pods = "opted-in" if self.opted_in else "un-opted"
         sampling = f"{self.percentage} %" if self.percentage else "default sampling"

@@ -61,13 +61,18 @@ def _of(replicas: Sequence[ReplicaAnswer], key: str) -> set[str]:
 
 
 def _called(replicas: Sequence[ReplicaAnswer]) -> Verdict:
-    """kube-scheduler has bound this program's own pod: with the extender configured it has asked."""
+    """kube-scheduler has bound this program's own pod: with the extender configured it has asked, given a choice."""
     calls = sum(each.calls for each in replicas)
     if calls:
         return Verdict(good=True, text=f"calls of kube-scheduler since the replicas began: {calls:.0f}")
+    refused = any(each.refused for each in replicas)
+    nodes = {name for each in replicas for name in (*(node["node"] for node in each.nodes), *each.unreported)}
+    if not refused and len(nodes) == 1:
+        return Verdict(good=True, text="kube-scheduler has not called, as it asks for no scores where one node is all")
     why = "give it scheduler-config/kube-scheduler-config.yaml, and see docs/scheduler.md, Reaching the extender; "
-    why += "where the replicas became ready only after that, test again"
-    if any(each.refused for each in replicas):
+    why += "where the replicas became ready only after that, test again; where one node alone could take this pod, "
+    why += "no call was to be made"
+    if refused:
         why = (
             "somebody called without its certificate: copy the Secret numakin-kube-scheduler to kube-scheduler's files"
         )

@@ -45,8 +45,8 @@ class SchedulerCall:
         self._seconds, self._answered = metrics.seconds.labels(verb), metrics.requests.labels(verb, "200")
 
     def at_once(self, body: bytes) -> CallAnswer | None:
-        """Where that takes no longer than it takes to wake a thread: for a pod that has not opted in, to filter where
-        nothing is refused, to prioritize what was worked out ahead. None elsewhere.
+        """Where that takes little: for a pod that has not opted in, to filter where nothing is refused, to prioritize
+        what was worked out ahead or needs few nodes to be weighed (`extender.scoring.at_once`). None elsewhere.
         """
         if len(body) > wire.PLAIN_BYTES:
             return None

@@ -27,6 +27,9 @@ NEARLY_DONE_S = 0.005
 its place would have to be woken, and the loop by it. Nobody else is answered meanwhile.
 """
 
+AT_ONCE_BYTES = 64 << 10
+"""Of a request that is read on the event loop: 1,000 names take 15 KB, a pod some."""
+
 LOGGED_BEST = 3
 """Of the scores, the best; explain has them all."""
 
@@ -41,7 +44,7 @@ class _Ready:
 
 class Verbs:
     """refuse: filter may refuse nodes. plain: answers to calls of which `wire.plain` holds: most, in microseconds.
-    quick: answers that weigh no node and wait for nothing; None where there is none. after: what is to be done once a
+    quick: answers that take little and wait for nothing; None where there is none. after: what is to be done once a
     verb is answered.
     """
 
@@ -53,7 +56,7 @@ class Verbs:
         self._ahead: Ahead[_Ready | None] | None = None
         self._passed: bytes | None = None
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
-        self.quick = {"prioritize": self._ready_scores} | ({} if refuse else {"filter": self._every_node})
+        self.quick = {"prioritize": self._scores_at_once} | ({} if refuse else {"filter": self._every_node})
         self.after = {"filter": self._work_ahead}
         self.plain = {"filter": self._plain_filter, "prioritize": self._plain_prioritize}
 
@@ -137,23 +140,27 @@ class Verbs:
             ready = self._scored(body)
         return wire.NO_SCORES if ready is None else self._given(ready)
 
-    def _ready_scores(self, body: bytes) -> bytes | None:
-        """What was worked out since filter; None where it is not done in a moment, does not count any more, or would
-        be waited for.
-        """
+    def _scores_at_once(self, body: bytes) -> bytes | None:
+        """What was worked out since filter, or is in a moment; None where it is not, or would be waited for."""
         ahead = self._ahead
-        if ahead is None or ahead.body != body or not ahead.done(NEARLY_DONE_S) or self._cluster.busy:
+        if ahead is not None and ahead.body == body:
+            if not ahead.done(NEARLY_DONE_S) or self._cluster.busy:
+                return None
+            ready = ahead.result()
+            if ready is not None and self._cluster.serves(ready.prepared):
+                return self._given(ready)
+        if self._cluster.busy or len(body) > AT_ONCE_BYTES:
             return None
-        ready = ahead.result()
-        return self._given(ready) if ready is not None and self._cluster.serves(ready.prepared) else None
+        call, want = self._asked(body)
+        if want is None:
+            return wire.NO_SCORES
+        prepared = self._cluster.prepared_at_once(want, call.names)
+        return None if prepared is None else self._given(_ready(call, prepared))
 
     def _scored(self, body: bytes) -> _Ready | None:
         """None for a pod that has not opted in."""
         call, want = self._asked(body)
-        if want is None:
-            return None
-        prepared = self._cluster.prepared(want, call.names)
-        return _Ready(prepared, wire.prioritize_answer(call.names, prepared.offer.scores))
+        return None if want is None else _ready(call, self._cluster.prepared(want, call.names))
 
     def _given(self, ready: _Ready) -> bytes:
         self._ahead = None
@@ -165,6 +172,10 @@ class Verbs:
         best = {row.node: row.score for row in offer.best(LOGGED_BEST)}
         _log.info("scored", pod=pod, group=group, nodes=nodes, best=best)
         return ready.body
+
+
+def _ready(call: wire.Arguments, prepared: Prepared) -> _Ready:
+    return _Ready(prepared, wire.prioritize_answer(call.names, prepared.offer.scores))
 
 
 def _replaced(named: wire.Victims, pods: Sequence[str]) -> wire.Victims:

@@ -104,6 +104,11 @@ class NodeTable:
         table._none_late_before = -math.inf
         return table
 
+    @property
+    def numa_nodes(self) -> int:
+        """Of the largest machine that there was."""
+        return self._columns.numa_nodes
+
     def kins(self, nodes: Sequence[str], want: Wanted) -> Kins:
         """The pod's kin as each node's enforcer should weigh them, with the slot that is planned for it on one of these
         nodes.
@@ -220,23 +225,25 @@ class NodeTable:
             self.holds += 1
             self._swap(self._views[assumption.node].without_assumed(pod))
 
-    def take_again(self, assumption: Assumption) -> None:
-        """The place that its pod has just been released from: for others nothing has changed."""
-        holds = self.holds
-        self.hold(assumption)
-        if self.holds > holds:
-            self.holds = holds - 1
+    def confirm(self, assumption: Assumption) -> None:
+        """In place of the one that is held for its pod on the same room: for others nothing changes."""
+        self._held[assumption.pod] = assumption
+        self._swap(self._views[assumption.node].confirming(assumption))
 
     @contextmanager
     def released(self, pod: str) -> Iterator[None]:
-        """Meanwhile the pod is assumed nowhere."""
-        held = self._held.get(pod)
+        """Meanwhile the pod is assumed nowhere, and nothing else may change; then all is as before."""
+        held, holds = self._held.get(pod), self.holds
+        if held is None:
+            yield
+            return
+        before = self._views[held.node]
         self.release(pod)
         try:
             yield
         finally:
-            if held is not None:
-                self.take_again(held)
+            self._held[pod], self.holds = held, holds
+            self._swap(before)
 
     def ended(self, pod: str, node: str) -> None:
         """The API server does not have the pod any more: its room on the node is free."""

@@ -40,7 +40,7 @@ class Wanted:
     def group(self) -> str:
         return self.opt_in.group
 
-    @property
+    @cached_property
     def exclusive(self) -> bool:
         """Whether any container asks for exclusive CPUs."""
         return any(request.wants_exclusive for request in self.requests)

@@ -1,4 +1,4 @@
-"""What filter found out about a pod's nodes, for prioritize, which kube-scheduler calls some milliseconds later."""
+"""What was found out about a pod's nodes, for who goes on: prioritize after filter, a thread after the event loop."""
 
 from __future__ import annotations
 

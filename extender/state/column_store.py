@@ -88,6 +88,11 @@ class ColumnStore:
         self._revisions, self._revision = np.zeros(64, dtype=np.intp), 0
         self._block = _blank(64, 2)
 
+    @property
+    def numa_nodes(self) -> int:
+        width: int = self._block.shape[1]
+        return width
+
     def put(self, view: NodeView) -> None:
         """The node's view from now on; its numbers are worked out when they are asked for."""
         slot = self._slots.get(view.name)

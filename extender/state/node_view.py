@@ -160,6 +160,13 @@ class NodeView:
             occupancy=_with_assumed(before.occupancy, (assumption,)),
         )
 
+    def confirming(self, assumption: Assumption) -> NodeView:
+        """With this in place of what is assumed of the same pod on the same room, so that its numbers are known."""
+        after = replace(self, assumed={**self.assumed, assumption.pod: assumption})
+        if "table" in vars(self):
+            vars(after)["table"] = self.table
+        return after
+
     def without_assumed(self, pod: str) -> NodeView:
         """As if the pod had not been assumed here."""
         gone = self.assumed.get(pod)

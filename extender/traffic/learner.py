@@ -8,11 +8,9 @@ anew no oftener than its making is worth, so that kube-scheduler's questions hav
 from __future__ import annotations
 
 import math
-import queue
 import threading
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from functools import partial
 
 from extender.state.group_spec import Specs
@@ -20,7 +18,9 @@ from extender.state.pods import Changes, PodRow, ServiceRow
 from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from extender.traffic.policies import PolicyRow
+from extender.traffic.step_queue import StepQueue
 from placement.namespaces import Namespaces
+from placement.optin.parsing import opted_in
 from placement.traffic.graph import Flow
 from process.brief_wait import BriefWait
 from process.threads import IDLE, Backoff, Threads
@@ -58,7 +58,7 @@ class Learner:
         self._publish = publish
         self._clock = clock
         self._learning = TrafficLearning()
-        self._steps: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._steps = StepQueue()
         self._lock = threading.Lock()
         self._flows = 0
         self._made = BriefWait()
@@ -77,7 +77,7 @@ class Learner:
     def stop(self, timeout_s: float) -> None:
         """What was received by now is part of what is known afterwards."""
         self._thread.stop()
-        self._steps.put(None)
+        self._steps.put(lambda: None)
         self._thread.stop(timeout_s)
 
     def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
@@ -90,9 +90,12 @@ class Learner:
         self._steps.put(partial(self._receive, node, flows, self._clock()))
 
     def pods(self, changes: Changes[PodRow]) -> None:
-        """What the API server reports."""
+        """What the API server reports. Only members that wait for a node are worth waking the thread for: whoever is
+        bound is placed already, and in a burst each pod is reported several times.
+        """
         now = self._clock()
-        self._steps.put(lambda: self._learning.apply(changes, now))
+        waiting = any(not row.node and opted_in(row.annotations) for row in changes.rows)
+        self._steps.put(lambda: self._learning.apply(changes, now), soon=waiting)
 
     def governed_by(self, namespaces: Namespaces) -> None:
         """Which namespaces' pods may be kin from now on."""
@@ -119,8 +122,16 @@ class Learner:
         """Returns once what is expected of a pod's workload is known, mostly after some milliseconds; at once where
         making it is seen to take longer than it may.
         """
-        if self._earliest - time.monotonic() + self._took_s <= longest_s:
+        if self._made_within(longest_s):
             self._made.until(lambda: row.workload in self._workloads, longest_s)
+
+    def awaits(self, row: PodRow, longest_s: float) -> bool:
+        """Whether `awaited` would wait."""
+        return self._made_within(longest_s) and self._made.waits(lambda: row.workload in self._workloads, longest_s)
+
+    def _made_within(self, longest_s: float) -> bool:
+        """Whether what is known can be made anew by then."""
+        return self._earliest - time.monotonic() + self._took_s <= longest_s
 
     def restored(self, group: str, text: str) -> None:
         """What an extender before this one wrote down of a group."""
@@ -134,14 +145,14 @@ class Learner:
         self._learned_at = now
 
     def _round(self) -> object:
-        """One step, or making what is known where that is due. Only the latter makes up for a round that failed.
+        """The steps that have come, and making what is known where that is due. Only the latter makes up for a round
+        that failed.
 
         A step that returns True changes what is expected of workloads.
         """
-        step = self._next()
-        if step is not None:
+        for _ in range(self._steps.wait(max(0.0, self._due - time.monotonic()))):
             self._news = True
-            if step() is True:
+            if self._steps.take()() is True:
                 self._due = min(self._due, self._earliest)
         began = time.monotonic()
         if began < self._due:
@@ -157,19 +168,10 @@ class Learner:
             self._due = ended + max(EVERY_S, self._took_s / SHARE)
         return None if news else IDLE
 
-    def _next(self) -> Callable[[], object] | None:
-        try:
-            return self._steps.get(timeout=max(0.0, self._due - time.monotonic()))
-        except queue.Empty:
-            return None
-
     def _finish(self) -> None:
         try:
-            with suppress(queue.Empty):
-                while True:
-                    step = self._steps.get_nowait()
-                    if step is not None:
-                        step()
+            for _ in range(self._steps.wait(0.0)):
+                self._steps.take()()
         finally:
             self._make()
 

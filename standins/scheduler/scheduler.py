@@ -15,10 +15,15 @@ from standins.scheduler.sampling import Sampler
 
 
 class Extender(Protocol):
-    """What the scheduler asks of an extender."""
+    """What the scheduler asks of an extender with a prioritizeVerb."""
+
+    def prioritize(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, int]: ...
+
+
+class Filter(Protocol):
+    """What it asks before, of one with a filterVerb."""
 
     def filter(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> list[str]: ...
-    def prioritize(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, int]: ...
 
 
 class DoesNotFitError(RuntimeError):
@@ -35,7 +40,8 @@ class Choice:
 
 
 class Scheduler:
-    """extender: None plays a cluster without one. weight, percentage: as in a KubeSchedulerConfiguration.
+    """extender: None plays a cluster without one. filters: the same one, where its configuration has a filterVerb too;
+    of those that numakin ships only the strict one has. weight, percentage: as in a KubeSchedulerConfiguration.
 
     random: draws lots among the best nodes.
     """
@@ -45,19 +51,20 @@ class Scheduler:
         rooms: Mapping[str, Room],
         extender: Extender | None = None,
         *,
+        filters: Filter | None = None,
         random: Random,
         weight: int = 5,
         percentage: int = 0,
     ) -> None:
         self._cache = NodeCache(rooms)
         self._sampler = Sampler(percentage)
-        self._extender, self._weight, self._random = extender, weight, random
+        self._extender, self._filter, self._weight, self._random = extender, filters, weight, random
 
     def schedule(self, pod: Mapping[str, Any], workload: str, want: Room) -> Choice:
         """Chooses, and counts the pod there at once. Nobody else knows of it before it is bound (`binding`)."""
         names = self._cache.names
         offered = [names[at] for at in self._sampler.feasible(self._cache.fits(want)).tolist()]
-        feasible = self._extender.filter(pod, offered) if self._extender is not None and offered else offered
+        feasible = self._filter.filter(pod, offered) if self._filter is not None and offered else offered
         if not feasible:
             raise DoesNotFitError(f"no node has {want.cpu_milli / 1000:g} CPUs and {want.memory >> 20} MiB left")
         extra: dict[str, int] = {}

@@ -53,7 +53,7 @@ def made(clock: Clock) -> Callable[[float], Cluster]:
 def scored_while_shown(cluster: Cluster, clock: Clock, uid: str) -> None:
     """Asked about first, and shown by the watch while the answer may wait for it."""
     clock.asked.clear()
-    cluster.asked = clock.notice
+    cluster.wait.asked = clock.notice
     with ThreadPoolExecutor() as threads:
         offer = threads.submit(cluster.score, want(uid), ["a"])
         assert clock.asked.wait(60)
@@ -78,7 +78,7 @@ def test_what_was_waited_for_the_workload_is_not_waited_for_the_pod_again(
 ):
     """Else the pod would have been waited for in vain, and the next one would not be waited for at all."""
     cluster = made(60)
-    cluster.asked = clock.use_up
+    cluster.wait.asked = clock.use_up
     assert cluster.score(want("first"), ["a"]).rows[0].score
     assert reservations_of(cluster, "a") == {}
     scored_while_shown(cluster, clock, "second")

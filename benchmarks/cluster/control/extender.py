@@ -98,11 +98,6 @@ class TimedClient:
     def close(self) -> None:
         self.client.close()
 
-    def filter(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> list[str]:
-        with self._timed("filter", len(nodes)):
-            return self.client.filter(pod, nodes)
-        return list(nodes)
-
     def prioritize(self, pod: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, int]:
         with self._timed("prioritize", len(nodes)):
             return self.client.prioritize(pod, nodes)

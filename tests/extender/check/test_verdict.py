@@ -58,11 +58,12 @@ CASES = {
     ),
     "no enforcer at all": ([replica()], "no enforcer has a pod on any node: see its DaemonSet"),
     "a scheduler that does not call": (
-        [replica(node("n1"), calls=0)],
+        [replica(node("n1"), node("n2"), calls=0)],
         (
             "kube-scheduler, which placed this pod, has called no replica: give it "
             "scheduler-config/kube-scheduler-config.yaml, and see docs/scheduler.md, Reaching the extender; "
-            "where the replicas became ready only after that, test again"
+            "where the replicas became ready only after that, test again; where one node alone could take this pod, "
+            "no call was to be made"
         ),
     ),
     "a scheduler without its certificate": (
@@ -81,6 +82,11 @@ def test_one_line_says_what_is_wrong(case):
     assert bad(*replicas) == [text]
 
 
+def test_no_call_is_expected_where_there_is_one_node():
+    """kube-scheduler asks for scores where it has a choice."""
+    assert bad(replica(node("n1"), calls=0)) == []
+
+
 def test_what_is_wrong_comes_first_and_ten_nodes_are_named():
     names = tuple(f"n{number:02}" for number in range(12))
     found = verdicts([replica(unreported=names)])
@@ -90,5 +96,5 @@ def test_what_is_wrong_comes_first_and_ten_nodes_are_named():
 
 
 def test_only_what_takes_its_time_is_waited_for():
-    found = verdicts([replica(unreported=("n1",), missing="no enforcer runs yet", calls=0)])
+    found = verdicts([replica(unreported=("n1", "n2"), missing="no enforcer runs yet", calls=0)])
     assert [each.passing for each in found if not each.good] == [True, True, False]

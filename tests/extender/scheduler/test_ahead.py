@@ -8,58 +8,11 @@ from threading import Event
 
 import pytest
 
-from extender.cluster import Cluster
 from extender.scheduler.ahead import Ahead
-from extender.scheduler.calls import SchedulerCall, scheduler_calls
-from extender.scheduler.metrics import Metrics
-from extender.scheduler.verbs import Verbs
 from tests.extender.machines import want
 from tests.extender.running import Extender, machine, recorded, reservation
-from tests.extender.told import reservations_of, tell
-
-NAMES = ("a", "b")
-
-
-def body(uid: str = "p", *names: str, **annotations: str) -> bytes:
-    """As kube-scheduler asks about a member of the group shop."""
-    keys = {f"{key}.numakin.io": value for key, value in {"group": "shop", **annotations}.items()}
-    metadata = {"name": uid, "namespace": "default", "uid": uid, "annotations": keys}
-    containers = [{"name": "main", "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}]
-    pod = {"metadata": metadata, "spec": {"containers": containers}}
-    return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(names or NAMES)}).encode()
-
-
-class Site:
-    """Two nodes of 16 CPUs, the group on a; calls as the port makes them. refuse: as the extender's option."""
-
-    def __init__(self, *, refuse: bool = False) -> None:
-        self.cluster = Cluster()
-        tell(self.cluster, "a", reservation("kin", "1"))
-        tell(self.cluster, "b")
-        metrics = Metrics()
-        self._calls = scheduler_calls(Verbs(self.cluster, metrics, refuse=refuse), metrics)
-
-    @property
-    def prioritize(self) -> SchedulerCall:
-        return self._calls["prioritize"]
-
-    def filter(self, request: bytes) -> list[str]:
-        """The nodes that are left; what comes after the answer is done too."""
-        call = self._calls["filter"]
-        answer = call.at_once(request) or call(request)
-        if answer.after is not None:
-            answer.after()
-        names: list[str] = json.loads(answer.body)["NodeNames"]
-        return names
-
-    def ready(self, request: bytes) -> dict[str, int] | None:
-        """The scores that need no thread; None where there are none."""
-        answer = self.prioritize.at_once(request)
-        return None if answer is None else scores(answer.body)
-
-
-def scores(answer: bytes) -> dict[str, int]:
-    return {row["Host"]: row["Score"] for row in json.loads(answer)}
+from tests.extender.scheduler.calling import NAMES, Site, body, scores
+from tests.extender.told import reservations_of
 
 
 @pytest.fixture(params=[False, True], ids=["scoring", "refusing"])
@@ -83,10 +36,10 @@ def test_room_is_held_once_scores_were_given_and_not_before(site: Site):
     assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
 
 
-def test_scores_are_given_ahead_once(site: Site):
+def test_who_asks_again_is_answered_alike(site: Site):
     site.filter(body())
     first = site.ready(body())
-    assert site.ready(body()) is None
+    assert site.ready(body()) == first
     assert scores(site.prioritize(body()).body) == first
 
 
@@ -94,8 +47,7 @@ def test_scores_of_before_a_place_was_taken_are_not_given(site: Site):
     """The other pod takes the place on a that the first would have had."""
     site.filter(body())
     site.cluster.score(want("other", cpu="6"), NAMES)
-    assert site.ready(body()) is None
-    site.prioritize(body())
+    assert site.ready(body())
     homes = reservations_of(site.cluster, "a")
     assert homes["p"] != homes["other"]
 
@@ -103,8 +55,9 @@ def test_scores_of_before_a_place_was_taken_are_not_given(site: Site):
 def test_other_nodes_or_another_pod_are_weighed_when_they_are_asked_for(site: Site):
     site.filter(body())
     for request in (body("p", "b", "a"), body("q")):
-        assert site.ready(request) is None
-        assert scores(site.prioritize(request).body)["a"]
+        answered = site.ready(request)
+        assert answered == scores(site.prioritize(request).body)
+        assert answered["a"]
 
 
 def test_a_node_without_choice_is_held_at_once_as_nobody_asks_for_scores(site: Site):

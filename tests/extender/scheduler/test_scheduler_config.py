@@ -48,9 +48,17 @@ def test_whoever_does_not_name_the_profile_is_scheduled_as_before():
     assert config["profiles"][0] == {"schedulerName": "default-scheduler"}
 
 
-def test_only_the_strict_configuration_asks_for_preempt():
-    with_preempt = [file.stem for file in FILES if "preemptVerb:" in file.read_text()]
-    assert with_preempt == ["kube-scheduler-config-strict"]
+def test_a_pod_is_one_call_where_nothing_is_refused():
+    """Whatever filters makes kube-scheduler ask twice for each pod of the cluster."""
+    verbs = {}
+    for file in FILES:
+        (extender,) = yaml.safe_load(file.read_text())["extenders"]
+        verbs[file.stem] = {key for key in extender if key.endswith("Verb")}
+    assert verbs == {
+        "kube-scheduler-config": {"prioritizeVerb"},
+        "kube-scheduler-config-profile": {"prioritizeVerb"},
+        "kube-scheduler-config-strict": {"filterVerb", "prioritizeVerb", "preemptVerb"},
+    }
 
 
 def test_the_port_is_the_extenders_default(config):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,3 +37,16 @@ def test_what_is_carried_on_is_what_would_be_made_anew(view, steps):
     assert carried.exclusive == anew.exclusive
     assert carried.cpu_load(view.machine) == anew.cpu_load(view.machine)
     assert sorted(carried.directory.by_pod) == sorted(anew.directory.by_pod)
+
+
+@settings(max_examples=50, deadline=None)
+@given(views())
+def test_a_confirmed_place_is_the_same_room_with_the_same_numbers(view):
+    place = assumed(view, PODS[0], "shared")
+    before = view.assuming(place)
+    known, bound = before.table, replace(place, bound=True, until=2.0)
+    after = before.confirming(bound)
+    assert after.assumed == {**view.assumed, PODS[0]: bound}
+    assert after.occupancy == view.assuming(bound).occupancy
+    anew = replace(after, occupancy=UNMADE).table
+    assert (known is None and anew is None) or np.array_equal(after.table, anew)

@@ -26,11 +26,8 @@ class Scores:
     def __init__(self, **scores: int) -> None:
         self.offers, self.scores = [], scores
 
-    def filter(self, _pod, nodes):
-        self.offers.append(list(nodes))
-        return list(nodes)
-
     def prioritize(self, _pod, nodes):
+        self.offers.append(list(nodes))
         return {node: self.scores.get(node, 0) for node in nodes}
 
 
@@ -80,6 +77,16 @@ def test_a_pod_counts_in_its_cache_before_it_is_bound():
 
 def test_with_one_feasible_node_no_score_is_asked_for():
     assert scheduler(1, Scores(n000=7)).schedule({}, "web", SMALL).extender == {}
+
+
+def test_a_filter_is_asked_first_where_there_is_one_and_what_it_refuses_is_not_scored():
+    class Refusing(Scores):
+        def filter(self, _pod, nodes):
+            return [node for node in nodes if node != "n001"]
+
+    extender = Refusing(n001=10)
+    assert scheduler(3, extender, filters=extender).schedule({}, "web", SMALL).node != "n001"
+    assert extender.offers == [["n000", "n002"]]
 
 
 def test_in_tree_scores_are_whole_numbers_so_that_nodes_nearly_alike_are_equal():

@@ -1,0 +1,78 @@
+"""Scores that take little need no thread; an answer that would wait, or takes long, is a thread's."""
+
+from __future__ import annotations
+
+import pytest
+
+from extender.scheduler import wire
+from extender.scoring.weighing import MOST_CELLS_AT_ONCE, MOST_DECIDED_AT_ONCE
+from extender.settings import Settings
+from extender.state.pods import Changes
+from standins.patience import PATIENCE_S
+from tests.extender.scheduler.calling import NAMES, Site, body, scores
+from tests.extender.told import reservations_of, tell
+
+
+@pytest.mark.parametrize("cpus", ["shared", "exclusive"])
+def test_scores_of_few_nodes_need_no_thread_and_are_what_a_thread_answers(cpus: str):
+    request = body(cpus=cpus)
+    answered = Site().ready(request)
+    assert answered == scores(Site().prioritize(request).body)
+    assert answered["a"] > answered["b"] > 0
+
+
+def test_room_is_held_without_filter_having_been_asked():
+    site = Site()
+    site.ready(body())
+    assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
+
+
+def test_a_pod_that_has_not_opted_in_but_says_the_words_has_no_scores():
+    assert Site().ready(body().replace(b"group.numakin.io", b"my.group.numakin.io")) == {}
+
+
+def test_a_pod_that_the_watch_has_not_shown_is_never_waited_for_there():
+    """A wait of the event loop would be one of all who ask."""
+    site = Site(Settings(patience=PATIENCE_S))
+    site.cluster.apply_pods(Changes(whole=True))
+    assert site.ready(body()) is None
+    site.cluster.apply_pods(Changes(rows=(wire.arguments(body()).pod,)))
+    assert site.ready(body())
+    assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
+
+
+def test_nor_is_what_is_expected_of_its_workload():
+    site, waited = Site(), []
+    site.cluster.wait.asked = lambda _row, longest_s: waited.append(longest_s)
+    site.cluster.wait.awaits = lambda _row, _longest_s: True
+    assert site.ready(body()) is None
+    assert waited == []
+    site.cluster.wait.awaits = lambda _row, _longest_s: False
+    assert site.ready(body())
+    assert waited == [0.0], "it is told of the pod, and may not wait"
+
+
+def test_many_nodes_are_a_threads_work():
+    site, many = Site(), [f"n{number}" for number in range(MOST_CELLS_AT_ONCE // 2)]
+    assert site.ready(body("p", *many[:-2], *NAMES))
+    assert site.ready(body("p", *many, *NAMES)) is None
+    assert scores(site.prioritize(body("p", *many, *NAMES)).body)["a"]
+
+
+def test_decisions_that_arrays_do_not_cover_are_a_threads_work_where_they_are_many():
+    """Twelve of a machine's sixteen CPUs fit on no NUMA node alone."""
+    site, request = Site(), body().replace(b'"cpu": "6"', b'"cpu": "12"')
+    assert site.ready(request)
+    more = [f"n{number}" for number in range(MOST_DECIDED_AT_ONCE)]
+    for name in more:
+        tell(site.cluster, name)
+    request = request.replace(b'["a", "b"]', str([*more, "b"]).replace("'", '"').encode())
+    assert site.ready(request) is None
+    assert scores(site.prioritize(request).body)["b"]
+
+
+def test_a_bad_request_is_answered_as_one():
+    site = Site()
+    answer = site.prioritize.at_once(body().replace(b'"1Gi"', b'"lots"'))
+    assert answer is not None
+    assert answer.status == 400
