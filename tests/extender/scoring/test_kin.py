@@ -9,7 +9,7 @@ import pytest
 from extender.cluster import Cluster
 from extender.scoring.predict import wanted
 from extender.state.pods import Changes
-from extender.traffic.communities import Membership, Partition
+from extender.traffic.memberships import Membership, Partition
 from extender.traffic.known import ClusterTraffic
 from placement.decide.decide import Kin
 from tests.extender.running import reservation

@@ -100,7 +100,7 @@ def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender:
     workloads = {workload["workload"].rpartition("/")[2]: workload for workload in graph["workloads"]}
     assert workloads["redis"]["replicas"] == 1
     assert workloads["redis"]["group"] == workloads["cart"]["group"] == "default/auto-cart"
-    assert workloads["redis"]["reason"] == "exchanges 100 % of its traffic with cart"
+    assert workloads["redis"]["reason"] == "exchanges 100 % of its traffic within its namespace with cart"
     (group,) = extender.get("/api/v1/groups")["groups"]
     assert group["group"] == "default/auto-cart"
     assert [(member["pod"], member["node"]) for member in group["members"]] == [
