@@ -3,8 +3,8 @@
     python -m benchmarks.quality.hubs
 
 Six systems with their published call graphs, each under a load of its own: each in a namespace of its own, as the hubs
-are, and all in one namespace, with the hubs. Precision and recall are of pairs of workloads: those in one group with the
-hubs there, against those in one group without them. Steady is the share of workloads that keep their group, or stay
+are, and all in one namespace, with the hubs. Precision and recall are of pairs of workloads: those in one group with
+the hubs there, against those in one group without them. Steady is the share of workloads that keep their group, or stay
 without, through ten more windows of the same rates.
 """
 
@@ -152,7 +152,9 @@ def main() -> None:
         for kinds in [*((kind,) for kind in HUBS), HUBS]:
             rows = [_row(seed, kinds, together=together) for seed in range(SEEDS)]
             name = kinds[0] if len(kinds) == 1 else "all"
-            print(f"{name:12}" + "".join(f"{median(column):9.3f}{min(column):9.3f}" for column in zip(*rows, strict=True)))
+            print(
+                f"{name:12}" + "".join(f"{median(column):9.3f}{min(column):9.3f}" for column in zip(*rows, strict=True))
+            )
 
 
 def _row(seed: int, kinds: Sequence[str], *, together: bool) -> tuple[float, float, float]:

@@ -1,5 +1,5 @@
-"""Dividing workloads into groups of high modularity: the share of all traffic inside groups, less what it would be if the
-same workloads talked with each other at random. Pure.
+"""Dividing workloads into groups of high modularity: the share of all traffic inside groups, less what it would be if
+the same workloads talked with each other at random. Pure.
 
 It is raised by moving single workloads, then merging whole groups, until nothing gains (Blondel et al., 2008).
 """

@@ -79,7 +79,9 @@ def test_a_membership_says_why_in_words():
         a_b=90, a_c=90, b_c=90, checkout_a=38,
     )  # fmt: skip
     made = found(weights)
-    assert made.members[wl("checkout")].reason == "exchanges 62 % of its traffic within its namespace with cart, pay, ship"
+    assert (
+        made.members[wl("checkout")].reason == "exchanges 62 % of its traffic within its namespace with cart, pay, ship"
+    )
     assert made.members[wl("a")].reason == "exchanges 83 % of its traffic within its namespace with b, c"
 
 

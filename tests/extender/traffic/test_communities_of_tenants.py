@@ -67,11 +67,13 @@ AS_A_RELAY = [
 """As if shop's b passed on to two of the attacker's what two others of its send."""
 
 
-def known_of(flows: list[Flow], *, joined: bool) -> ClusterTraffic:
+ALL = read({AFFINITY_KEY: "*"})[0]
+APART, JOINED = Namespaces(), Namespaces({"shop": ALL, "attacker": ALL})
+
+
+def known_of(flows: list[Flow], namespaces: Namespaces) -> ClusterTraffic:
     learning = TrafficLearning()
-    if joined:
-        allowed = read({AFFINITY_KEY: "*"})[0]
-        learning.governed_by(Namespaces({"shop": allowed, "attacker": allowed}))
+    learning.governed_by(namespaces)
     learning.apply(Changes(rows=tuple(ROWS)), 0.0)
     learning.receive("n", flows, 1.0)
     return learning.known(2.0)
@@ -84,13 +86,13 @@ def of_shop(known: ClusterTraffic) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("sent", [FLOOD, AS_A_RELAY], ids=["a flood", "as if it were passed on"])
-@pytest.mark.parametrize("joined", [False, True], ids=["apart", "joined"])
-def test_who_floods_another_namespace_changes_no_group_and_no_reason_there(sent: list[Flow], joined: bool):
-    known = known_of(TALK + sent, joined=joined)
-    assert of_shop(known) == of_shop(known_of(TALK, joined=joined)) != {}
+@pytest.mark.parametrize("namespaces", [APART, JOINED], ids=["apart", "joined"])
+def test_who_floods_another_namespace_changes_no_group_and_no_reason_there(sent: list[Flow], namespaces: Namespaces):
+    known = known_of(TALK + sent, namespaces)
+    assert of_shop(known) == of_shop(known_of(TALK, namespaces)) != {}
     assert all(group.partition("/")[0] == name.partition("/")[0] for name, group in known.groups.items())
 
 
 def test_where_both_namespaces_allow_it_their_pods_still_draw_each_other():
-    assert "attacker/Deployment/a" in known_of(TALK + FLOOD, joined=True).peers["shop/Deployment/a"]
-    assert "attacker/Deployment/a" not in known_of(TALK + FLOOD, joined=False).peers["shop/Deployment/a"]
+    assert "attacker/Deployment/a" in known_of(TALK + FLOOD, JOINED).peers["shop/Deployment/a"]
+    assert "attacker/Deployment/a" not in known_of(TALK + FLOOD, APART).peers["shop/Deployment/a"]
