@@ -2,8 +2,10 @@
 
     python -m benchmarks.quality.hubs
 
-Six systems with their published call graphs, each in a namespace of its own and under a load of its own. Precision and
-recall are of pairs of workloads: those in one group with the hubs there, against those in one group without them.
+Six systems with their published call graphs, each under a load of its own: each in a namespace of its own, as the hubs
+are, and all in one namespace, with the hubs. Precision and recall are of pairs of workloads: those in one group with
+the hubs there, against those in one group without them. Steady is the share of workloads that keep their group, or stay
+without, through ten more windows of the same rates.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from statistics import median
 from benchmarks.graphs.app import App
 from benchmarks.quality.scenario import CALLS_PER_S, GRAPHS, Pair
 from extender.traffic.communities import partition
+from extender.traffic.memberships import Partition
 from placement.traffic.graph import Costs, Rate
 
 HUBS = ("dns", "metrics", "ingress", "database", "proxy")
@@ -23,23 +26,26 @@ HUBS = ("dns", "metrics", "ingress", "database", "proxy")
 end as often as users do. database: a quarter of each system's workloads use it much. proxy: a fifth of them talk
 through it."""
 
-NAMES = {
-    "dns": "kube-system/Deployment/dns",
-    "metrics": "monitoring/StatefulSet/prometheus",
-    "ingress": "ingress/Deployment/ingress",
-    "database": "storage/StatefulSet/postgres",
-    "proxy": "mesh/Deployment/proxy",
-}
 SYSTEMS = 6
 SEEDS = 20
+WINDOWS = 10
+NOISE = 0.1
+"""By which the weight of a pair in one window differs from its rate's, either way, at the most."""
 PAGE = 2000
 """Bytes of a user's request and its answer."""
 
 _COSTS = Costs()
 
 
-def planted(seed: int, kinds: Sequence[str] = HUBS) -> dict[Pair, float]:
-    """Weights between workloads. Same seed, same systems, whatever the hubs."""
+def planted(seed: int, kinds: Sequence[str] = HUBS, *, together: bool = False) -> dict[Pair, float]:
+    """Weights between workloads. Same seed, same systems, whatever the hubs. together: all in one namespace."""
+    weights = _apart(seed, kinds)
+    if not together:
+        return weights
+    return {(_in_one(a), _in_one(b)): weight for (a, b), weight in weights.items()}
+
+
+def _apart(seed: int, kinds: Sequence[str]) -> dict[Pair, float]:
     random = Random(f"hubs/{seed}")
     known = [source for source in GRAPHS.values() if isinstance(source, App)]
     systems = [(f"ns{n}", random.choice(known), CALLS_PER_S * random.lognormvariate(0, 0.7)) for n in range(SYSTEMS)]
@@ -51,7 +57,7 @@ def planted(seed: int, kinds: Sequence[str] = HUBS) -> dict[Pair, float]:
     strength = _strength(weights)
     usual = median(strength.values())
     for kind in kinds:
-        lots, hub = Random(f"hubs/{seed}/{kind}"), NAMES[kind]
+        lots, hub = Random(f"hubs/{seed}/{kind}"), _name(kind, kind)
         for namespace, app, users in systems:
             mine = sorted(workload for workload in strength if workload.startswith(f"{namespace}/"))
             if kind == "dns":
@@ -70,6 +76,27 @@ def planted(seed: int, kinds: Sequence[str] = HUBS) -> dict[Pair, float]:
     return weights
 
 
+def resampled(weights: Mapping[Pair, float], seed: int) -> dict[Pair, float]:
+    """Another window of the same rates."""
+    lots = Random(f"window/{seed}")
+    return {pair: weight * lots.uniform(1 - NOISE, 1 + NOISE) for pair, weight in sorted(weights.items())}
+
+
+def steady(weights: Mapping[Pair, float]) -> float:
+    """Share of the workloads that keep their group, or stay without, through `WINDOWS` more windows."""
+    workloads = {end for pair in weights for end in pair}
+    first = last = partition(weights, workloads, {})
+    moved: set[str] = set()
+    for window in range(WINDOWS):
+        last = partition(resampled(weights, window), workloads, {}, last)
+        moved |= {name for name in workloads if _group(last, name) != _group(first, name)}
+    return 1 - len(moved) / len(workloads)
+
+
+def _group(found: Partition, workload: str) -> str:
+    return found.members[workload].group if workload in found.members else ""
+
+
 def agreement(with_hubs: Mapping[Pair, float], without: Mapping[Pair, float]) -> tuple[float, float]:
     """Precision and recall of pairs of workloads in one group."""
     workloads = sorted({end for pair in without for end in pair})
@@ -85,6 +112,11 @@ def _groups(weights: Mapping[Pair, float]) -> dict[str, str]:
     workloads = {end for pair in weights for end in pair}
     members = partition(weights, workloads, {}).members
     return {workload: members[workload].group if workload in members else workload for workload in workloads}
+
+
+def _in_one(workload: str) -> str:
+    namespace, kind, name = workload.split("/")
+    return f"one/{kind}/{namespace}-{name}"
 
 
 def _front(app: App) -> str:
@@ -112,12 +144,22 @@ def _strength(weights: Mapping[Pair, float]) -> dict[str, float]:
 
 
 def main() -> None:
-    print(f"{'':12}{'precision':>18}{'recall':>18}\n{'':12}{'median':>9}{'worst':>9}{'median':>9}{'worst':>9}")
-    for kinds in [*((kind,) for kind in HUBS), HUBS]:
-        ends = [agreement(planted(seed, kinds), planted(seed, ())) for seed in range(SEEDS)]
-        columns = [[end[at] for end in ends] for at in (0, 1)]
-        name = kinds[0] if len(kinds) == 1 else "all"
-        print(f"{name:12}" + "".join(f"{median(column):9.3f}{min(column):9.3f}" for column in columns))
+    columns = ("precision", "recall", "steady")
+    for together in (False, True):
+        print("\nall in one namespace" if together else "each in a namespace of its own")
+        print(f"{'':12}" + "".join(f"{name:>18}" for name in columns))
+        print(f"{'':12}" + f"{'median':>9}{'worst':>9}" * len(columns))
+        for kinds in [*((kind,) for kind in HUBS), HUBS]:
+            rows = [_row(seed, kinds, together=together) for seed in range(SEEDS)]
+            name = kinds[0] if len(kinds) == 1 else "all"
+            print(
+                f"{name:12}" + "".join(f"{median(column):9.3f}{min(column):9.3f}" for column in zip(*rows, strict=True))
+            )
+
+
+def _row(seed: int, kinds: Sequence[str], *, together: bool) -> tuple[float, float, float]:
+    with_hubs = planted(seed, kinds, together=together)
+    return *agreement(with_hubs, planted(seed, (), together=together)), steady(with_hubs)
 
 
 if __name__ == "__main__":

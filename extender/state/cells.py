@@ -22,11 +22,12 @@ Floats = npt.NDArray[np.float64]
 class Cells:
     """Columns of numbers, all of one shape: of NUMA nodes that a pod could be on.
 
-    free: millicores unrequested; whole: of all its CPUs; used: in use; groups: that have members there. account, real: bytes free by account, and
-    really. spare: CPUs that nobody has for himself; cores: those of them in cores of which all are; core: CPUs of a
-    core, 0 where the machine's differ; shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole
-    machine, reserved ones too. keeps: 1 where groups that declared their size have room kept for the rest of them, on
-    all of the machine's; limited: 1 where the node itself limits each namespace's exclusive CPUs, likewise.
+    free: millicores unrequested; whole: of all its CPUs; used: in use; groups: that have members there. account, real:
+    bytes free by account, and really. spare: CPUs that nobody has for himself; cores: those of them in cores of which
+    all are; core: CPUs of a core, 0 where the machine's differ; shared: 1 where somebody runs on a spare one; unowned:
+    spare CPUs of the whole machine, reserved ones too. keeps: 1 where groups that declared their size have room kept
+    for the rest of them, on all of the machine's; limited: 1 where the node itself limits each namespace's exclusive
+    CPUs, likewise.
     """
 
     numa_node: Floats

@@ -1,4 +1,8 @@
-"""Groups for pods that say `auto`: workloads that talk more with each other than with the rest.
+"""Groups for pods that say `auto`: workloads of one namespace that talk more with each other than with its rest.
+
+Each namespace is divided by what its workloads exchange with each other, and by nothing else: whoever sends traffic to
+a pod of another namespace joins, enlarges and changes no group there. So DNS, a collector of metrics or an ingress in a
+namespace of its own joins nobody either.
 
 The measure is modularity: the share of all traffic inside groups, less what it would be if the same workloads talked
 with each other at random. It is raised by moving single workloads, then merging whole groups, until nothing gains
@@ -8,9 +12,8 @@ with each other at random. It is raised by moving single workloads, then merging
   - a group falls apart where hardly anything joins its parts any more;
   - all is divided anew, from single workloads, where that gains `PAYS` of all traffic over what the old groups became.
 
-Hubs (`hubs`: DNS, a collector of metrics, an ingress, a shared database) join nobody, and are members of nothing:
-through them strangers would be one group. Relays (placement/traffic/relays.py) join nobody: what they exchange is left
-out, and each is then a member of the group that it exchanges most with.
+Relays (placement/traffic/relays.py) join nobody: what they exchange is left out, and each is then a member of the group
+that it exchanges most with.
 
 Groups that users named are taken as they are: their workloads stay, and an `auto` workload may join them. Same
 arguments, same partition.
@@ -21,14 +24,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import blake2b
 
-from extender.traffic.exchanged import Traffic
-from extender.traffic.hubs import hubs
-
-STAYS = 0.1
-"""Share of its traffic that a workload must gain to leave the group that it was in, or a group to be merged."""
+from extender.traffic.climbing import STAYS, climbed
+from extender.traffic.exchanged import Traffic, namespace_of
+from extender.traffic.memberships import NOBODY, Membership, Partition, membership
+from placement.traffic.tenancy import SEPARATE
 
 PAYS = 0.02
 """Modularity that a partition made from scratch must gain."""
@@ -38,59 +40,8 @@ LEAST = 0.1
 Else what talks with everybody (a scraper, a collector of logs) would be a member of whatever is the largest. A part of
 a group that exchanges less than that half with the rest is a group of its own."""
 
-ROUNDS = 32
-"""Rounds over all workloads; a few are the rule."""
-
-NAMED = 3
-"""Partners that a reason names."""
-
 LONGEST_NAME = 63
 """Characters of a group's name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """group: NAMESPACE/name. share: of the workload's traffic with other opted-in workloads, what stays in the group.
-    partners: those of it that it talks with most; size: how many of it it talks with. relay: it passes on what it
-    receives, and so joins nobody with its group. expected: none of that traffic was seen yet.
-    """
-
-    group: str
-    share: float
-    partners: tuple[str, ...] = ()
-    size: int = 0
-    relay: bool = False
-    expected: bool = False
-
-    @property
-    def reason(self) -> str:
-        names = ", ".join(partner.rpartition("/")[2] for partner in self.partners)
-        more = f" and {self.size - len(self.partners)} more" if self.size > len(self.partners) else ""
-        if self.expected:
-            return f"expected to talk with {names}{more}, by what is written down: no traffic was seen yet"
-        passing = "a relay: passes on what it receives; " if self.relay else ""
-        return f"{passing}exchanges {round(100 * self.share)} % of its traffic with {names}{more}"
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """Memberships by workload; a workload on its own has none. modularity: of what was divided, -0.5 to 1. hubs: those
-    that serve many groups, and so are members of none.
-    """
-
-    members: Mapping[str, Membership] = field(default_factory=dict)
-    modularity: float = 0.0
-    hubs: frozenset[str] = frozenset()
-
-    def groups(self) -> dict[str, list[str]]:
-        """Workloads by group, both in ascending order."""
-        workloads: dict[str, list[str]] = defaultdict(list)
-        for workload in sorted(self.members):
-            workloads[self.members[workload].group].append(workload)
-        return dict(sorted(workloads.items()))
-
-
-NOBODY = Partition()
 
 
 def partition(
@@ -103,22 +54,42 @@ def partition(
     """weights: of pairs of workloads (`Graph.weights`). auto: workloads to divide. named: those that declare their
     group, by workload. relays: those of either that pass on what they receive.
     """
+    pairs: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+    for pair, weight in SEPARATE.within(weights).items():
+        pairs[namespace_of(pair[0])][pair] = weight
+    to_divide: dict[str, set[str]] = defaultdict(set)
+    for workload in auto:
+        to_divide[namespace_of(workload)].add(workload)
+    theirs: dict[str, dict[str, str]] = defaultdict(dict)
+    for workload, group in named.items():
+        theirs[namespace_of(workload)][workload] = group
+    members: dict[str, Membership] = {}
+    for namespace, workloads in sorted(to_divide.items()):
+        members |= _of_one(pairs[namespace], workloads, theirs[namespace], previous, relays).members
+    return Partition(members)
+
+
+def _of_one(
+    weights: Mapping[tuple[str, str], float],
+    auto: AbstractSet[str],
+    named: Mapping[str, str],
+    previous: Partition,
+    relays: AbstractSet[str],
+) -> Partition:
+    """As `partition`, of one namespace."""
     everything = Traffic.among({*auto, *named}, weights)
-    passed = everything.without(relays)
-    shared = hubs(passed, previous.hubs)
-    free = sorted(set(auto) - named.keys() - relays - shared)
-    traffic = passed.without(shared)
+    traffic = everything.without(relays)
+    free = sorted(auto - named.keys() - relays)
     before = {workload: previous.members[workload].group for workload in free if workload in previous.members}
     alone = {workload: workload for workload in free}
-    labels = _climbed(traffic, alone | _parted(traffic, before), named, before)
+    labels = climbed(traffic, alone | _parted(traffic, before), named, before)
     if before:
-        anew = _climbed(traffic, alone, named, {})
+        anew = climbed(traffic, alone, named, {})
         if traffic.modularity({**anew, **named}) - traffic.modularity({**labels, **named}) > PAYS:
             labels = anew
     divided = _described(traffic, _titled(traffic, labels, named, before), named, before)
-    passing = sorted((set(auto) - named.keys()) & relays)
-    members = {**divided.members, **_attached(everything, passing, divided, named, previous)}
-    return replace(divided, members=members, hubs=shared)
+    passing = sorted((auto - named.keys()) & relays)
+    return Partition({**divided.members, **_attached(everything, passing, divided, named, previous)})
 
 
 def _attached(
@@ -137,7 +108,7 @@ def _attached(
         before = previous.members[relay].group if relay in previous.members else ""
         group = max(drawn, key=lambda name: (drawn[name] + (STAYS if name == before else 0.0), name), default="")
         if group and drawn[group] >= (LEAST / 2 if group == before else LEAST):
-            members[relay] = replace(_membership(traffic, relay, {**groups, relay: group}), relay=True)
+            members[relay] = replace(membership(traffic, relay, {**groups, relay: group}), relay=True)
     return members
 
 
@@ -149,7 +120,7 @@ def _parted(traffic: Traffic, before: Mapping[str, str]) -> dict[str, str]:
         members[group].add(workload)
     for workloads in members.values():
         inside = traffic.within(workloads)
-        labels = _climbed(inside, {workload: workload for workload in sorted(workloads)}, {}, {})
+        labels = climbed(inside, {workload: workload for workload in sorted(workloads)}, {}, {})
         sums = inside.sums(labels)
         joined: dict[str, float] = defaultdict(float)
         for workload, label in labels.items():
@@ -158,83 +129,6 @@ def _parted(traffic: Traffic, before: Mapping[str, str]) -> dict[str, str]:
         apart = {label for label in sums if label != heaviest and joined[label] <= LEAST / 2 * sums[label]}
         relabelled |= {workload: label for workload, label in labels.items() if label in apart}
     return relabelled
-
-
-def _climbed(
-    traffic: Traffic, start: Mapping[str, str], named: Mapping[str, str], before: Mapping[str, str]
-) -> dict[str, str]:
-    """Labels by free workload, from which no move of a workload and no merger of groups gains."""
-    labels = {**start, **named}
-    theirs, old = set(named.values()), set(before.values())
-    for _ in range(ROUNDS):
-        moved = _moves(traffic, labels, list(start), before)
-        if not (_merged(traffic, labels, theirs, old) or moved):
-            break
-    return {workload: labels[workload] for workload in start}
-
-
-def _moves(traffic: Traffic, labels: dict[str, str], free: list[str], before: Mapping[str, str]) -> bool:
-    """Moves workloads one by one, each to where it gains most; True when any has moved."""
-    sums = traffic.sums(labels)
-    changed = False
-    for _ in range(ROUNDS):
-        moved = False
-        for workload in free:
-            own = labels[workload]
-            best = _best(workload, traffic, labels, sums, least=STAYS if before.get(workload) == own else 1e-9)
-            if best != own:
-                sums[own] -= traffic.strength[workload]
-                sums[best] += traffic.strength[workload]
-                labels[workload] = best
-                moved = changed = True
-        if not moved:
-            break
-    return changed
-
-
-def _best(
-    workload: str, traffic: Traffic, labels: Mapping[str, str], sums: Mapping[str, float], *, least: float
-) -> str:
-    """The label under which the workload has most over what chance would give it, as a share of its own traffic; its
-    own label unless another has `least` more.
-    """
-    own, strength = labels[workload], traffic.strength[workload]
-    if not strength:
-        return own
-    drawn: dict[str, float] = defaultdict(float, {own: 0.0, workload: 0.0})
-    for peer, weight in traffic.peers[workload].items():
-        drawn[labels[peer]] += weight
-    merit = {
-        label: weight / strength - (sums.get(label, 0.0) - (strength if label == own else 0.0)) / traffic.total
-        for label, weight in drawn.items()
-    }
-    best = min(merit, key=lambda label: (-round(merit[label], 12), label))
-    return best if merit[best] - merit[own] > least else own
-
-
-def _merged(traffic: Traffic, labels: dict[str, str], theirs: set[str], old: set[str]) -> bool:
-    """Joins groups that gain by it, but never two of the users' own; True when any were joined."""
-    sums = traffic.sums(labels)
-    between: dict[tuple[str, str], float] = defaultdict(float)
-    for workload, peers in traffic.peers.items():
-        for peer, weight in peers.items():
-            if labels[workload] < labels[peer]:
-                between[labels[workload], labels[peer]] += weight
-    gains = {pair: weight - sums[pair[0]] * sums[pair[1]] / traffic.total for pair, weight in between.items()}
-    into: dict[str, str] = {}
-    for pair in sorted(gains, key=lambda pair: (-gains[pair], pair)):
-        # What else would gain is weighed anew in the next round.
-        if {*pair} & {*into, *into.values()} or {*pair} <= theirs:
-            continue
-        least = STAYS * min(sums[label] for label in pair) if {*pair} <= theirs | old else 1e-9 * traffic.total
-        if gains[pair] > least:
-            target, source = sorted(
-                pair, key=lambda label: (label not in theirs, label not in old, -sums[label], label)
-            )
-            into[source] = target
-    for workload, label in labels.items():
-        labels[workload] = into.get(label, label)
-    return bool(into)
 
 
 def _titled(
@@ -275,22 +169,14 @@ def _described(
 ) -> Partition:
     """Without those that exchange too little with their group, nor those that then do."""
     everybody = {**labels, **named}
-    modularity = traffic.modularity(everybody)
     while True:
-        memberships = {label: _membership(traffic, label, everybody) for label in labels if label in everybody}
+        memberships = {label: membership(traffic, label, everybody) for label in labels if label in everybody}
         least = {
             workload: LEAST / 2 if before.get(workload) == memberships[workload].group else LEAST
             for workload in memberships
         }
         strangers = [workload for workload in memberships if memberships[workload].share < least[workload]]
         if not strangers:
-            return Partition(memberships, modularity)
+            return Partition(memberships)
         for stranger in strangers:
             del everybody[stranger]
-
-
-def _membership(traffic: Traffic, workload: str, groups: Mapping[str, str]) -> Membership:
-    inside = {peer: weight for peer, weight in traffic.peers[workload].items() if groups.get(peer) == groups[workload]}
-    share = sum(inside.values()) / (traffic.strength[workload] or 1.0)
-    heaviest = sorted(inside, key=lambda peer: (-inside[peer], peer))
-    return Membership(groups[workload], share, tuple(heaviest[:NAMED]), len(inside))

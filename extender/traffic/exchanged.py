@@ -8,6 +8,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 
+def namespace_of(workload: str) -> str:
+    return workload.partition("/")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """Weights by workload and peer, both ways; strength: of a workload with all peers; total: of all workloads."""

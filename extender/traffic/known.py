@@ -10,9 +10,11 @@ from functools import cached_property
 import structlog
 
 from extender.state.pods import Changes, PodRow
-from extender.traffic.communities import NOBODY, Membership, Partition, partition
+from extender.traffic.communities import partition
+from extender.traffic.exchanged import namespace_of
 from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
+from extender.traffic.memberships import NOBODY, Membership, Partition
 from extender.traffic.priors import Pair, Priors
 from placement.model.demand import Demand
 from placement.namespaces import Namespaces
@@ -95,6 +97,7 @@ class TrafficLearning:
         self._found = NOBODY
         self._restored = 0
         self._relays: frozenset[str] = frozenset()
+        self._own_relays: frozenset[str] = frozenset()
 
     def apply(self, changes: Changes[PodRow], now: float) -> bool:
         """Whether what is expected of workloads may have changed."""
@@ -135,8 +138,10 @@ class TrafficLearning:
         between_pods = self.tenancy.within(pods.weights(), graph.pod_index.owners())
         declared = graph.pod_index.groups()
         self._relays_changed(relays(workloads, self._relays))
-        found = partition(weights, self._to_divide(workloads, declared), _named(declared), self._found, self._relays)
-        self._found = _without_traffic(found, neighbours(seen))
+        self._own_relays = relays(_within_namespaces(workloads), self._own_relays)
+        to_divide = self._to_divide(workloads, declared)
+        found = partition(weights, to_divide, _named(declared), self._found, self._own_relays)
+        self._found = _without_traffic(found, neighbours(SEPARATE.within(seen)))
         return ClusterTraffic(
             workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.pod_index.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
@@ -163,6 +168,12 @@ class TrafficLearning:
 
 def _named(declared: Mapping[str, str]) -> dict[str, str]:
     return {workload: group for workload, group in declared.items() if group}
+
+
+def _within_namespaces(workloads: Graph) -> Graph:
+    """Who seems to pass on what other namespaces sent it would else be their choice."""
+    edges = {key: rate for key, rate in workloads.edges.items() if namespace_of(key.source) == namespace_of(key.target)}
+    return replace(workloads, edges=edges)
 
 
 def _without_traffic(found: Partition, peers: Peers) -> Partition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from extender.cluster import Cluster
-from extender.scoring.history import ExplainRow, Offer
+from extender.scoring.history import ExplainRow, Offer, PodStory
 from extender.scoring.predict import Prediction, Wanted, predict
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption
@@ -30,10 +30,18 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
         "uid": story.uid,
         "pod": f"{offer.want.pod.namespace}/{offer.want.pod.name}" if offer else _named(decisions),
         "group": offer.want.group if offer else None,
+        "membership": _membership(cluster, story),
         "scored": _scored(offer, story.at, most_nodes) if offer else None,
         "expected": _expected(assumed, story.at) if assumed else None,
         "happened": [_happened(row) for row in decisions],
     }
+
+
+def _membership(cluster: Cluster, story: PodStory) -> str | None:
+    """Why it is a member of a group that was found by traffic."""
+    workload = story.offer.want.pod.workload if story.offer else cluster.picture().workloads.get(story.uid, "")
+    member = cluster.known.found.members.get(workload)
+    return f"member of {member.group}: {member.reason}" if member else None
 
 
 def unknown(cluster: Cluster, namespace: str, name: str) -> str:

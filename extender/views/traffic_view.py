@@ -46,8 +46,6 @@ def graph(known: ClusterTraffic, namespace: str = "") -> dict[str, Any]:
         "edges_dropped": known.dropped,
         "groups": [{"group": group, "workloads": members} for group, members in sorted(known.members.items())],
         "relays": sorted(known.relays),
-        "hubs": sorted(known.found.hubs),
-        "modularity": round(known.found.modularity, 6),
         "bytes": {**known.fates, "waiting": known.waiting},
     }
 

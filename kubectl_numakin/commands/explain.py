@@ -76,6 +76,8 @@ def named_pod(arguments: list[str]) -> tuple[str, str]:
 
 def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
     yield Text(f"pod {answer['pod']}" + (f", group {answer['group']}" if answer.get("group") else ""), style="bold")
+    if answer.get("membership"):
+        yield answer["membership"]
     if answer.get("expected"):
         yield _expected(answer["expected"])
     happened = answer.get("happened", [])

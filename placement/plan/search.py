@@ -35,8 +35,8 @@ which begin with the one before.
 """
 
 BRIEF_STEPS, BRIEF_SIZE = 2_000, 2_000
-"""Of one annealing for a plan that is waited for, where there are no more replicas times bins than so: 5 ms. Larger ones
-would take twice the time that climbing takes, and gain less than a hundredth.
+"""Of one annealing for a plan that is waited for (5 ms), and up to how many replicas times bins: larger problems would
+take twice the time that climbing takes, and gain less than a hundredth.
 """
 
 

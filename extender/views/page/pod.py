@@ -33,7 +33,10 @@ def pod_of_uid(cluster: Cluster, scene: Scene, uid: str) -> Row | None:
     answer = pod(cluster, scene, namespace, name) if slash else None
     if answer is not None or uid not in scene.places:
         return answer
-    untold: Row = {"uid": uid, "pod": scene.name(uid), "group": None, "scored": None, "expected": None, "happened": []}
+    untold: Row = {
+        "uid": uid, "pod": scene.name(uid), "group": None, "membership": None, "scored": None, "expected": None,
+        "happened": [],
+    }  # fmt: skip
     return _on_scene(untold, scene)
 
 

@@ -13,8 +13,8 @@ from extender.planning.group_planner import AGAIN_S, GroupPlanner
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes
-from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
+from extender.traffic.memberships import Membership, Partition
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand
 from placement.plan.expected import PEAK_S

@@ -9,8 +9,8 @@ import pytest
 from extender.cluster import Cluster
 from extender.scoring.predict import wanted
 from extender.state.pods import Changes
-from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
+from extender.traffic.memberships import Membership, Partition
 from placement.decide.decide import Kin
 from tests.extender.running import reservation
 from tests.extender.scoring.replicas import CART, REDIS, WEB, replica

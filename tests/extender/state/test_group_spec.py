@@ -9,8 +9,8 @@ import pytest
 from extender.cluster import Cluster
 from extender.state.group_spec import GroupSpec
 from extender.state.pods import Changes, PodRow
-from extender.traffic.communities import Membership, Partition
 from extender.traffic.known import ClusterTraffic
+from extender.traffic.memberships import Membership, Partition
 from placement.decide.decide import Kin
 from placement.optin.options import Defaults, Policy
 from tests.extender.machines import pod

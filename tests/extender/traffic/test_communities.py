@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.traffic.communities import LEAST, NOBODY, Membership, Partition, partition
+from extender.traffic.communities import LEAST, partition
+from extender.traffic.memberships import NOBODY, Membership, Partition
 
 
 def wl(name: str) -> str:
@@ -78,13 +79,15 @@ def test_a_membership_says_why_in_words():
         a_b=90, a_c=90, b_c=90, checkout_a=38,
     )  # fmt: skip
     made = found(weights)
-    assert made.members[wl("checkout")].reason == "exchanges 62 % of its traffic with cart, pay, ship"
-    assert made.members[wl("a")].reason == "exchanges 83 % of its traffic with b, c"
+    assert (
+        made.members[wl("checkout")].reason == "exchanges 62 % of its traffic within its namespace with cart, pay, ship"
+    )
+    assert made.members[wl("a")].reason == "exchanges 83 % of its traffic within its namespace with b, c"
 
 
 def test_a_long_reason_counts_the_rest():
     first = Membership("shop/auto-a", 0.998, (wl("a"), wl("b"), wl("c")), 5)
-    assert first.reason == "exchanges 100 % of its traffic with a, b, c and 2 more"
+    assert first.reason == "exchanges 100 % of its traffic within its namespace with a, b, c and 2 more"
 
 
 def test_who_talks_a_little_with_everybody_is_a_member_of_nothing():

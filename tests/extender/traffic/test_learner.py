@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from proto import report_pb2 as pb
 from standins.apiserver import ApiServer
 from standins.patience import until
-from tests.extender.running import Enforcer, Extender, machine, reservation
+from tests.extender.running import Enforcer, Extender, machine, reservation, whole_report
+from tests.kubectl_numakin.asking import ask
 
 MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
 NODES = {"cart-1": "n1", "redis-1": "n2", "web-1": "n3"}
@@ -100,7 +102,7 @@ def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender:
     workloads = {workload["workload"].rpartition("/")[2]: workload for workload in graph["workloads"]}
     assert workloads["redis"]["replicas"] == 1
     assert workloads["redis"]["group"] == workloads["cart"]["group"] == "default/auto-cart"
-    assert workloads["redis"]["reason"] == "exchanges 100 % of its traffic with cart"
+    assert workloads["redis"]["reason"] == "exchanges 100 % of its traffic within its namespace with cart"
     (group,) = extender.get("/api/v1/groups")["groups"]
     assert group["group"] == "default/auto-cart"
     assert [(member["pod"], member["node"]) for member in group["members"]] == [
@@ -109,6 +111,30 @@ def test_the_graph_tells_groups_with_reasons_and_where_every_byte_went(extender:
     assert graph["bytes"] == {
         "told": 90_100, "claimed": 100, "outside": 0, "unresolved": 0, "externally_managed": 0, "waiting": 90_000
     }  # fmt: skip
+
+
+def test_who_asks_about_a_pod_is_told_why_it_is_a_member_of_its_group(extender: Extender, server: ApiServer):
+    """One that was scored, one that its enforcer alone has told of; people, and the web page's group, too."""
+    uids = {name: started(server, name) for name in NODES}
+    reporting = enforcers(extender, uids)
+    talk(reporting, uids)
+    until(lambda: len(edges(extender)) == 2, "the graph is known")
+    extender.scores(asked(created(server, "redis-2")))
+    decision = pb.DecisionRecord(
+        pod=uids["cart-1"], namespace="default", pod_name="cart-1", container="c", container_name="main",
+        event="create", outcome=pb.UNPROMISED,
+    )  # fmt: skip
+    mine = reservation(uids["cart-1"], "1", group="")
+    reporting["n1"].send(report=whole_report(2, [mine], decisions=[decision]))
+    why = "member of default/auto-cart: exchanges 100 % of its traffic within its namespace with "
+    for pod, kin in (("redis-2", "cart"), ("cart-1", "redis, web")):
+        path = f"/api/v1/explain?namespace=default&pod={pod}"
+        answer = partial(extender.ask, "GET", path)
+        until(lambda answer=answer, kin=kin: answer()[1].get("membership") == why + kin, f"{pod} is told of")
+        told = ask("explain", pod, "-n", "default", f"--extender=http://{extender.http_address}")
+        assert why + kin in " ".join(told.out.split())
+    story = extender.get("/api/v1/group?group=default/auto-cart")
+    assert {"workload": "default/Deployment/redis", "reason": (why + "cart").partition(": ")[2]} in story["reasons"]
 
 
 def test_the_first_replacement_of_what_was_scaled_to_nothing_lands_with_its_kin(extender: Extender, server: ApiServer):

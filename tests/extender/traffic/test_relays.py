@@ -13,7 +13,7 @@ from extender.traffic.known import TrafficLearning
 from extender.views.traffic_view import graph
 from placement.traffic.graph import Flow
 
-RELAY = "mesh/DaemonSet/proxy"
+RELAY = "shop/DaemonSet/proxy"
 
 
 def wl(name: str) -> str:
@@ -54,7 +54,7 @@ def test_a_relay_changes_nobody_s_group_and_has_its_own(seed):
 
 def test_a_relay_whose_group_is_named_stays_in_it_and_draws_nobody_in():
     weights = {(wl("a"), wl("b")): 1.0, (RELAY, wl("a")): 50.0, (RELAY, wl("b")): 50.0}
-    made = partition(weights, {wl("a"), wl("b")}, {RELAY: "mesh/own"}, relays={RELAY})
+    made = partition(weights, {wl("a"), wl("b")}, {RELAY: "shop/own"}, relays={RELAY})
     assert made.groups() == {"shop/auto-a": [wl("a"), wl("b")]}
 
 
