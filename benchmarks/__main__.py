@@ -1,6 +1,6 @@
 """Every target's figure in one table.
 
-    make bench                      about 8 minutes
+    make bench                      about 20 minutes
     make bench-quick                about three: fewer repetitions and smaller clusters
     python -m benchmarks --only decisions --only plans
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.bench import extender, node
+from benchmarks.bench import create, extender, node
 from benchmarks.bench.row import Row, table
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,8 @@ MEASURES: Mapping[str, Callable[..., list[Row]]] = {
     "decisions": node.decisions,
     "plans": node.plans,
     "scheduler-calls": extender.scheduler_calls,
-    "create-container": node.create_container,
+    "create-container": create.create_container,
+    "many-creates": create.many_creates,
     "reports-at-rest": extender.reports_at_rest,
     "listed-pods": extender.listed_pods,
     "probes": node.probes,

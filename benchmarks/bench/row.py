@@ -8,12 +8,18 @@ from collections.abc import Sequence
 import msgspec
 
 
+class NotHere(Exception):
+    """What this machine lacks for a row, by name."""
+
+
 class Row(msgspec.Struct, frozen=True):
-    """values: of all repetitions, in `unit`. most: the target, which the median may not be over."""
+    """values: of all repetitions, in `unit`. most: the target, which the median may not be over; None for what stands
+    beside a figure that has one.
+    """
 
     what: str
     unit: str
-    most: float
+    most: float | None
     values: Sequence[float]
 
     @property
@@ -25,7 +31,9 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        """`by chance` where the target lies between the quartiles: another run may say otherwise."""
+        """`by chance` where the target lies between the quartiles: another run may say otherwise. Empty without one."""
+        if self.most is None:
+            return ""
         low, median, high = self.quartiles
         met = "met" if median <= self.most else "missed"
         return f"{met}, by chance" if low <= self.most < high else met
@@ -37,8 +45,9 @@ HEAD = ("what", "target", "median", "quartiles", "n", "")
 def cells(row: Row) -> tuple[str, ...]:
     low, median, high = row.quartiles
     spread = f"{_short(low)} to {_short(high)}" if len(row.values) > 1 else ""
+    target = "" if row.most is None else f"<= {_short(row.most)} {row.unit}"
     return (
-        row.what, f"<= {_short(row.most)} {row.unit}", f"{_short(median)} {row.unit}", spread, str(len(row.values)),
+        row.what, target, f"{_short(median)} {row.unit}", spread, str(len(row.values)),
         row.verdict,
     )  # fmt: skip
 

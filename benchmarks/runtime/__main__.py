@@ -2,7 +2,7 @@
 
     python -m benchmarks.runtime                          200 containers run already; about a minute
     python -m benchmarks.runtime --running 500
-    python -m benchmarks.runtime --parallel 8 --hog       eight at once, with a process that computes beside them
+    python -m benchmarks.runtime --parallel 8 --hog       then eight at once, with a process that computes beside them
     python -m benchmarks.runtime --against ../other       the numakin of another folder as well, in the same run
 
 Each container has 20 environment variables and 10 mounts; numakin has learned a traffic graph of all that run. Beside
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.runtime import trial
-from benchmarks.runtime.trial import ROOT, Result, Settings, Unavailable
+from benchmarks.runtime.trial import ROOT, Load, Result, Settings, Unavailable
 
 TMPFS = Path("/dev/shm")
 """A run folder is on a tmpfs on any node (/run)."""
@@ -34,14 +34,17 @@ def quantiles(micros) -> list[float]:
     return [ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in QUANTILES]
 
 
-def figures(results: list[Result]) -> dict[str, list[float]]:
-    """By plugin and kind, medians over the runs: p50, p99, p99.9 and each one's ratio to the floor's of its run."""
+def figures(results: list[Result], load: int) -> dict[str, list[float]]:
+    """By plugin and kind, medians over the runs: p50, p99, p99.9, each one's ratio to the floor's of its load, and to
+    its own of the first load.
+    """
     rows = {}
-    for key in results[0].micros:
+    for key in results[0].micros[load]:
         runs = []
         for result in results:
-            own, floor = quantiles(result.micros[key]), quantiles(result.micros[FLOOR])
-            runs.append([*own, *(value / other for value, other in zip(own, floor, strict=True))])
+            own, floor = quantiles(result.micros[load][key]), quantiles(result.micros[load][FLOOR])
+            first = quantiles(result.micros[0][key])
+            runs.append([*own, *(value / other for value, other in zip(own * 2, floor + first, strict=True))])
         rows[" ".join(key)] = [median(column) for column in zip(*runs, strict=True)]
     return rows
 
@@ -49,24 +52,34 @@ def figures(results: list[Result]) -> dict[str, list[float]]:
 NAMES = {"go plain": "least Go plugin", "python plain": "least Python plugin"}
 
 
-def table(results: list[Result]) -> str:
-    lines = [f"{'CreateContainer, microseconds':32}{'p50':>8}{'p99':>8}{'p99.9':>8}   beside the least Python plugin's"]
-    for key, row in figures(results).items():
-        own, ratios = row[:3], row[3:]
+def table(settings: Settings, results: list[Result]) -> str:
+    lines = [line for number, load in enumerate(settings.loads) for line in _latencies(load, figures(results, number))]
+    return "\n".join([*lines, *(line for name in settings.sources for line in _processes(name, results))])
+
+
+def _latencies(load: Load, rows: dict[str, list[float]]) -> list[str]:
+    title = f"microseconds, {load.parallel} at once" + (" beside a hog" if load.hog else "")
+    head = f"{title:36}" + 3 * f"{'p50':>8}{'p99':>8}{'p99.9':>8}"
+    lines = ["", " " * 63 + "beside least Python's   beside its quiet ones", head]
+    for key, row in rows.items():
         name = NAMES.get(key, key.replace("opted", "opted in").replace("plain", "not opted in"))
-        lines.append(f"{name:32}" + "".join(f"{x:8.0f}" for x in own) + "   " + "".join(f"{x:8.2f}" for x in ratios))
-    for name in results[0].memory:
-        before, after = (
-            {part: median(result.memory[name][at][part] for result in results) for part in results[0].memory[name][at]}
-            for at in (0, 1)
-        )
-        parts, parts_after = (", ".join(f"{part} {size:.1f}" for part, size in at.items()) for at in (before, after))
-        started = 1000 * median(result.registered_s[name] for result in results)
-        fds = " -> ".join(str(round(median(result.descriptors[name][at] for result in results))) for at in (0, 1))
-        lines.append(f"{name}: start to synchronized {started:.0f} ms; descriptors {fds}")
-        lines.append(f"{name}: PSS {sum(before.values()):.1f} MiB ({parts})")
-        lines.append(f"{name}: PSS afterwards {sum(after.values()):.1f} MiB ({parts_after})")
-    return "\n".join(lines)
+        lines.append(f"{name:36}" + "".join(f"{x:8.0f}" for x in row[:3]) + "".join(f"{x:8.2f}" for x in row[3:]))
+    return lines
+
+
+def _processes(name: str, results: list[Result]) -> list[str]:
+    """What each process of numakin holds, before the creates and after them."""
+    started = 1000 * median(result.registered_s[name] for result in results)
+    lines = [f"{name}: start to synchronized {started:.0f} ms"]
+    for what in ("pss", "rss", "descriptors"):
+        for when, at in (("before", 0), ("after", -1)):
+            parts = {
+                part: median(getattr(result.usage[name][at][part], what) for result in results)
+                for part in results[0].usage[name][at]
+            }
+            named = ", ".join(f"{part} {value:.1f}" for part, value in parts.items())
+            lines.append(f"{name}: {what} {when} {sum(parts.values()):.1f} ({named})")
+    return lines
 
 
 def main() -> None:
@@ -82,9 +95,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print figures for a program")
     options = parser.parse_args()
     sources = {"numakin": ROOT} | ({"other": options.against.resolve()} if options.against else {})
-    settings = Settings(
-        count=options.count, running=options.running, parallel=options.parallel, hog=options.hog, sources=sources
-    )
+    loads = [Load(options.count)]
+    if options.parallel > 1 or options.hog:
+        loads.append(Load(options.count, options.parallel, options.hog))
+    settings = Settings(loads, running=options.running, sources=sources)
     results = []
     with tempfile.TemporaryDirectory(prefix="numakin-", dir=TMPFS if TMPFS.is_dir() else None) as name:
         try:
@@ -95,7 +109,10 @@ def main() -> None:
             folder = Path(name) / str(number)
             folder.mkdir()
             results.append(trial.run(settings, Path(name), folder))
-    print(json.dumps(figures(results)) if options.json else table(results))
+    if options.json:
+        print(json.dumps([figures(results, number) for number in range(len(loads))]))
+    else:
+        print(table(settings, results))
 
 
 if __name__ == "__main__":

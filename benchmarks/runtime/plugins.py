@@ -101,14 +101,20 @@ def processes(started: subprocess.Popen[bytes]) -> dict[str, int]:
     return pids
 
 
-def memory(pids: dict[str, int]) -> dict[str, float]:
-    """Proportional set sizes in MiB, by name."""
-    sizes = {}
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one process has. pss, rss: MiB."""
+
+    pss: float
+    rss: float
+    descriptors: int
+
+
+def usage(pids: dict[str, int]) -> dict[str, Usage]:
+    """By name."""
+    found = {}
     for name, pid in pids.items():
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        sizes[name] = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
-    return sizes
-
-
-def descriptors(pids: dict[str, int]) -> int:
-    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids.values())
+        pss, rss = (int(re.search(rf"^{key}: +(\d+) kB", rollup, re.MULTILINE)[1]) / 1024 for key in ("Pss", "Rss"))
+        found[name] = Usage(pss, rss, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+    return found

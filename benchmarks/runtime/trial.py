@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from benchmarks.runtime import plugins
-from benchmarks.runtime.plugins import Numakin, Plugin
+from benchmarks.runtime.plugins import Numakin, Plugin, Usage
 from process.ports import free_address
 from standins.machines import MACHINES, write_sysfs
 
@@ -33,15 +34,24 @@ LEARNING_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """sources: the folders whose numakin is measured, by name. settle_s: after the graph is learned, for plans."""
+class Load:
+    """count: timed creates of each plugin and kind. parallel: so many at once. hog: a process computes beside them."""
 
     count: int = 500
+    parallel: int = 1
+    hog: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """loads: one after the other on the same processes. sources: the folders whose numakin is measured, by name.
+    settle_s: after the graph is learned, for plans.
+    """
+
+    loads: Sequence[Load] = (Load(),)
     block: int = 25
     running: int = 200
-    parallel: int = 1
     settle_s: float = 5.0
-    hog: bool = False
     sources: Mapping[str, Path] = field(default_factory=lambda: {"numakin": ROOT})
 
     @property
@@ -50,16 +60,19 @@ class Settings:
         return int(REQUESTED * len(MACHINES[MACHINE].machine.all_cpus) * 1024 / self.running)
 
 
+Micros: TypeAlias = Mapping[tuple[str, str], Sequence[float]]
+"""Latencies by plugin and kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
-    """micros: latencies by plugin and kind. registered_s: from the start of numakin's process to the end of
-    Synchronize. memory: MiB by process, before and after the creates; descriptors likewise.
+    """micros: of each load. registered_s: from the start of numakin's process to the end of Synchronize. usage: of each
+    of its processes, before the first load and after each.
     """
 
-    micros: Mapping[tuple[str, str], Sequence[float]]
+    micros: Sequence[Micros]
     registered_s: Mapping[str, float]
-    memory: Mapping[str, Sequence[Mapping[str, float]]]
-    descriptors: Mapping[str, Sequence[int]]
+    usage: Mapping[str, Sequence[Mapping[str, Usage]]]
 
 
 class Unavailable(Exception):
@@ -100,14 +113,14 @@ def run(settings: Settings, binaries: Path, folder: Path) -> Result:
         _learned(metrics.values())
         time.sleep(settings.settle_s)
         pids = {name: plugins.processes(started[name]) for name in settings.sources}
-        memory = {name: [plugins.memory(pids[name])] for name in pids}
-        descriptors = {name: [plugins.descriptors(pids[name])] for name in pids}
-        with _hog() if settings.hog else ExitStack():
-            micros = _measured(driver, subjects)
-        for name, processes in pids.items():
-            memory[name].append(plugins.memory(processes))
-            descriptors[name].append(plugins.descriptors(processes))
-        return Result(micros, registered_s, memory, descriptors)
+        usage = {name: [plugins.usage(pids[name])] for name in pids}
+        micros = []
+        for load in settings.loads:
+            with _hog() if load.hog else ExitStack():
+                micros.append(_measured(driver, subjects, load))
+            for name, processes in pids.items():
+                usage[name].append(plugins.usage(processes))
+        return Result(micros, registered_s, usage)
 
 
 def _compile(source: Path) -> None:
@@ -117,10 +130,10 @@ def _compile(source: Path) -> None:
     subprocess.run([sys.executable, "-m", "compileall", "-q", *PROGRAM], cwd=source, check=False)
 
 
-def _measured(driver: subprocess.Popen[str], subjects: Sequence[Plugin]) -> dict[tuple[str, str], Sequence[float]]:
+def _measured(driver: subprocess.Popen[str], subjects: Sequence[Plugin], load: Load) -> Micros:
     assert driver.stdin is not None
     assert driver.stdout is not None
-    driver.stdin.write("go\n")
+    driver.stdin.write(f"{load.count} {load.parallel}\n")
     driver.stdin.flush()
     micros = {}
     for subject in subjects:
@@ -136,14 +149,8 @@ def _measured(driver: subprocess.Popen[str], subjects: Sequence[Plugin]) -> dict
 
 @contextmanager
 def _driver(program: Path, settings: Settings, subjects: Sequence[Plugin]) -> Iterator[subprocess.Popen[str]]:
-    options = [f"-{name}={getattr(settings, name)}" for name in ("count", "block", "running", "parallel")]
-    command = [
-        program,
-        *options,
-        f"-alive={max(8, 2 * settings.parallel)}",
-        f"-shares={settings.shares}",
-        *(subject.argument for subject in subjects),
-    ]
+    options = [f"-{name}={getattr(settings, name)}" for name in ("block", "running", "shares")]
+    command = [program, *options, *(subject.argument for subject in subjects)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
         try:
             yield driver

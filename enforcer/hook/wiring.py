@@ -46,6 +46,9 @@ REFRESH_EVERY_S = 5.0
 OLD_GARBAGE_EVERY = 12
 """Refreshes, a minute."""
 
+PREPARE_QUIET_S = 0.001
+"""Without an event before a decision is prepared: in a burst the next create waits already, and makes it void."""
+
 PREPARE_EVERY_S = 0.5
 """How often prepared decisions are compared with what is known, while there are any; and whenever that changes here."""
 
@@ -148,7 +151,7 @@ class Wiring:
         """The observer asks the kubelet for the pod's devices while its images are pulled."""
         self.agent.run_pod_sandbox(pod)
         if self.agent.ledger.prepared.waiting:
-            self._prepare_in(0.0)
+            self._prepare_in(PREPARE_QUIET_S)
         if self._control is not None and opted_in(pod.annotations):
             message = local.FromHook(appeared=local.Appeared(namespace=pod.namespace, name=pod.name))
             self._loop.call_later(0, partial(self._control.broadcast, message))
@@ -161,7 +164,7 @@ class Wiring:
     def publish_soon(self) -> None:
         """Some milliseconds later: a report costs one or two, in which the next event of a burst would wait."""
         if self._agent is not None and self._agent.ledger.prepared.waiting:
-            self._prepare_in(0.0)
+            self._prepare_in(PREPARE_QUIET_S)
         self._publishing.event()
 
     def _prepare(self) -> None:

@@ -7,7 +7,9 @@ import sys
 import pytest
 
 import benchmarks.__main__ as bench
+from benchmarks.bench.create import FLOOR, GO, OPTED, under_load
 from benchmarks.bench.row import Row, table
+from benchmarks.runtime.trial import Result
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,25 @@ def test_the_table_is_markdown_with_equal_columns():
         "decide()", "<= 2 ms", "0.3 ms", "0.25 to 0.35", "3", "met",
     ]  # fmt: skip
     assert "140 s" in drawn[3]
+
+
+def test_a_figure_for_comparison_has_no_target_and_no_verdict():
+    drawn = table([Row("the least plugin's", "x its quiet one", None, [7.0])]).splitlines()
+    assert [cell.strip() for cell in drawn[2].split("|")[1:-1]] == [
+        "the least plugin's", "", "7 x its quiet one", "", "1", "",
+    ]  # fmt: skip
+
+
+def result(*loads: dict[tuple[str, str], list[float]]) -> Result:
+    return Result(loads, {}, {})
+
+
+def test_creates_under_a_load_are_told_beside_the_quiet_ones_and_beside_the_least_plugins_growth():
+    quiet = {OPTED: [4.0] * 99 + [10.0], FLOOR: [1.0] * 99 + [2.0], GO: [1.0] * 99 + [4.0]}
+    eight = {OPTED: [60.0] * 100, FLOOR: [6.0] * 100, GO: [16.0] * 100}
+    rows = under_load([result(quiet, eight)], ["8 at once"])
+    assert [row.values for row in rows] == [[6.0], [3.0], [4.0], [2.0]]
+    assert [row.most for row in rows] == [2.0, None, None, None]
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 //
 // driver [options] NAME=SOCKET=KIND[,KIND] ...    KIND: opted or plain
 //
-// It prints a JSON line for each plugin that has registered, starts to measure when a line comes on its standard input,
-// prints one JSON line with every latency in microseconds for each plugin and kind, and leaves when its input ends.
+// It prints a JSON line for each plugin that has registered. Each line on its standard input is a load, "COUNT PARALLEL":
+// so many timed creates of each plugin and kind, so many at once. It measures, and prints one JSON line with every latency
+// in microseconds for each plugin and kind. It leaves when its input ends.
 package main
 
 import (
@@ -25,13 +26,11 @@ import (
 )
 
 var (
-	count    = flag.Int("count", 500, "creates to time, of each plugin and kind")
-	warm     = flag.Int("warm", 50, "creates of each before those")
+	warm     = flag.Int("warm", 50, "creates of each plugin and kind before those of a load that are timed")
 	block    = flag.Int("block", 25, "creates of one plugin before the next one's turn")
 	running  = flag.Int("running", 200, "containers that run already")
 	services = flag.Int("services", 20, "workloads")
-	alive    = flag.Int("alive", 8, "new containers of each plugin that are kept")
-	parallel = flag.Int("parallel", 1, "creates at once")
+	alive    = flag.Int("alive", 16, "new containers of each plugin that are kept")
 	shares   = flag.Int("shares", 300, "CPU shares of each container")
 	env      = flag.Int("env", 20, "environment variables of each container")
 	mounts   = flag.Int("mounts", 10, "mounts of each container")
@@ -91,12 +90,13 @@ func check(err error) {
 	}
 }
 
-// plugin is one that is measured, with a runtime of its own.
+// plugin is one that is measured, with a runtime of its own. Creates before the one numbered timed warm up.
 type plugin struct {
 	name  string
 	kinds []string
 	nri   *adaptation.Adaptation
 	next  atomic.Int64
+	timed int
 	lock  sync.Mutex
 	rows  map[string]*row
 	kept  []int
@@ -107,11 +107,8 @@ func listen(argument, empty string, registered chan string) *plugin {
 	if len(parts) != 3 {
 		check(fmt.Errorf("%q is not NAME=SOCKET=KINDS", argument))
 	}
-	p := &plugin{name: parts[0], kinds: strings.Split(parts[2], ","), rows: map[string]*row{}}
+	p := &plugin{name: parts[0], kinds: strings.Split(parts[2], ",")}
 	opted := strings.Contains(parts[2], "opted")
-	for _, kind := range p.kinds {
-		p.rows[kind] = &row{Plugin: p.name, Kind: kind}
-	}
 	var started atomic.Bool
 	sync := func(ctx context.Context, synchronize adaptation.SyncCB) error {
 		pods, containers := []*api.PodSandbox{}, []*api.Container{}
@@ -148,7 +145,7 @@ func (p *plugin) cycle(ctx context.Context) {
 	check(err)
 	gone := -1
 	p.lock.Lock()
-	if i >= *warm*len(p.kinds) {
+	if i >= p.timed {
 		r := p.rows[kind]
 		r.Micros = append(r.Micros, float64(took.Nanoseconds())/1e3)
 		if answer.GetAdjust().GetLinux().GetResources().GetCpu().GetCpus() != "" {
@@ -164,11 +161,19 @@ func (p *plugin) cycle(ctx context.Context) {
 	}
 }
 
-func (p *plugin) creates(ctx context.Context, number int) {
+func (p *plugin) begin() {
+	p.timed = int(p.next.Load()) + *warm*len(p.kinds)
+	p.rows = map[string]*row{}
+	for _, kind := range p.kinds {
+		p.rows[kind] = &row{Plugin: p.name, Kind: kind}
+	}
+}
+
+func (p *plugin) creates(ctx context.Context, number, parallel int) {
 	var left atomic.Int64
 	left.Store(int64(number))
 	var all sync.WaitGroup
-	for w := 0; w < *parallel; w++ {
+	for w := 0; w < parallel; w++ {
 		all.Add(1)
 		go func() {
 			defer all.Done()
@@ -198,21 +203,28 @@ func main() {
 	for range plugins {
 		check(out.Encode(map[string]string{"registered": <-registered}))
 	}
-	if !in.Scan() {
-		return
-	}
-	ctx := context.Background()
-	for done := 0; done < *warm+*count; done += *block {
+	for in.Scan() {
+		var count, parallel int
+		_, err := fmt.Sscan(in.Text(), &count, &parallel)
+		check(err)
+		measure(plugins, count, parallel)
 		for _, p := range plugins {
-			p.creates(ctx, upTo(*block, *warm+*count-done)*len(p.kinds))
+			for _, kind := range p.kinds {
+				check(out.Encode(p.rows[kind]))
+			}
 		}
 	}
+}
+
+func measure(plugins []*plugin, count, parallel int) {
 	for _, p := range plugins {
-		for _, kind := range p.kinds {
-			check(out.Encode(p.rows[kind]))
+		p.begin()
+	}
+	for done := 0; done < *warm+count; done += *block {
+		for _, p := range plugins {
+			p.creates(context.Background(), upTo(*block, *warm+count-done)*len(p.kinds), parallel)
 		}
 	}
-	in.Scan()
 }
 
 func upTo(most, number int) int {
