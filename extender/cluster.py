@@ -18,10 +18,9 @@ from extender.pod_wait import PodWait
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
-from extender.scoring.prepared import Prepared, prepared
+from extender.scoring.prepared import Prepared, Snapshot, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
 from extender.scoring.shares import KinShares
-from extender.scoring.snapshot import Snapshot
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
 from extender.scoring.weighing import few, nearly_all, over_arrays

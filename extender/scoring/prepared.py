@@ -1,16 +1,42 @@
-"""An answer to prioritize as it is worked out, before the pod's room is held."""
+"""An answer to prioritize as it is worked out, before the pod's room is held: first what was found out about its nodes,
+for who goes on (prioritize after filter, a thread after the event loop), then the offer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from extender.scoring.history import ExplainRow, Offer
 from extender.scoring.points import points
-from extender.scoring.predict import Prediction, predict
-from extender.scoring.snapshot import Snapshot
+from extender.scoring.predict import Prediction, Wanted, predict
+from extender.scoring.single import NodeScores
 from extender.scoring.weighing import weigh
-from extender.state.column_store import age_factor
+from extender.state.column_store import Candidates, age_factor
 from extender.state.faults import Faults
+
+LASTS_S = 0.5
+"""How long a snapshot lasts: kube-scheduler runs its other filters in between. What nodes report meanwhile is for the
+next pod.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """at: on the cluster's clock. holds: as `NodeTable.holds` was. known: as `weighing.over_arrays` has them."""
+
+    want: Wanted
+    candidates: Candidates
+    known: NodeScores
+    at: float
+    holds: int
+
+    def serves(self, want: Wanted, names: Sequence[str], now: float, holds: int) -> bool:
+        """Whether it is of this very question, and no place was taken or given up since."""
+        return self.want is want and self.candidates.names is names and self.lasts(now, holds)
+
+    def lasts(self, now: float, holds: int) -> bool:
+        return self.holds == holds and now - self.at < LASTS_S
 
 
 @dataclass(frozen=True, slots=True)

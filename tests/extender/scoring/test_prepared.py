@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from extender.cluster import Cluster
-from extender.scoring.snapshot import LASTS_S
+from extender.scoring.prepared import LASTS_S
 from tests.clock import Clock
 from tests.extender.machines import want
 from tests.extender.running import reservation
