@@ -122,6 +122,18 @@ def test_a_pods_demand_counts_sidecars_and_the_largest_moment_of_its_start(conta
     assert pod.cpu_milli == total
 
 
+AMOUNTS = st.integers(0, 64_000)
+
+
+@given(st.lists(AMOUNTS, max_size=4), st.lists(st.tuples(AMOUNTS, st.booleans()), max_size=6))
+def test_a_pods_demand_is_the_most_that_runs_at_one_time(containers, init):
+    """Each init container runs beside the sidecars that were started before it, and the containers beside all of them."""
+    before = [sum(amount for amount, stays in init[:index] if stays) for index in range(len(init) + 1)]
+    starting = [beside + amount for beside, (amount, _) in zip(before, init, strict=False)]
+    pod = of_pod(map(milli, containers), [(milli(amount), stays) for amount, stays in init])
+    assert pod.cpu_milli == max(*starting, before[-1] + sum(containers), 0)
+
+
 def test_a_pods_overhead_comes_on_top():
     assert of_pod([milli(100)], [(milli(500), False)], overhead=milli(50)).cpu_milli == 550
 
