@@ -38,7 +38,7 @@ REQUESTS: tuple[LoadRequest, ...] = (
     wakeups.request(),
 )
 
-SIZES = ("EDGES", "PAIRS")
+SIZES = ("EDGES", "SLOTS", "PAIRS")
 """The numbers that say how many entries a map has; they are in no instruction."""
 
 STEP = 8
@@ -107,7 +107,7 @@ def compiled(request: LoadRequest, machine: str, sets: Sequence[Values]) -> list
 def build(request: LoadRequest, machine: str) -> dict[str, Any]:
     """What the file of a request holds. Unpredictable where a number ends up in what can't be written at load."""
     first, other = numbers(request, 1), numbers(request, 2)
-    sizes = {name: request.defines[name] + STEP for name in SIZES if name in request.defines}
+    sizes = {name: request.defines[name] + STEP * step for step, name in enumerate(SIZES, 1) if name in request.defines}
     sets = [first, other, *({**first, name: first[name] + STEP} for name in first), {**first, **sizes}]
     base, expected, *changed, resized = compiled(request, machine, sets)
     programs = {}

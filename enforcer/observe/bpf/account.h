@@ -1,17 +1,73 @@
-/* Counting into the maps, shared by all programs that count IP traffic. EDGES: how many keys there may be. */
+/*
+ * Counting into the maps, shared by all programs that count IP traffic. EDGES: how many keys there may be. SLOTS: SLOTS_OF_CPU for
+ * each CPU.
+ *
+ * Most events are of few flows, and finding a flow in the hash is most of what counting takes. So each CPU has slots of its own,
+ * where a flow is found by its key in one step. A flow that is in the hash already takes its slot if that is empty, and is counted
+ * there on this CPU until user space empties the slot; one whose slot is another's is counted in the hash. Nothing moves from one
+ * to the other, so that their sum is right at any moment.
+ */
 BPF_TABLE("percpu_hash", struct edge_key, struct edge_value, edges, EDGES);
+BPF_TABLE("array", u32, struct edge_slot, slots, SLOTS);
 BPF_ARRAY(listening, u8, 65536);
 
-static __always_inline void count(struct edge_key *key, u64 bytes, int received) {
+#define GOLDEN 0x9e3779b1 /* 2^32 over the golden ratio: Fibonacci hashing */
+#define ORDERED() asm volatile("" ::: "memory")
+
+static __always_inline u32 slot_of(const struct edge_key *key) {
+    u32 mixed = (u32)key->cgroup * 31 ^ key->peer[2] ^ key->peer[3] ^ key->port;
+    return bpf_get_smp_processor_id() * SLOTS_OF_CPU + (mixed * GOLDEN >> 32 - SLOT_BITS);
+}
+
+static __always_inline int same(const struct edge_key *one, const struct edge_key *other) {
+    const u64 *a = (const u64 *)one, *b = (const u64 *)other;
+    return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3];
+}
+
+/*
+ * 1 if the empty slot is the key's now. An interrupt on this CPU may count a packet at any point of this: it finds `taking`, or has
+ * taken the slot before the second look. The cgroup comes last, since a slot without one is empty to the reader.
+ */
+static __always_inline int take(struct edge_slot *slot, const struct edge_key *key) {
+    struct edge_value zero = {};
+    if (slot->taking)
+        return 0;
+    slot->taking = 1;
+    ORDERED();
+    int empty = !slot->key.cgroup;
+    if (empty) {
+        const u64 *from = (const u64 *)key;
+        u64 *to = (u64 *)&slot->key;
+        slot->value = zero;
+        to[1] = from[1];
+        to[2] = from[2];
+        to[3] = from[3];
+        ORDERED();
+        to[0] = from[0];
+    }
+    ORDERED();
+    slot->taking = 0;
+    return empty;
+}
+
+static __always_inline struct edge_value *find_value(struct edge_key *key) {
+    u32 at = slot_of(key);
+    struct edge_slot *slot = slots.lookup(&at);
+    if (slot && same(&slot->key, key))
+        return &slot->value;
     struct edge_value *value = edges.lookup(key);
+    if (value)
+        return slot && key->cgroup && !slot->key.cgroup && take(slot, key) ? &slot->value : value;
+    struct edge_value zero = {};
+    edges.insert(key, &zero);
+    return edges.lookup(key);
+}
+
+static __always_inline void count(struct edge_key *key, u64 bytes, int received) {
+    struct edge_value *value = find_value(key);
     if (!value) {
-        struct edge_value zero = {};
-        edges.insert(key, &zero);
-        value = edges.lookup(key);
-        if (!value) {
-            miss(FULL_BYTES, bytes);
-            return;
-        }
+        miss(FULL_BYTES, bytes);
+        return;
     }
     if (received) {
         value->rx_bytes += bytes;

@@ -19,6 +19,16 @@ struct edge_value {
     u64 tx_bytes, tx_messages, rx_bytes, rx_messages;
 };
 
+#define SLOT_BITS 7
+#define SLOTS_OF_CPU (1 << SLOT_BITS)
+
+/* A flow as one CPU counted it. Empty where key.cgroup is 0, whatever the value says. */
+struct edge_slot {
+    struct edge_key key;
+    struct edge_value value;
+    u64 taking;    /* 1 while the key is written */
+};
+
 /* One cgroup doing something to another: bytes sent over AF_UNIX, or wake-ups. */
 struct pair_key {
     u64 from, to;  /* cgroup v2 ids; `to` is 0 if only the process is known */

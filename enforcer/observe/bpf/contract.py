@@ -12,6 +12,12 @@ EDGE_KEY = struct.Struct("=Q16sHBBI")
 EDGE_VALUE = struct.Struct("=4Q")
 """tx_bytes, tx_messages, rx_bytes, rx_messages."""
 
+EDGE_SLOT_SIZE = EDGE_KEY.size + EDGE_VALUE.size + 8
+"""An edge key, its value, and a word of the programs' own; empty where the key's cgroup is 0."""
+
+SLOTS_OF_CPU = 128
+"""80 bytes for each: 10 KiB a CPU."""
+
 PAIR_KEY = struct.Struct("=QQII")
 """from, to, pid, unused."""
 

@@ -7,7 +7,7 @@
  * again, on both ends alike.
  *
  * Only UAPI is used: no kernel structure is read, so the same program runs from Linux 5.10 on.
- * Overhead (Linux 6.18, per-CPU map): 84-133 ns an event, four events a TCP round trip.
+ * Overhead (Linux 6.18): 65-95 ns an event beyond an empty program (115-160 without slots), four events a round trip.
  */
 struct ipv4_header {
     u8 version_ihl, tos;

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from enforcer.observe.bpf import loader, syscall
-from enforcer.observe.bpf.flow_map import EDGES, MAPS, SOURCES, FlowMap
+from enforcer.observe.bpf.flow_map import EDGES, MAPS, SOURCES, FlowMap, sizes
 from enforcer.observe.collectors.probes import Probes
 
 NAME = "cgroup_skb"
@@ -16,7 +16,7 @@ PROGRAMS = {"numakin_ingress": "cgroup_skb", "numakin_egress": "cgroup_skb"}
 
 
 def request(edges: int = EDGES) -> loader.LoadRequest:
-    return loader.LoadRequest(NAME, (*SOURCES, "edges.bpf.c"), PROGRAMS, MAPS, defines={"EDGES": edges})
+    return loader.LoadRequest(NAME, (*SOURCES, "edges.bpf.c"), PROGRAMS, MAPS, defines=sizes(edges))
 
 
 def open_collector(cgroup: Path, edges: int = EDGES) -> Probes:

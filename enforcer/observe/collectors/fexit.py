@@ -7,7 +7,7 @@ from functools import partial
 
 from enforcer.observe.attribution.identity import BY_CGROUP, SocketIdentity
 from enforcer.observe.bpf import loader, syscall
-from enforcer.observe.bpf.flow_map import EDGES, MAPS, SOURCES, FlowMap
+from enforcer.observe.bpf.flow_map import EDGES, MAPS, SOURCES, FlowMap, sizes
 from enforcer.observe.collectors.probes import Probes
 
 NAME = "fexit"
@@ -23,7 +23,7 @@ def request(edges: int = EDGES, identity: SocketIdentity = BY_CGROUP) -> loader.
         {**dict.fromkeys(FUNCTIONS, "tracing"), STATE: "raw_tracepoint"},
         MAPS,
         (*OFFSETS, *identity.offsets),
-        {"EDGES": edges, **identity.defines},
+        {**sizes(edges), **identity.defines},
         identity.switches,
     )
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from enforcer.observe.attribution.identity import BY_CGROUP
 from enforcer.observe.bpf import loader, perf, syscall
-from enforcer.observe.bpf.flow_map import EDGES, MAPS, SOURCES, FlowMap
+from enforcer.observe.bpf.flow_map import EDGES, MAPS, SOURCES, FlowMap, sizes
 from enforcer.observe.collectors.probes import Probes
 
 NAME = "kprobes"
@@ -29,7 +29,7 @@ def request(edges: int = EDGES) -> loader.LoadRequest:
         (*SOURCES, "sockets.h", "calls.h", "kprobes.bpf.c"),
         {**programs, STATE: "raw_tracepoint"},
         MAPS,
-        defines={"EDGES": edges, **BY_CGROUP.defines},
+        defines={**sizes(edges), **BY_CGROUP.defines},
         switches=BY_CGROUP.switches,
     )
 

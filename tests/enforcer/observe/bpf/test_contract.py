@@ -1,6 +1,7 @@
 """The kernel's layouts and Python's are one. Clang says what contract.h means."""
 
 import json
+import re
 import struct
 import subprocess
 
@@ -14,7 +15,7 @@ LAYOUTS = """
 import json, sys
 from bcc import BPF
 text = open(sys.argv[1]).read()
-names = ["edge_key", "edge_value", "pair_key", "pair_value"]
+names = ["edge_key", "edge_value", "edge_slot", "pair_key", "pair_value"]
 for name in names:
     text += f'BPF_HASH(map_{name}, struct {name}, u64, 1);'
 module = BPF(text=text)
@@ -72,6 +73,15 @@ def test_python_and_c_agree_on_every_field(layouts, name):
     layout, names = MIRRORS[name]
     expected = [[field, *where] for field, where in zip(names, offsets(layout), strict=True)]
     assert layouts[name] == expected
+
+
+@pytest.mark.bpf
+def test_a_slot_is_a_key_a_value_and_a_word_of_the_programs(layouts):
+    key, value = contract.EDGE_KEY.size, contract.EDGE_VALUE.size
+    assert layouts["edge_slot"] == [["key", 0, key], ["value", key, value], ["taking", key + value, 8]]
+    assert key + value + 8 == contract.EDGE_SLOT_SIZE
+    bits = re.search(r"#define SLOT_BITS (\d+)", (built.HERE / "contract.h").read_text())
+    assert 1 << int(bits[1]) == contract.SLOTS_OF_CPU
 
 
 def test_the_slots_of_missed_are_in_the_order_of_the_header():

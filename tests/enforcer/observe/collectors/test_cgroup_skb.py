@@ -1,7 +1,9 @@
+import os
 from ipaddress import ip_address
 
 import pytest
 
+from enforcer.observe.bpf import contract
 from enforcer.observe.bpf.counters import TCP, UDP, FlowKey, Missed, Volume, by_address, peer
 from enforcer.observe.collectors import cgroup_skb
 from tests.enforcer.observe.observe_lab import cgroup_root, flows, run
@@ -146,6 +148,32 @@ def test_of_two_hundred_peers_in_a_map_for_64_every_byte_is_recorded_or_counted_
     assert messages == 200 * 2 * 2 * REQUESTS
 
 
+def test_a_flow_that_changes_its_cpu_is_counted_once_and_whole(lab, pods, collector):
+    allowed = os.sched_getaffinity(0)
+    lab.serve("tcp", "10.87.0.2", 5003, REQUEST, REPLY, **pods["server"])
+    try:
+        for cpu in allowed:
+            os.sched_setaffinity(0, {cpu})
+            lab.ask("tcp", "10.87.0.2", 5003, *EXCHANGE, **pods["client"])
+    finally:
+        os.sched_setaffinity(0, allowed)
+    times = len(allowed)
+    assert flows(collector.drain(), pods)["client", "10.87.0.2", 5003, False, TCP] == Volume(
+        times * ASKED, times * REQUESTS, times * ANSWERED, times * REQUESTS
+    )
+
+
+def test_of_more_flows_than_a_cpu_has_slots_each_is_counted_whole(lab, pods, collector):
+    clients = contract.SLOTS_OF_CPU * 3 // 2
+    inside = {"cgroup": pods["client"]["cgroup"], "namespace": pods["server"]["namespace"]}
+    lab.serve("tcp", "127.0.0.1", 5003, REQUEST, REPLY, **pods["server"])
+    lab.ask("tcp", "127.0.0.1", 5003, *EXCHANGE, "-n", clients, "--sources", "127.0.1.", **inside)
+    counted = flows(collector.drain(), pods)
+    served = [volume for (name, *_), volume in counted.items() if name == "server"]
+    assert served == [Volume(ANSWERED, REQUESTS, ASKED, REQUESTS)] * clients
+    assert counted["client", "127.0.0.1", 5003, False, TCP].tx_bytes == clients * ASKED
+
+
 def test_while_detached_nothing_is_counted_and_what_was_stays(lab, pods, collector):
     lab.serve("tcp", "10.87.0.2", 5003, REQUEST, REPLY, **pods["server"])
     lab.ask("tcp", "10.87.0.2", 5003, *EXCHANGE, **pods["client"])
@@ -165,3 +193,5 @@ def test_an_idle_flow_leaves_the_map_and_says_so(lab, pods, collector):
     last = next(snapshot for snapshot in iter(collector.drain, None) if snapshot.forgotten)
     assert last.forgotten == set(first.counters)
     assert collector.drain().counters == {}
+    lab.ask("tcp", "10.87.0.2", 5003, *EXCHANGE, **pods["client"])
+    assert collector.drain().counters == first.counters
