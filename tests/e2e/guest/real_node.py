@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -37,7 +38,8 @@ TOUCHED = 16 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
 COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
 
-PATIENCE_S = 600.0
+PATIENCE_S = 1200.0
+"""For one step: other work on the machine outside slows it as much as emulation does."""
 
 
 def main() -> None:
@@ -47,14 +49,20 @@ def main() -> None:
         with ExitStack() as stack:
             _network()
             _mount(folder / SHARED)
+            _reached("booted")
             subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
+            _reached("containerd runs and has the image")
             options = ("--extender", extender, "--observe", "off", "--node-name", node)
             enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
             stack.callback(enforcer.stop)
             enforcer.start(PATIENCE_S)
+            _reached("the runtime has the enforcer")
             until(lambda: _reports(enforcer), "the enforcer to report to the extender", PATIENCE_S)
-            stack.enter_context(_kubelet(folder, node))
-            for row in until(lambda: _all(int(pods)), f"{pods} pods to run", PATIENCE_S, pause_s=1.0):
+            _reached("the extender has its reports")
+            kubelet = stack.enter_context(_kubelet(folder, node))
+            rows = until(lambda: _all(int(pods), kubelet), f"{pods} pods to run", PATIENCE_S, pause_s=1.0)
+            _reached("all pods run")
+            for row in rows:
                 print(json.dumps(row), flush=True)
     except BaseException:
         logs.show(folder)
@@ -65,8 +73,15 @@ def _reports(enforcer: RunningEnforcer) -> bool:
     return "1 extender receives reports" in enforcer.status().get("observer", {}).get("doing", "")
 
 
-def _all(count: int) -> list[dict[str, Any]]:
+def _reached(what: str) -> None:
+    """For whoever has to find out which step took so long."""
+    print(f"{time.clock_gettime(time.CLOCK_BOOTTIME):.0f} s after the start: {what}", flush=True)
+
+
+def _all(count: int, kubelet: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
     """What is known of the pods' containers; empty while one is missing or has not touched its memory."""
+    if (status := kubelet.poll()) is not None:
+        raise ChildProcessError(f"the kubelet has ended, with status {status}")
     runtime = Kubelet(RUNTIME, "")
     try:
         rows = [row for container in runtime.containers() if (row := _row(container.labels, runtime.pid(container.id)))]
@@ -103,7 +118,7 @@ def _mount(folder: Path) -> None:
 
 
 @contextmanager
-def _kubelet(folder: Path, node: str) -> Iterator[None]:
+def _kubelet(folder: Path, node: str) -> Iterator[subprocess.Popen[bytes]]:
     shared = folder / SHARED
     options = (
         f"--config={shared / CONFIG}", f"--kubeconfig={shared / KUBECONFIG}", f"--hostname-override={node}",
@@ -113,7 +128,7 @@ def _kubelet(folder: Path, node: str) -> Iterator[None]:
     with (folder / "kubelet.log").open("wb") as log:
         process = subprocess.Popen([shared / KUBELET, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        yield
+        yield process
     finally:
         process.kill()
         process.wait()
