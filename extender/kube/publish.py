@@ -49,6 +49,11 @@ _UNSERVED = "the server could not find the requested resource"
 
 _log = structlog.get_logger(__name__)
 
+UNSEEN_S = 30.0
+"""How long an object that was made need not be shown by the watch. One that is not seen by then was deleted in between,
+and is made anew.
+"""
+
 
 @dataclass(frozen=True)
 class Desired:
@@ -86,9 +91,9 @@ class Unwanted:
 
 @dataclass
 class Ledger:
-    """What was applied, by its digests, and what is left alone until when."""
+    """What was applied, by its digests, each with until when it counts, and what is left alone until when."""
 
-    applied: dict[str, set[bytes]] = field(default_factory=dict)
+    applied: dict[str, dict[bytes, float]] = field(default_factory=dict)
     aside: dict[str, float] = field(default_factory=dict)
     absent: dict[str, float] = field(default_factory=dict)
 
@@ -108,10 +113,10 @@ class Ledger:
         return [*islice((turn for turn in turns if turn is not None), PER_ROUND)]
 
     def _differs(self, item: Desired, now: float) -> bool:
-        applied = self.applied.get(item.path, ())
+        applied = self.applied.get(item.path, {})
         if item.uid and item.digest in applied:
-            self.applied[item.path] = {item.digest}
-        return self.absent.get(item.kind, 0) <= now and item.digest not in applied
+            self.applied[item.path] = {item.digest: math.inf}
+        return self.absent.get(item.kind, 0) <= now and applied.get(item.digest, 0) <= now
 
 
 class Publisher:
@@ -187,11 +192,11 @@ class Publisher:
         for manager, status in ((MANAGER, item.status), (LEARNED, item.learned)):
             if status is not None:
                 self._api.apply(f"{item.path}/status", {**identity, "status": status}, manager=manager, force=False)
-        self._ledger.applied[item.path] = {item.digest}
+        self._ledger.applied[item.path] = {item.digest: math.inf}
         if item.uid == "":
             # As the source will have it once the watch has shown the object.
             seen = replace(item, uid=made.json().get("metadata", {}).get("uid", ""))
-            self._ledger.applied[item.path].add(seen.digest)
+            self._ledger.applied[item.path] = {item.digest: time.monotonic() + UNSEEN_S, seen.digest: math.inf}
         self._ledger.aside.pop(item.path, None)
         self.published += 1
 

@@ -146,6 +146,14 @@ def test_an_object_that_somebody_deleted_is_made_anew(server, wanted):
     assert not gone(server)
 
 
+def test_one_that_somebody_deleted_before_it_was_seen_is_made_anew(server, wanted, monkeypatch):
+    monkeypatch.setattr(publish, "UNSEEN_S", 0.0)
+    wanted.round(CART)
+    server.delete(GROUPS, "affinitygroups", "cart", namespace="default")
+    assert wanted.round(CART) == 1
+    assert not gone(server)
+
+
 def test_a_new_publisher_finds_all_right_and_changes_nothing(server, api, wanted):
     wanted.round(CART)
     revision = server.store.revision
