@@ -192,11 +192,9 @@ class Publisher:
         for manager, status in ((MANAGER, item.status), (LEARNED, item.learned)):
             if status is not None:
                 self._api.apply(f"{item.path}/status", {**identity, "status": status}, manager=manager, force=False)
-        self._ledger.applied[item.path] = {item.digest: math.inf}
-        if item.uid == "":
-            # As the source will have it once the watch has shown the object.
-            seen = replace(item, uid=made.json().get("metadata", {}).get("uid", ""))
-            self._ledger.applied[item.path] = {item.digest: time.monotonic() + UNSEEN_S, seen.digest: math.inf}
+        # A new object as the source will have it once the watch has shown it; any other as it is, for good.
+        seen = replace(item, uid=made.json().get("metadata", {}).get("uid", "")) if item.uid == "" else item
+        self._ledger.applied[item.path] = {item.digest: time.monotonic() + UNSEEN_S, seen.digest: math.inf}
         self._ledger.aside.pop(item.path, None)
         self.published += 1
 

@@ -46,7 +46,7 @@ class SchedulerCall:
 
     def at_once(self, body: bytes) -> CallAnswer | None:
         """Where that takes little: for a pod that has not opted in, to filter where nothing is refused, to prioritize
-        what was worked out ahead or needs few nodes to be weighed (`extender.scoring.at_once`). None elsewhere.
+        what was worked out ahead or needs few nodes to be weighed (`extender.scoring.weighing.few`). None elsewhere.
         """
         if len(body) > wire.PLAIN_BYTES:
             return None

@@ -8,7 +8,7 @@ none may hold a group that one larger one would.
 from __future__ import annotations
 
 from extender.scoring.predict import Prediction, Wanted
-from extender.state.cells import Cells, Floats, groups_on
+from extender.state.cells import Cells, Floats, free_milli, groups_on
 from extender.state.kins import Kins
 from placement.model.topology import Machine
 from placement.state.load_index import EMPTY
@@ -34,6 +34,6 @@ def predicted(machine: Machine, occupancy: Occupancy, want: Wanted, prediction: 
     if len(prediction.numa_nodes) != 1:
         return 0.0
     home = prediction.numa_nodes.lowest
-    free = 1000 * (machine.node(home).cpus.mask & ~occupancy.reserved.mask).bit_count()
-    left = free - occupancy.load(machine).rows.get(home, EMPTY).cpu - want.pod.demand.cpu_milli
+    row = occupancy.load(machine).rows.get(home, EMPTY)
+    left = free_milli(machine, occupancy, home, row) - want.pod.demand.cpu_milli
     return max(0.0, left / (groups_on(occupancy, home) + 1))

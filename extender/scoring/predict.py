@@ -128,8 +128,7 @@ def wanted(
 
 def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:
     """The same answers, in the same order, as the node's enforcer would give on the same occupancy."""
-    only = as_placed(machine, occupancy, want.requests[0])
-    if want.alone_decides and only.opt_in.scope is Scope.POD:
+    if want.alone_decides and (only := as_placed(machine, occupancy, want.requests[0])).opt_in.scope is Scope.POD:
         decision = decide(machine, occupancy, only, kin)
         return Prediction((decision,) * len(want.requests), (decision.reservation(only),), ())
     decisions, reservations, allocations = [], {}, []

@@ -12,7 +12,7 @@ from placement.decide.memory import STALLED, capacity, really_free
 from placement.model.cpuset import NumaSet
 from placement.model.topology import Machine
 from placement.state import pools
-from placement.state.load_index import EMPTY
+from placement.state.load_index import EMPTY, NodeLoad
 from placement.state.occupancy import Occupancy
 
 Floats = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, 
     mems = machine.nearest_mems(NumaSet(1 << cpu_node))
     return (
         cpu_node,
-        1000 * (cpus & ~occupancy.reserved.mask).bit_count() - row.cpu,
+        free_milli(machine, occupancy, cpu_node, row),
         1000 * cpus.bit_count(),
         occupancy.live.used_cpu.get(cpu_node, 0),
         groups_on(occupancy, cpu_node),
@@ -103,6 +103,11 @@ def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, 
         sum(max(0, really_free(machine, occupancy, mem)) for mem in mems),
         row.reservations,
     )
+
+
+def free_milli(machine: Machine, occupancy: Occupancy, cpu_node: int, row: NodeLoad) -> int:
+    """Millicores of the NUMA node that nobody requests; negative where it is over-committed. row: what it carries."""
+    return 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count() - row.cpu
 
 
 def groups_on(occupancy: Occupancy, cpu_node: int) -> int:

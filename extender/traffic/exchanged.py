@@ -8,8 +8,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 
-def namespace_of(workload: str) -> str:
-    return workload.partition("/")[0]
+def namespace_of(name: str) -> str:
+    """Of a workload, NAMESPACE/KIND/NAME, or a group, NAMESPACE/name."""
+    return name.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ import structlog
 from extender.state.group_spec import Specs
 from extender.state.pods import Changes, PodRow, ServiceRow
 from extender.traffic import permitted
+from extender.traffic.exchanged import namespace_of
 from extender.traffic.limits import EXPECTED_EDGES
 from extender.traffic.policies import PolicyRow, with_labels
 from extender.traffic.selected import SelectedWorkloads
@@ -129,7 +130,7 @@ class Priors:
         for pair, strength in self._expected.items():
             half_lives = (now - self._since.get(pair, now)) / HALF_LIFE_S
             if half_lives < FADED:
-                usual = medians.get(pair[0].partition("/")[0], UNSEEN)
+                usual = medians.get(namespace_of(pair[0]), UNSEEN)
                 weights[pair] = SHARE * strength * usual * exp2(-half_lives)
         return weights
 
@@ -138,7 +139,7 @@ class Priors:
         medians = _medians(seen)
         pairs: dict[str, dict[Pair, float]] = {}
         for group, coming in self._awaited.items():
-            usual = medians.get(group.partition("/")[0], UNSEEN)
+            usual = medians.get(namespace_of(group), UNSEEN)
             pairs[group] = {pair: SHARE * strength * usual for pair, strength in coming.items()}
         return pairs
 
@@ -241,7 +242,7 @@ def _medians(seen: Mapping[Pair, float]) -> dict[str, float]:
     """By namespace, of the pairs that are wholly there."""
     weights: dict[str, list[float]] = defaultdict(list)
     for (source, target), weight in seen.items():
-        namespace = source.partition("/")[0]
+        namespace = namespace_of(source)
         if weight > 0 and source != target and target.startswith(f"{namespace}/"):
             weights[namespace].append(weight)
     return {namespace: median(found) for namespace, found in weights.items()}

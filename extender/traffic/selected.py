@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
+from extender.traffic.exchanged import namespace_of
 from extender.traffic.limits import WORKLOADS_SEARCHED, WORKLOADS_SELECTED
 from extender.traffic.policies import IN, Requirement, Selector
 
@@ -20,7 +21,7 @@ class SelectedWorkloads:
         self._selected: dict[tuple[str, Selector], frozenset[str]] = {}
         self._having: dict[tuple[str, ...], set[str]] = defaultdict(set)
         for workload, own in labels.items():
-            namespace = workload.partition("/")[0]
+            namespace = namespace_of(workload)
             for key, value in own.items():
                 self._having[namespace, key].add(workload)
                 self._having[namespace, key, value].add(workload)

@@ -71,7 +71,9 @@ def solve_briefly(problem: PartitionProblem, starts: Sequence[Sequence[Sequence[
 
 
 def _annealed(best: PartitionState, steps: int, heats: Sequence[float]) -> PartitionState:
-    for seed, hottest in enumerate(heats if best.problem.bins > 1 else ()):
+    if best.problem.bins < 2:
+        return best
+    for seed, hottest in enumerate(heats):
         best = max(best, anneal(best, steps, seed, hottest), key=PartitionState.score)
     return best
 
