@@ -1,6 +1,7 @@
 """Signs of life of a supervised process: it writes a byte now and then, and its supervisor sees how long none came.
 
-A process that is stopped, or hangs with Python's lock held, has not ended: only its silence shows it.
+A process that is stopped, or hangs with Python's lock held, has not ended: only its silence shows it. One that works
+but gets little of the CPUs is silent, too: to start it again would only take more of them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ AWAY_S = 5.0
 """A supervisor that did not check for so long was stopped itself, and so may the process have been."""
 
 
+STARVED_SHARE = 0.05
+"""A silent process that has used more than this share of a CPU since its last sign works. One that hangs uses some,
+too: about 0.002 for each thread that waits for Python's lock, since it looks every 5 ms.
+"""
+
+
 class Pulse:
     """The supervisor's end, for all processes of one name one after the other. clock: seconds, monotonic."""
 
@@ -36,24 +43,31 @@ class Pulse:
         self._received, self.descriptor = os.pipe()
         os.set_blocking(self._received, False)
         self._last = self._asked = clock()
+        self._last_cpu_s = 0.0
         self._allowed_s = self._start_s
 
     def started(self) -> None:
         """A new process has the descriptor now."""
         self._taken()
         self._last = self._asked = self._clock()
+        self._last_cpu_s = 0.0
         self._allowed_s = self._start_s
 
-    def silent_s(self) -> float | None:
-        """How long the process has been silent, once that is too long; None while it is not. To be asked often."""
+    def silent_s(self, cpu_s: float) -> float | None:
+        """How long the process has been silent, once that is too long; None while it is not, or while it is starved: it
+        works, but has not had the CPUs for as long as it may be silent. To be asked often.
+
+        cpu_s: what it has used of the CPUs since its start.
+        """
         now = self._clock()
         away, self._asked = now - self._asked > AWAY_S, now
         if self._taken():
-            self._last, self._allowed_s = now, self._silent_s
+            self._last, self._last_cpu_s, self._allowed_s = now, cpu_s, self._silent_s
         elif away:
-            self._last = now
+            self._last, self._last_cpu_s = now, cpu_s
         silent_s = now - self._last
-        return silent_s if silent_s > self._allowed_s else None
+        starved = STARVED_SHARE * silent_s < cpu_s - self._last_cpu_s < self._allowed_s
+        return silent_s if silent_s > self._allowed_s and not starved else None
 
     def _taken(self) -> bool:
         with suppress(BlockingIOError):

@@ -75,8 +75,10 @@ class Child:
 
     def kill_silent(self) -> None:
         """By SIGKILL, since one that is stopped takes no other signal. That it died is noted as of any other."""
-        silent_s = self.pulse.silent_s()
-        if self.process is not None and silent_s is not None:
+        if self.process is None:
+            return
+        silent_s = self.pulse.silent_s(self.process.cpu_s())
+        if silent_s is not None:
             log.error("a process gives no sign of life and is killed", process=self.name, silent_s=round(silent_s))
             self.process.send(signal.SIGKILL)
             self.pulse.started()

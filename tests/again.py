@@ -18,7 +18,7 @@ import pytest
 FAILED = Path(".pytest_cache/v/cache/lastfailed")
 
 MOST = 10
-"""Where more failed, it is no matter of what ran beside them."""
+"""Files: what their tests share fails for all of them. Where more failed, it is no matter of what ran beside them."""
 
 
 def main(status: int) -> int:
@@ -26,8 +26,9 @@ def main(status: int) -> int:
     if status != pytest.ExitCode.TESTS_FAILED:
         return status
     failed = sorted(json.loads(FAILED.read_text()))
-    if len(failed) > MOST:
-        print(f"{len(failed)} tests failed: more than {MOST} are not run once more")
+    files = {name.partition("::")[0] for name in failed}
+    if len(files) > MOST:
+        print(f"{len(failed)} tests of {len(files)} files failed: those of more than {MOST} are not run once more")
         return status
     second = subprocess.run([sys.executable, "-m", "pytest", *failed], check=False).returncode
     for name in failed:

@@ -24,9 +24,10 @@ def test_disturbed():
 """
 
 
-def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
-    """As the Makefile does."""
-    (folder / "test_it.py").write_text(text)
+def run(folder: Path, *texts: str) -> subprocess.CompletedProcess[str]:
+    """As the Makefile does, with a file of each text."""
+    for number, text in enumerate(texts):
+        (folder / f"test_it{number or ''}.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = f"{sys.executable} -m pytest --cache-clear || {sys.executable} -m tests.again $?"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -67,8 +68,15 @@ def test_a_run_that_did_not_come_to_the_tests_keeps_its_status(tmp_path: Path, t
     assert result.returncode == 2
 
 
-def test_many_failures_are_not_run_once_more(tmp_path: Path) -> None:
-    text = "".join(f"def test_{number}():\n    raise AssertionError\n" for number in range(MOST + 1))
-    result = run(tmp_path, text)
+def test_one_thing_that_many_tests_share_is_one_cause(tmp_path: Path) -> None:
+    shared = DISTURBED.replace("def test_disturbed", "import pytest\n\n@pytest.fixture(scope='module')\ndef shared")
+    result = run(tmp_path, shared + "".join(f"def test_{number}(shared):\n    pass\n" for number in range(MOST + 1)))
+    assert result.returncode == 0
+    assert result.stdout.count("FAILED BESIDE OTHERS, PASSED ALONE") == MOST + 1
+
+
+def test_failures_in_many_files_are_not_run_once_more(tmp_path: Path) -> None:
+    result = run(tmp_path, *[BROKEN] * (MOST + 1))
     assert result.returncode == 1
-    assert result.stdout.splitlines()[-1] == f"{MOST + 1} tests failed: more than {MOST} are not run once more"
+    told = f"{MOST + 1} tests of {MOST + 1} files failed: those of more than {MOST} are not run once more"
+    assert result.stdout.splitlines()[-1] == told

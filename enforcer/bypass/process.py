@@ -6,7 +6,9 @@ Nobody waits for it, so it may use gRPC. One thread asks the runtime; the loop's
 
 from __future__ import annotations
 
+import os
 import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -31,6 +33,7 @@ from enforcer.settings.options import configured, run_options
 from placement.decide.decide import Decision, Reason
 from process import log, supervisor
 from process.loop import Loop
+from process.pulse import BEAT_S, beat
 from process.signals import beating, stop_on_signals
 from process.threads import Threads
 from proto import nri_pb2 as nri
@@ -58,7 +61,7 @@ class Bypass:
         self._agent.ledger.remark = self._remark
         self._pins = Pins(tree, lambda: self.wiring.machine)
         self._seen = RuntimeSnapshot()
-        self._following = False
+        self._following = self.writing = False
         self._missing: set[str] = set()
         loop.call_later(read_back_s, self._read_back)
 
@@ -162,7 +165,12 @@ class Bypass:
         return [update.container_id for update in updates if update.container_id in self._pins.due]
 
     def _write(self, container: nri.Container) -> None:
-        pin = self._pins.write(container)
+        # The kernel moves the container's pages before it returns.
+        self.writing = True
+        try:
+            pin = self._pins.write(container)
+        finally:
+            self.writing = False
         if pin is None or not pin.written:
             return
         late_ms = (time.time_ns() - container.started_at) // 1_000_000
@@ -247,6 +255,13 @@ def _look_after(follower: Follower, bypass: Bypass, loop: Loop) -> None:
     loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
 
 
+def _beat_while_writing(bypass: Bypass, stopping: threading.Event) -> None:
+    """A loop that waits for the kernel does not hang."""
+    if bypass.writing:
+        beat(os.environ)
+    stopping.wait(BEAT_S)
+
+
 def main(arguments: Sequence[str], *, read_back_s: float = READ_BACK_S, relist_s: float = RELIST_S) -> int:
     supervisor.die_with_parent()
     loop = Loop()
@@ -264,8 +279,11 @@ def main(arguments: Sequence[str], *, read_back_s: float = READ_BACK_S, relist_s
     follower.start()
     loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
     beating(loop)
+    pulse = threads.thread("pulse", lambda: _beat_while_writing(bypass, pulse.stopping))
+    pulse.start()
     loop.run()
     follower.stop()
+    pulse.stop()
     bypass.wiring.close()
     signals.close()
     logger.info("left the runtime")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,6 +56,15 @@ class Cgroups:
         other = file.with_suffix(".refusing")
         other.symlink_to("/proc/sys/kernel/cap_last_cap")
         other.replace(file)
+
+    def delay(self, cgroups_path: str) -> Path:
+        """From here on who writes this cgroup's CPUs waits, as for the kernel that moves pages, until somebody reads
+        the path that is returned.
+        """
+        file = self._folder(cgroups_path) / "cpuset.cpus"
+        file.unlink()
+        os.mkfifo(file)
+        return file
 
     def _folder(self, cgroups_path: str) -> Path:
         return self.root / cgroups_path.lstrip("/")

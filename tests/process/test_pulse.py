@@ -32,11 +32,11 @@ def pulse(clock: Clock) -> Pulse:
     return Pulse(clock, silent_s=20, start_s=90)
 
 
-def passed(clock: Clock, pulse: Pulse, seconds: int) -> float | None:
-    """What it says after so long, in which it was asked each second."""
+def passed(clock: Clock, pulse: Pulse, seconds: int, share: float = 0.0) -> float | None:
+    """What it says after so long, in which it was asked each second. share: of a CPU, that the process has had."""
     for _ in range(seconds):
         clock.now += 1
-        silent_s = pulse.silent_s()
+        silent_s = pulse.silent_s(clock.now * share)
     return silent_s
 
 
@@ -62,9 +62,26 @@ def test_a_supervisor_that_was_stopped_itself_does_not_blame_the_process(clock: 
     beat({PULSE: str(pulse.descriptor)})
     passed(clock, pulse, 10)
     clock.now += max(3_600, AWAY_S)
-    assert pulse.silent_s() is None
+    assert pulse.silent_s(0.0) is None
     assert passed(clock, pulse, 20) is None
     assert passed(clock, pulse, 1) == 21
+
+
+@pytest.mark.parametrize(
+    ("share", "told_after_s"),
+    [
+        pytest.param(0.0, 21, id="stopped"),
+        pytest.param(0.01, 21, id="hung, and other threads look for Python's lock"),
+        pytest.param(0.1, 199, id="a tenth of a CPU: as long until it has had one for its time"),
+        pytest.param(1.0, 21, id="it computes and does nothing else"),
+    ],
+)
+def test_a_process_that_works_but_gets_little_of_the_cpus_is_not_blamed(
+    clock: Clock, pulse: Pulse, share: float, told_after_s: int
+) -> None:
+    beat({PULSE: str(pulse.descriptor)})
+    assert passed(clock, pulse, told_after_s, share) is None
+    assert passed(clock, pulse, 4, share) is not None
 
 
 def test_a_pipe_that_nobody_reads_makes_no_process_wait(pulse: Pulse) -> None:

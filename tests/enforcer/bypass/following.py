@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.cli.status import NobodyAnswersError, ask
+from process.pulse import PULSE
 from standins.cri import CriRuntime
 from standins.cri.cgroups import Cgroups
 from standins.patience import PATIENCE_S, until
@@ -43,9 +44,12 @@ class Bypassed:
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, pulse: int | None = None) -> None:
+        """pulse: where its signs of life go to, for a program without a supervisor."""
+        environment = os.environ if pulse is None else {**os.environ, PULSE: str(pulse)}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stderr=log)
+            handed = () if pulse is None else (pulse,)
+            self._process = subprocess.Popen(self._command, stderr=log, env=environment, pass_fds=handed)
         until(lambda: self.status().get("registered"), f"the runtime to be followed: {self._log.read_text()}")
 
     def stop(self) -> None:

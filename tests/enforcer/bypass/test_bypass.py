@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from placement.model.cpuset import CpuSet
 from standins.machines import MACHINES, switch_cpus, write_sysfs
-from standins.patience import until
+from standins.patience import PATIENCE_S, until
 from tests.enforcer.bypass.following import GROUP, HALVES, HURRIED, Bypassed
 
 
@@ -183,6 +185,28 @@ def test_killed_it_is_started_again_and_goes_on(node: Bypassed) -> None:
     assert node.cpus(own) == cpus
     assert node.said("a process ended and is started again")[-1]["process"] == "bypass"
     assert node.status()["counts"].get("yielded", 0) == 0
+
+
+def test_while_the_kernel_moves_pages_it_gives_signs_of_life(folder: Path) -> None:
+    """Or its supervisor would kill it for a container of many pages."""
+    node = Bypassed(folder, program=HURRIED)
+    node.runtime.start()
+    received, written = os.pipe()
+    node.start(written)
+    try:
+        created = node.runtime.create(node.runtime.run_pod("m", GROUP))
+        until(lambda: node.said("container pinned"), "the decision")
+        node.cgroups.make(node.runtime.path(created))
+        moving = node.cgroups.delay(node.runtime.path(created))
+        node.runtime.start_container(created)
+        for _ in range(3):  # the first may be from before
+            assert select.select([received], [], [], PATIENCE_S)[0]
+            os.read(received, 1 << 10)
+        assert not node.said("cpuset written")
+        assert moving.read_text().strip() == HALVES[0]
+        until(lambda: node.said("cpuset written"), "the write's end")
+    finally:
+        node.close()
 
 
 def test_a_note_that_cannot_be_read_is_told_and_does_no_harm(node: Bypassed) -> None:
