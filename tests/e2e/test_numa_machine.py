@@ -1,4 +1,5 @@
-"""The whole path on a machine with several NUMA nodes (emulated): scored, bound, created, pinned where predicted.
+"""The whole path on a machine with several NUMA nodes (emulated): scored, bound, created, pinned where predicted; and
+what becomes of that when a CPU goes offline and comes back.
 
 One boot runs tests/e2e/guest/main_path.py; each test here reads what it found.
 """
@@ -24,11 +25,16 @@ MEMBERS = [option.name for option in main_path.WISHES if option.group]
 
 
 class Observed:
-    """What the boot printed. homes: member -> the NUMA node that all of its CPUs belong to."""
+    """What the boot printed. homes: member -> the NUMA node that all of its CPUs belong to. before, gone, back: all that
+    was known before the CPU of the member with exclusive ones went offline, then, and when it was back.
+    """
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
         self.machine: dict[str, Any] = records[0]["machine"]
-        self.pods: dict[str, dict[str, Any]] = {record["pod"]: record for record in records[1:]}
+        self.pods: dict[str, dict[str, Any]] = {record["pod"]: record for record in records if "pod" in record}
+        changes = {key: value for record in records[1:] if "pod" not in record for key, value in record.items()}
+        self.cpu: int = changes["cpu"]
+        self.before, self.gone, self.back = (changes[when] for when in ("before", "gone", "back"))
         node_of = {cpus: node for node, cpus in CPUS.items()}
         self.homes = {name: node_of.get(self.pods[name]["allowed"]["cpus"]) for name in MEMBERS}
 
@@ -108,3 +114,49 @@ def test_a_pod_that_has_not_opted_in_is_never_touched(observed: Observed) -> Non
     assert plain["allowed"]["mems"] == "0-4"
     assert plain["scores"] == {}, "no node is preferred to another"
     assert plain["happened"] == []
+
+
+def cpus(now: dict[str, Any], pod: str) -> CpuSet:
+    """Where the kernel lets it run."""
+    return CpuSet.parse(now["allowed"][pod]["cpus"])
+
+
+def others(now: dict[str, Any]) -> CpuSet:
+    """The CPUs of all members but the one with exclusive ones."""
+    names = set(now["allowed"]) - {main_path.ALONE.name, "plain"}
+    return CpuSet.of(cpu for name in names for cpu in cpus(now, name))
+
+
+@pytest.mark.parametrize("when", ["before", "gone", "back"])
+def test_an_exclusive_cpu_is_nobody_elses_whatever_the_machine_does(observed: Observed, when: str) -> None:
+    now = getattr(observed, when)
+    own = cpus(now, main_path.ALONE.name)
+    assert len(own) == 1
+    assert own.isdisjoint(others(now))
+
+
+@pytest.mark.parametrize("when", ["before", "gone", "back"])
+def test_podresources_tells_what_is_in_force(observed: Observed, when: str) -> None:
+    """Of shared CPUs nothing, as the kubelet's own."""
+    now = getattr(observed, when)
+    for name in now["allowed"]:
+        told, alone = now["podresources"][name], name == main_path.ALONE.name
+        assert told["cpus"] == (str(cpus(now, name)) if alone else "")
+        mems = now["allowed"][name]["mems"]
+        assert told["memory"] == ({} if name == "plain" else {mems: main_path.MEMORY_LIMIT})
+
+
+def test_a_member_whose_exclusive_cpu_went_offline_has_another(observed: Observed) -> None:
+    assert observed.cpu in cpus(observed.before, main_path.ALONE.name)
+    assert observed.cpu not in cpus(observed.gone, main_path.ALONE.name)
+
+
+@pytest.mark.parametrize(("when", "there"), [("before", True), ("gone", False), ("back", True)])
+def test_the_extender_has_the_machine_as_it_is(observed: Observed, when: str, *, there: bool) -> None:
+    told = CpuSet.parse(",".join(getattr(observed, when)["extender"]))
+    assert told == CpuSet.parse("0-7") - (CpuSet() if there else CpuSet.of([observed.cpu]))
+
+
+def test_a_cpu_that_is_back_is_used_again(observed: Observed) -> None:
+    assert observed.cpu not in others(observed.gone)
+    assert observed.cpu in others(observed.back) | cpus(observed.back, main_path.ALONE.name)

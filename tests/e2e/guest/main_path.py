@@ -4,7 +4,8 @@
 
 A stand-in API server, the extender and the enforcer as they are, the machine's containerd. For each pod what Kubernetes
 does: the scheduler asks the extender, the pod is bound, the kubelet creates it over CRI. Prints a JSON object a line:
-first the machine, then each pod with what the extender predicted and what the kernel says. At the end come the logs.
+first the machine, then each pod with what the extender predicted and what the kernel says, then what an exclusive CPU
+that goes offline and comes back changes. At the end come the logs.
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
+
+from placement.model.cpuset import CpuSet
 from proto import cri_pb2 as cri
+from proto import podresources_pb2, podresources_pb2_grpc
 from standins.apiserver import ApiServer
+from standins.kubelet import Kubelet as DeviceManager
 from standins.patience import PATIENCE_S, until
 from standins.scheduler.extender_client import ExtenderClient
 from tests.e2e.guest import logs
@@ -45,6 +51,12 @@ class PodRequest:
     name: str
     group: str = ""
     cpu_milli: int = 100
+    exclusive: bool = False
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        own = {"cpus.numakin.io": "exclusive"} if self.exclusive else {}
+        return own | {"group.numakin.io": self.group} if self.group else {}
 
 
 WISHES = (
@@ -59,6 +71,9 @@ WISHES = (
     PodRequest("wide-2", "wide", 900),
     PodRequest("wide-3", "wide", 900),
 )
+ALONE = PodRequest("alone", "own", 1000, exclusive=True)
+LATER = (PodRequest("auditor", "bank"), PodRequest("clerk", "bank"))
+"""One comes while a CPU is offline, one when it is back: before NRI 0.12.1 a change waits for the next member."""
 
 
 class World:
@@ -73,7 +88,12 @@ class World:
         addresses = self._extender(stack, folder)
         self.http = addresses["http"]
         self.scheduler = ExtenderClient(self.http, timeout_s=PATIENCE_S)
+        self.podresources = folder / "numakin.sock"
+        self.device_manager = stack.enter_context(DeviceManager(folder / "kubelet.sock"))
         options = ("--extender", addresses["grpc"], "--observe", "off")
+        options += ("--podresources-socket", str(self.device_manager.path))
+        options += ("--podresources-listen", str(self.podresources))
+        self.pids: dict[str, int] = {}
         self.enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
         stack.callback(self.enforcer.stop)
         self.enforcer.start(PATIENCE_S)
@@ -81,7 +101,7 @@ class World:
 
     def place(self, request: PodRequest) -> dict[str, Any]:
         """One pod from its creation in the API to its memory touched; everything that is known of it then."""
-        annotations = {"group.numakin.io": request.group} if request.group else {}
+        annotations = request.annotations
         requests = {"cpu": f"{request.cpu_milli}m", "memory": "32Mi"}
         resources = {"requests": requests, "limits": {"memory": str(MEMORY_LIMIT)}}
         spec = [{"name": "main", "image": "busybox", "resources": resources}]
@@ -91,7 +111,8 @@ class World:
         self.api.bind(request.name, NODE)
         if request.group:
             until(lambda: self._bound(request), f"the extender to see {request.name} bound", PATIENCE_S)
-        pid = self._created(request, pod["metadata"]["uid"], annotations)
+        self.device_manager.admit("default", request.name, "main")
+        pid = self.pids[request.name] = self._created(request, pod["metadata"]["uid"], annotations)
         until(
             lambda: kernel.anonymous_memory(pid).total() >= TOUCHED, f"{request.name} to touch its memory", PATIENCE_S
         )
@@ -105,6 +126,42 @@ class World:
             "numa_maps": kernel.anonymous_pages(pid),
             "numa_stat": kernel.anonymous_memory(pid),
             "happened": self._happened(request),
+        }
+
+    def now(self) -> dict[str, Any]:
+        """Where all containers may run, what the extender takes the machine's CPUs for, and what podresources tells."""
+        return {
+            "allowed": {pod: asdict(kernel.allowed(pid)) for pod, pid in self.pids.items()},
+            "extender": self._cpus_by_extender(),
+            "podresources": self._podresources(),
+        }
+
+    def switch(self, cpu: int, *, online: bool) -> None:
+        """Returns when the extender knows."""
+        Path(f"/sys/devices/system/cpu/cpu{cpu}/online").write_text(f"{online:d}")
+        told = "in" if online else "out of"
+        until(
+            lambda: (cpu in CpuSet.parse(",".join(self._cpus_by_extender()))) is online,
+            f"the extender to have CPU {cpu} {told} its machine",
+            PATIENCE_S,
+        )
+
+    def _cpus_by_extender(self) -> list[str]:
+        (node,) = self._get("/api/v1/nodes")["nodes"]
+        return [numa_node["cpus"] for numa_node in node["numa_nodes"] if numa_node["cpus"]]
+
+    def _podresources(self) -> dict[str, Any]:
+        """By pod: the CPUs and the bytes of memory by NUMA node that numakin's own socket lists."""
+        with grpc.insecure_channel(f"unix:{self.podresources}", [("grpc.default_authority", "localhost")]) as channel:
+            stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
+            listed = stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=PATIENCE_S, wait_for_ready=True)
+        return {
+            pod.name: {
+                "cpus": str(CpuSet.of(container.cpu_ids)),
+                "memory": {block.topology.nodes[0].ID: block.size for block in container.memory},
+            }
+            for pod in listed.pod_resources
+            for container in pod.containers
         }
 
     def _created(self, request: PodRequest, uid: str, annotations: Mapping[str, str]) -> int:
@@ -178,8 +235,14 @@ def main() -> None:
     try:
         with ExitStack() as stack:
             world = World(stack, folder)
-            for option in WISHES:
+            for option in (*WISHES, ALONE):
                 print(json.dumps(world.place(option)), flush=True)
+            (cpu,) = CpuSet.parse(kernel.allowed(world.pids[ALONE.name]).cpus)
+            print(json.dumps({"cpu": cpu, "before": world.now()}), flush=True)
+            for when, online, request in zip(("gone", "back"), (False, True), LATER, strict=True):
+                world.switch(cpu, online=online)
+                world.place(request)
+                print(json.dumps({when: world.now()}), flush=True)
     finally:
         logs.show(folder)
 
