@@ -25,7 +25,8 @@ pairs = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.client}-
 
 class Observed:
     """What the boot printed. allowed: pod -> CPUs and mems by the kernel. joined: the CPUs of a replica's sibling when it
-    had come, and of its kin before and after: some are moved meanwhile. windows: number -> what was seen in it.
+    had come, and of its kin before and after. windows: number -> what was seen in it. planned: moves that were told and
+    not made; meanwhile: where the pairs were then; proven: what became of those that were made.
     """
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
@@ -43,7 +44,10 @@ class Observed:
         self.talking_since: int = output["talking_since"]
         self.uids: dict[str, str] = output["uids"]
         self.gathered: dict[str, dict[str, str]] = output["gathered"]
+        self.planned: list[dict[str, str]] = output["planned"]
+        self.meanwhile: dict[str, dict[str, str]] = output["meanwhile"]
         self.moved: list[str] = output["moved"]
+        self.proven: list[str] = output["proven"]
         self.memory: dict[str, dict[str, Any]] = {row["pod"]: row for row in output["memory"]}
         self.metric: dict[str, float] = output["metric"]
 
@@ -114,6 +118,15 @@ def test_a_new_replica_joins_those_that_its_siblings_talk_to(observed: Observed,
     assert moved or home == NODE_OF[meeting] or observed.home(deployment) != home
 
 
+def test_a_dry_run_tells_moves_to_the_kin_and_makes_none(observed: Observed) -> None:
+    kin = {one: other for pair in PAIRS for one, other in ((pair.server, pair.client), (pair.client, pair.server))}
+    told = [(move["pod"].removeprefix("default/"), move["source"], move["target"]) for move in observed.planned]
+    ways = {(pod_name(one, 1), *(f"NUMA node {observed.home(end)}" for end in (one, kin[one]))) for one in kin}
+    assert set(told) <= ways
+    assert len(told) >= len(PAIRS)
+    assert observed.meanwhile == {entry: observed.allowed[pod_name(entry, 1)] for entry in kin}
+
+
 @pairs
 def test_a_running_pair_is_moved_together_and_its_pages_stay(observed: Observed, pair: Pair) -> None:
     """Who moved may have memory from where it was and from where it is."""
@@ -148,6 +161,11 @@ def test_the_metric_has_the_sum_of_all_members(observed: Observed) -> None:
 def test_no_more_was_moved_than_that_took(observed: Observed) -> None:
     assert len(observed.moved) == len(PAIRS)
     assert all("of the traffic here comes home" in why for why in observed.moved)
+
+
+def test_each_move_is_looked_at_afterwards(observed: Observed) -> None:
+    assert len(observed.proven) == len(observed.moved)
+    assert all(why.endswith("the move helped") for why in observed.proven), observed.proven
 
 
 def test_the_doctor_says_what_is_in_force_here(observed: Observed) -> None:

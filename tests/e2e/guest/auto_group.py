@@ -4,10 +4,11 @@
 
 containerd, and the enforcer with its probes always on. Two servers and their clients are created, each on another NUMA
 node, and talk: one pair over pod networks, one over the node's own. When the enforcer knows who talks to whom, new
-replicas of three of them are created; and in the end the pairs themselves are moved together. Prints a JSON object a
-line: what `numakin-enforcer doctor` says, each pod with what the kernel says, what the enforcer knew before the replicas
-came, the kernel's CPUs of each replica's sibling when it had come and of its kin before and after, and of the pairs in
-the end, with what the enforcer says of their memory then.
+replicas of three of them are created. Until then moves are told and not made; an enforcer that makes them takes over, the
+pairs themselves are moved together, and that is proven. Prints a JSON object a line: what `numakin-enforcer doctor` says,
+each pod with what the kernel says, what the enforcer knew before the replicas came, the kernel's CPUs of each replica's
+sibling when it had come and of its kin before and after, the moves that were told, and of the pairs in the end their
+CPUs, with what the enforcer says of their memory then and what became of the moves' promises.
 """
 
 from __future__ import annotations
@@ -81,6 +82,11 @@ class World:
         self.folder = folder
         self.uids: dict[str, str] = {}
         self.pids: dict[str, int] = {}
+
+    def allowed(self) -> dict[str, dict[str, str]]:
+        """Of the pairs, by Deployment."""
+        ends = [entry for pair in PAIRS for entry in (pair.server, pair.client)]
+        return {entry: asdict(kernel.allowed(self.pids[pod_name(entry, 1)])) for entry in ends}
 
     def talk(self, pair: Pair) -> None:
         """Both ends of a pair, from the server's creation to the client's asking."""
@@ -199,16 +205,22 @@ def learn(world: World) -> None:
         list(pool.map(world.replica, REPLICAS))
 
 
-def gather(world: World) -> None:
-    """Waits for the pairs to be moved together."""
-    ends = {entry: pod_name(entry, 1) for pair in PAIRS for entry in (pair.server, pair.client)}
+def plan(world: World) -> None:
+    """Waits for the moves to be told."""
 
-    def allowed() -> dict[str, dict[str, str]]:
-        return {entry: asdict(kernel.allowed(world.pids[name])) for entry, name in ends.items()}
+    def told() -> list[dict[str, Any]]:
+        return world.enforcer.log_records("a move is planned")
+
+    until(lambda: len(told()) >= len(PAIRS), "the pairs' moves to be told", PATIENCE_S, pause_s=WINDOW_S / 2)
+    say({"planned": told(), "meanwhile": world.allowed()})
+
+
+def gather(world: World) -> None:
+    """Waits for the pairs to be moved together, and for what became of it."""
 
     def together() -> bool:
         world.passer_by()
-        now = allowed()
+        now = world.allowed()
         return all(now[pair.server]["cpus"] == now[pair.client]["cpus"] for pair in PAIRS)
 
     def logged() -> list[str]:
@@ -216,7 +228,17 @@ def gather(world: World) -> None:
 
     until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S / 2)
     until(lambda: len(logged()) >= len(PAIRS), "the moves to be logged", PATIENCE_S)  # after they were made
-    say({"gathered": allowed(), "moved": logged(), "memory": memory(world), "metric": places()})
+    say({"gathered": world.allowed(), "moved": logged(), "memory": memory(world), "metric": places()})
+    until(lambda: len(proofs(world)) >= len(PAIRS), "the moves to be proven", PATIENCE_S, pause_s=WINDOW_S / 2)
+    say({"proven": proofs(world)})
+
+
+def proofs(world: World) -> list[str]:
+    """Why each move helped or did not."""
+    judged = [
+        entry for event in ("the move helped", "the move did not help") for entry in world.enforcer.log_records(event)
+    ]
+    return [entry["why"] for entry in judged]
 
 
 def memory(world: World) -> list[dict[str, Any]]:
@@ -239,9 +261,12 @@ def main() -> None:
     try:
         with ThreadPoolExecutor() as pool:
             examined = pool.submit(doctor)
-            world.enforcer.start(PATIENCE_S)
+            world.enforcer.start(PATIENCE_S, "--moves", "plan")
             say(examined.result())
         learn(world)
+        plan(world)
+        world.enforcer.stop()
+        world.enforcer.start(PATIENCE_S)
         gather(world)
     except BaseException:
         print(f"--- {world.enforcer.log}\n{world.enforcer.log_end(60)}")

@@ -33,11 +33,18 @@ class RunningEnforcer:
         self._command += ["--log-format", "json", "--procfs", str(idle_procfs(folder)), *options]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, patience_s: float = PATIENCE_S) -> None:
-        """Returns when the runtime has taken it as a plugin. Raises TimeoutError with the end of its log."""
+    def start(self, patience_s: float = PATIENCE_S, *options: str) -> None:
+        """Returns when the runtime has taken it as a plugin. Raises TimeoutError with the end of its log.
+
+        options: more of them, until it is stopped.
+        """
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                [*self._command, *options],
+                cwd=REPOSITORY,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         self.wait_registered(patience_s)
 
