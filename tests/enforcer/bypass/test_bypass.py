@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import select
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from placement.model.cpuset import CpuSet
 from standins.machines import MACHINES, switch_cpus, write_sysfs
-from standins.patience import PATIENCE_S, until
-from tests.enforcer.bypass.following import GROUP, HALVES, HURRIED, Bypassed
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A short path: a unix socket's has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="numakin.") as made:
-        yield Path(made)
-
-
-@pytest.fixture
-def node(folder: Path) -> Iterator[Bypassed]:
-    made = Bypassed(folder)
-    made.runtime.start()
-    made.start()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def hurried(folder: Path) -> Iterator[Bypassed]:
-    """For what comes every ten seconds."""
-    made = Bypassed(folder, program=HURRIED)
-    made.runtime.start()
-    made.start()
-    yield made
-    made.close()
+from standins.patience import until
+from tests.enforcer.bypass.following import GROUP, HALVES, Bypassed
 
 
 def test_what_the_kernel_narrowed_when_cpus_went_is_widened_when_they_are_back_and_taken_for_nobodys_work(
@@ -139,88 +109,6 @@ def test_while_events_are_heard_the_runtime_is_asked_for_nothing_twice(node: Byp
         node.pinned(member)
     asked = [node.runtime.calls.count(member) for member in members]
     assert all(times <= 2 for times in asked), "once created, once running"
-
-
-def test_a_runtime_that_restarts_is_joined_and_its_containers_are_known(node: Bypassed) -> None:
-    before = node.member("a")
-    home = node.pinned(before)
-    node.runtime.stop()
-    until(lambda: not node.status()["registered"], "the runtime is missed")
-    node.runtime.start()
-    assert node.pinned(node.member("b")) == home
-    assert node.cpus(before) == home
-    assert node.status()["counts"].get("yielded", 0) == 0
-
-
-def test_what_ended_while_the_runtime_was_away_holds_no_room(node: Bypassed) -> None:
-    own = {"cpus.numakin.io": "exclusive"}
-    first = node.member("a", own, shares=79 * 1024, memory=1 << 30)
-    taken = node.pinned(first)
-    node.runtime.stop()
-    until(lambda: not node.status()["registered"], "the runtime is missed")
-    node.runtime.end_pod("sandbox-1")
-    node.runtime.start()
-    assert node.pinned(node.member("b", own, shares=79 * 1024, memory=1 << 30)) == taken
-
-
-def test_started_again_it_knows_its_own_work_by_what_it_noted(node: Bypassed) -> None:
-    own = node.member("a", {"cpus.numakin.io": "exclusive"}, shares=2048)
-    cpus = node.pinned(own)
-    until((node.run_dir / "allocations.json").exists, "the note")
-    node.stop()
-    missed = node.member("b")
-    node.start()
-    assert node.pinned(missed)
-    assert node.cpus(own) == cpus
-    assert node.status()["counts"].get("yielded", 0) == 0
-
-
-def test_killed_it_is_started_again_and_goes_on(node: Bypassed) -> None:
-    own = node.member("a", {"cpus.numakin.io": "exclusive"}, shares=2048)
-    cpus = node.pinned(own)
-    until((node.run_dir / "allocations.json").exists, "the note")
-    node.kill_bypass()
-    later = node.member("b")
-    assert node.pinned(later)
-    assert node.cpus(own) == cpus
-    assert node.said("a process ended and is started again")[-1]["process"] == "bypass"
-    assert node.status()["counts"].get("yielded", 0) == 0
-
-
-def test_while_the_kernel_moves_pages_it_gives_signs_of_life(folder: Path) -> None:
-    """Or its supervisor would kill it for a container of many pages."""
-    node = Bypassed(folder, program=HURRIED)
-    node.runtime.start()
-    received, written = os.pipe()
-    node.start(written)
-    try:
-        created = node.runtime.create(node.runtime.run_pod("m", GROUP))
-        until(lambda: node.said("container pinned"), "the decision")
-        node.cgroups.make(node.runtime.path(created))
-        moving = node.cgroups.delay(node.runtime.path(created))
-        node.runtime.start_container(created)
-        for _ in range(3):  # the first may be from before
-            assert select.select([received], [], [], PATIENCE_S)[0]
-            os.read(received, 1 << 10)
-        assert not node.said("cpuset written")
-        assert moving.read_text().strip() == HALVES[0]
-        until(lambda: node.said("cpuset written"), "the write's end")
-    finally:
-        node.close()
-
-
-def test_a_note_that_cannot_be_read_is_told_and_does_no_harm(node: Bypassed) -> None:
-    pool = node.member("a")
-    own = node.member("b", {"cpus.numakin.io": "exclusive"}, shares=2048)
-    taken = CpuSet.parse(node.pinned(own))
-    until(lambda: taken.isdisjoint(CpuSet.parse(node.cpus(pool))), "the pool without exclusive CPUs")
-    before = node.cpus(pool), node.cpus(own)
-    node.stop()
-    (node.run_dir / "allocations.json").write_text("{]")
-    node.start()
-    assert node.said("what containers were given before is not known: the file is made anew")
-    until(lambda: node.status()["counts"].get("yielded"), "exclusive CPUs without a note are somebody's")
-    assert (node.cpus(pool), node.cpus(own)) == before
 
 
 def test_a_cpuset_that_somebody_else_writes_is_theirs_from_then_on(hurried: Bypassed) -> None:
