@@ -56,20 +56,21 @@ class Forked:
             select.select((), (), (), POLL_S)
         return self.returncode
 
-    def cpu_s(self) -> float:
-        """What all its threads have used of the CPUs: fields 14 and 15 of /proc/PID/stat (proc(5)). 0 once it has ended
-        and was waited for.
-        """
-        try:
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
     def send(self, number: signal.Signals) -> None:
         """Nothing for one that has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
+
+
+def cpu_s(pid: int) -> float:
+    """What all threads of a process have used of the CPUs: fields 14 and 15 of /proc/PID/stat (proc(5)). 0 once it has
+    ended and was waited for.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def forked(program: Program, descriptors: Collection[int], variables: Mapping[str, str]) -> Forked:

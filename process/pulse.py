@@ -26,7 +26,6 @@ START_S = 90.0
 AWAY_S = 5.0
 """A supervisor that did not check for so long was stopped itself, and so may the process have been."""
 
-
 STARVED_SHARE = 0.05
 """A silent process that has used more than this share of a CPU since its last sign works. One that hangs uses some,
 too: about 0.002 for each thread that waits for Python's lock, since it looks every 5 ms.
@@ -42,9 +41,7 @@ class Pulse:
         self._clock, self._silent_s, self._start_s = clock, silent_s, start_s
         self._received, self.descriptor = os.pipe()
         os.set_blocking(self._received, False)
-        self._last = self._asked = clock()
-        self._last_cpu_s = 0.0
-        self._allowed_s = self._start_s
+        self.started()
 
     def started(self) -> None:
         """A new process has the descriptor now."""
@@ -53,7 +50,7 @@ class Pulse:
         self._last_cpu_s = 0.0
         self._allowed_s = self._start_s
 
-    def silent_s(self, cpu_s: float) -> float | None:
+    def silent_s(self, cpu_s: Callable[[], float]) -> float | None:
         """How long the process has been silent, once that is too long; None while it is not, or while it is starved: it
         works, but has not had the CPUs for as long as it may be silent. To be asked often.
 
@@ -61,13 +58,16 @@ class Pulse:
         """
         now = self._clock()
         away, self._asked = now - self._asked > AWAY_S, now
-        if self._taken():
-            self._last, self._last_cpu_s, self._allowed_s = now, cpu_s, self._silent_s
-        elif away:
-            self._last, self._last_cpu_s = now, cpu_s
+        lives = self._taken()
+        if lives:
+            self._allowed_s = self._silent_s
+        if lives or away:
+            self._last, self._last_cpu_s = now, cpu_s()
         silent_s = now - self._last
-        starved = STARVED_SHARE * silent_s < cpu_s - self._last_cpu_s < self._allowed_s
-        return silent_s if silent_s > self._allowed_s and not starved else None
+        if silent_s <= self._allowed_s:
+            return None
+        starved = STARVED_SHARE * silent_s < cpu_s() - self._last_cpu_s < self._allowed_s
+        return None if starved else silent_s
 
     def _taken(self) -> bool:
         with suppress(BlockingIOError):

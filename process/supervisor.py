@@ -15,9 +15,10 @@ import socket
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from process.forked import Forked, Program, forked
+from process.forked import Forked, Program, cpu_s, forked
 from process.lock import AnotherRunsError, renewed
 from process.log import Log
 from process.memory import leave_files
@@ -77,7 +78,7 @@ class Child:
         """By SIGKILL, since one that is stopped takes no other signal. That it died is noted as of any other."""
         if self.process is None:
             return
-        silent_s = self.pulse.silent_s(self.process.cpu_s())
+        silent_s = self.pulse.silent_s(partial(cpu_s, self.process.pid))
         if silent_s is not None:
             log.error("a process gives no sign of life and is killed", process=self.name, silent_s=round(silent_s))
             self.process.send(signal.SIGKILL)

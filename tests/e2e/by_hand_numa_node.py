@@ -57,7 +57,7 @@ def containers(
     command = ["python3", "-m", real_node.__name__, NODE, extender, str(sum(REPLICAS.values()))]
     share = f"local,path={shared},mount_tag={real_node.SHARED},security_model=none,readonly=on"
     network = ("-netdev", "user,id=outside", "-device", "virtio-net-pci,netdev=outside")
-    result = numavm("4x1", command, timeout_s=2400, options=("--real-time", "--qemu", *network, "-virtfs", share))
+    result = numavm("4x1", command, options=("--real-time", "--qemu", *network, "-virtfs", share))
     assert result.status == 0, f"status {result.status}\n{result.messages}\n{what_became_of(namespace)}"
     print(result.output)
     return {row["pod"]: row for row in result.records()}

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.guest import bypass
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(2700)]
+pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 CPUS = {"0": "0-3", "1": "4-7"}
 MEMBERS = [pod for pod, group in bypass.GROUPS.items() if group]
@@ -29,7 +29,7 @@ class Observed:
 
 @pytest.fixture(scope="module")
 def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("2x4", ["python3", "-m", bypass.__name__], timeout_s=2400)
+    result = numavm("2x4", ["python3", "-m", bypass.__name__])
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 

@@ -14,7 +14,7 @@ from enforcer.observe.collectors import chain as members
 from tests.e2e.guest import chain
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(2700)]
+pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 MEMBERS = [name for name, _ in members.MEMBERS]
 BY_CALL = ["socket_tracepoints", "fexit", "kprobes"]
@@ -46,7 +46,7 @@ class Observed:
 
 @pytest.fixture(scope="module")
 def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("2x4", ["python3", "-m", chain.__name__], timeout_s=2400)
+    result = numavm("2x4", ["python3", "-m", chain.__name__])
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 

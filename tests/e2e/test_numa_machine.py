@@ -15,7 +15,7 @@ from placement.model.cpuset import CpuSet
 from tests.e2e.guest import main_path
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(2700)]
+pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
 MEMORY_ONLY = 4
@@ -45,7 +45,7 @@ class Observed:
 
 @pytest.fixture(scope="module")
 def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("4n", ["python3", "-m", main_path.__name__], timeout_s=2400)
+    result = numavm("4n", ["python3", "-m", main_path.__name__])
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 

@@ -15,7 +15,7 @@ from tests.e2e.guest import auto_group
 from tests.e2e.guest.auto_group import PAIRS, REPLICAS, Pair, pod_name
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(2700)]
+pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
 NODE_OF = {cpus: node for node, cpus in CPUS.items()}
@@ -58,7 +58,7 @@ class Observed:
 
 @pytest.fixture(scope="module")
 def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("4n", ["python3", "-m", auto_group.__name__], timeout_s=2400)
+    result = numavm("4n", ["python3", "-m", auto_group.__name__])
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 

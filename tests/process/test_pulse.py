@@ -36,7 +36,7 @@ def passed(clock: Clock, pulse: Pulse, seconds: int, share: float = 0.0) -> floa
     """What it says after so long, in which it was asked each second. share: of a CPU, that the process has had."""
     for _ in range(seconds):
         clock.now += 1
-        silent_s = pulse.silent_s(clock.now * share)
+        silent_s = pulse.silent_s(lambda: clock.now * share)
     return silent_s
 
 
@@ -62,7 +62,7 @@ def test_a_supervisor_that_was_stopped_itself_does_not_blame_the_process(clock: 
     beat({PULSE: str(pulse.descriptor)})
     passed(clock, pulse, 10)
     clock.now += max(3_600, AWAY_S)
-    assert pulse.silent_s(0.0) is None
+    assert pulse.silent_s(lambda: 0.0) is None
     assert passed(clock, pulse, 20) is None
     assert passed(clock, pulse, 1) == 21
 

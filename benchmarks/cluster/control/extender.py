@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 import urllib.error
@@ -15,13 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from process.forked import cpu_s
 from standins.extender import ExtenderGone, ExtenderProcess
 from standins.scheduler.extender_client import ExtenderClient, ExtenderError
 
 PATIENCE_S = 120.0
 """How long the extender may take to start or to learn; a loaded machine needs a tenth of that."""
-
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(slots=True)
@@ -39,7 +37,7 @@ class MeasuredExtender(ExtenderProcess):
         """CPU seconds since the first start, and the peak RSS in bytes."""
         if self.process is None:
             return self._cpu_before, self._peak_before
-        return self._cpu_before + _cpu(self.pid), max(self._peak_before, _peak(self.pid))
+        return self._cpu_before + cpu_s(self.pid), max(self._peak_before, _peak(self.pid))
 
     def get(self, path: str) -> Any:
         with urllib.request.urlopen(f"http://{self.http}{path}", timeout=PATIENCE_S) as answer:
@@ -132,15 +130,6 @@ def within(done: Callable[[], bool], patience_s: float) -> bool:
             return False
         # With thousands of nodes an answer is work for the extender, which has other things to do.
         time.sleep(max(0.02, 4 * (now - polled_at)))
-
-
-def _cpu(pid: int) -> float:
-    """Seconds, user and system."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def _peak(pid: int) -> int:

@@ -22,11 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import grpc
-
 from placement.model.cpuset import CpuSet
 from proto import cri_pb2 as cri
-from proto import podresources_pb2, podresources_pb2_grpc
 from standins.apiserver import ApiServer
 from standins.kubelet import Kubelet as DeviceManager
 from standins.patience import PATIENCE_S, until
@@ -35,6 +32,7 @@ from tests.e2e.guest import logs
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.enforcer.observer.podresources_tool import tool
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
 
@@ -152,16 +150,14 @@ class World:
 
     def _podresources(self) -> dict[str, Any]:
         """By pod: the CPUs and the bytes of memory by NUMA node that numakin's own socket lists."""
-        with grpc.insecure_channel(f"unix:{self.podresources}", [("grpc.default_authority", "localhost")]) as channel:
-            stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
-            listed = stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=PATIENCE_S, wait_for_ready=True)
+        with tool(self.podresources) as reader:
+            listed = reader.containers()
         return {
-            pod.name: {
+            name.split("/")[1]: {
                 "cpus": str(CpuSet.of(container.cpu_ids)),
                 "memory": {block.topology.nodes[0].ID: block.size for block in container.memory},
             }
-            for pod in listed.pod_resources
-            for container in pod.containers
+            for name, container in listed.items()
         }
 
     def _created(self, request: PodRequest, uid: str, annotations: Mapping[str, str]) -> int:

@@ -25,6 +25,12 @@ ARCHITECTURE = os.environ.get("NUMAKIN_VM_ARCHITECTURE", "amd64")
 TIMED_OUT, BROKEN = 124, 125
 PANIC = "Kernel panic"
 
+LONGEST_S = 2400
+"""Of a boot, by this machine's clock: what is emulated beside other work may take long."""
+
+TEST_S = LONGEST_S + 300
+"""Of a test that boots it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -45,23 +51,23 @@ def build() -> None:
     subprocess.run([NUMAVM / "build", "--arch", ARCHITECTURE], check=True, stdin=subprocess.DEVNULL, env=environment)
 
 
-def run(topology: str, command: Sequence[str], *, timeout_s: int = 600, options: Sequence[str] = ()) -> Result:
+def run(topology: str, command: Sequence[str], *, options: Sequence[str] = ()) -> Result:
     """One boot, and a second one, with a warning, where the emulated kernel panicked.
 
     topology: a name that `numavm/run --list` prints. options: more of `numavm/run`'s.
     """
-    result = _boot(topology, command, timeout_s, options)
+    result = _boot(topology, command, options)
     if result.status == BROKEN and PANIC in result.messages:
         warnings.warn(
             f"the emulated machine's kernel panicked and was booted once more:\n{result.messages}", stacklevel=2
         )
-        result = _boot(topology, command, timeout_s, options)
+        result = _boot(topology, command, options)
     return result
 
 
-def _boot(topology: str, command: Sequence[str], timeout_s: int, options: Sequence[str]) -> Result:
+def _boot(topology: str, command: Sequence[str], options: Sequence[str]) -> Result:
     machine = ["--arch", ARCHITECTURE, "--topology", topology]
-    words = [*machine, "--bare", "--timeout", str(timeout_s), "--dir", str(REPOSITORY)]
+    words = [*machine, "--bare", "--timeout", str(LONGEST_S), "--dir", str(REPOSITORY)]
     done = subprocess.run(
         [NUMAVM / "run", *words, "--env", "PYTHONPYCACHEPREFIX=/var/cache/python", *options, "--", *command],
         check=False,

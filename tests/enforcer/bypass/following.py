@@ -46,9 +46,9 @@ class Bypassed:
 
     def start(self, pulse: int | None = None) -> None:
         """pulse: where its signs of life go to, for a program without a supervisor."""
-        environment = os.environ if pulse is None else {**os.environ, PULSE: str(pulse)}
+        handed = () if pulse is None else (pulse,)
+        environment = os.environ | ({PULSE: str(pulse)} if handed else {})
         with self._log.open("ab") as log:
-            handed = () if pulse is None else (pulse,)
             self._process = subprocess.Popen(self._command, stderr=log, env=environment, pass_fds=handed)
         until(lambda: self.status().get("registered"), f"the runtime to be followed: {self._log.read_text()}")
 

@@ -33,10 +33,16 @@ def test_what_ended_while_the_runtime_was_away_holds_no_room(node: Bypassed) -> 
     assert node.pinned(node.member("b", own, shares=79 * 1024, memory=1 << 30)) == taken
 
 
-def test_started_again_it_knows_its_own_work_by_what_it_noted(node: Bypassed) -> None:
+def noted(node: Bypassed) -> tuple[str, str]:
+    """A member whose exclusive CPUs are in the enforcer's note, and these CPUs."""
     own = node.member("a", {"cpus.numakin.io": "exclusive"}, shares=2048)
     cpus = node.pinned(own)
     until((node.run_dir / "allocations.json").exists, "the note")
+    return own, cpus
+
+
+def test_started_again_it_knows_its_own_work_by_what_it_noted(node: Bypassed) -> None:
+    own, cpus = noted(node)
     node.stop()
     missed = node.member("b")
     node.start()
@@ -46,9 +52,7 @@ def test_started_again_it_knows_its_own_work_by_what_it_noted(node: Bypassed) ->
 
 
 def test_killed_it_is_started_again_and_goes_on(node: Bypassed) -> None:
-    own = node.member("a", {"cpus.numakin.io": "exclusive"}, shares=2048)
-    cpus = node.pinned(own)
-    until((node.run_dir / "allocations.json").exists, "the note")
+    own, cpus = noted(node)
     node.kill_bypass()
     later = node.member("b")
     assert node.pinned(later)
@@ -77,6 +81,8 @@ def test_while_the_kernel_moves_pages_it_gives_signs_of_life(folder: Path) -> No
         until(lambda: node.said("cpuset written"), "the write's end")
     finally:
         node.close()
+        os.close(received)
+        os.close(written)
 
 
 def test_a_note_that_cannot_be_read_is_told_and_does_no_harm(node: Bypassed) -> None:

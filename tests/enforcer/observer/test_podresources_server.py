@@ -4,8 +4,7 @@ all else as the kubelet says.
 
 import socket
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,47 +16,16 @@ from placement.model.cpuset import CpuSet, NumaSet
 from placement.state.occupancy import Allocation, Occupancy
 from proto import local_pb2 as local
 from proto import podresources_pb2 as pb
-from proto import podresources_pb2_grpc
 from standins.kubelet import Kubelet
 from standins.patience import PATIENCE_S, until
 from standins.runtime.runtime import Runtime
+from tests.enforcer.observer.podresources_tool import tool
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.machines import CXL, GIB, MIB, machine
 
 ALONE = GROUP | {"cpus.numakin.io": "exclusive"}
 
 Answer = TypeVar("Answer")
-
-
-class Tool:
-    """A monitoring tool that reads podresources."""
-
-    def __init__(self, stub: podresources_pb2_grpc.PodResourcesListerStub) -> None:
-        self._stub = stub
-
-    def containers(self) -> dict[str, pb.ContainerResources]:
-        """All that List names, by NAMESPACE/POD/CONTAINER."""
-        listed = self._stub.List(pb.ListPodResourcesRequest(), timeout=PATIENCE_S, wait_for_ready=True)
-        return {
-            f"{pod.namespace}/{pod.name}/{container.name}": container
-            for pod in listed.pod_resources
-            for container in pod.containers
-        }
-
-    def pod(self, namespace: str, name: str) -> pb.PodResources:
-        request = pb.GetPodResourcesRequest(pod_namespace=namespace, pod_name=name)
-        return self._stub.Get(request, timeout=PATIENCE_S, wait_for_ready=True).pod_resources
-
-    def allocatable(self) -> pb.AllocatableResourcesResponse:
-        request = pb.AllocatableResourcesRequest()
-        return self._stub.GetAllocatableResources(request, timeout=PATIENCE_S, wait_for_ready=True)
-
-
-@contextmanager
-def tool(path: Path) -> Iterator[Tool]:
-    options = [("grpc.default_authority", "localhost"), ("grpc.initial_reconnect_backoff_ms", 100)]
-    with grpc.insecure_channel(f"unix:{path}", options) as channel:
-        yield Tool(podresources_pb2_grpc.PodResourcesListerStub(channel))
 
 
 def late(failed: grpc.RpcError) -> bool:
