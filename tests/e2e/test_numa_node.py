@@ -24,7 +24,7 @@ from tests.e2e.guest import real_node
 from tests.e2e.lab import image, vm
 from tests.e2e.lab.kubelet import configuration
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 NODE = "numa"
 NUMA_NODES = {"0": 0, "1": 1, "2": 2, "3": 3}
@@ -57,7 +57,7 @@ def containers(
     command = ["python3", "-m", real_node.__name__, NODE, extender, str(sum(REPLICAS.values()))]
     share = f"local,path={shared},mount_tag={real_node.SHARED},security_model=none,readonly=on"
     network = ("-netdev", "user,id=outside", "-device", "virtio-net-pci,netdev=outside")
-    result = numavm("4x1", command, options=("--real-time", "--qemu", *network, "-virtfs", share))
+    result = numavm("4x1", command, options=("--qemu", *network, "-virtfs", share))
     assert result.status == 0, f"status {result.status}\n{result.messages}\n{what_became_of(namespace)}"
     print(result.output)
     return {row["pod"]: row for row in result.records()}
