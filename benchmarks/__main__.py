@@ -34,7 +34,8 @@ MEASURES: Mapping[str, Callable[..., list[Row]]] = {
     "many-creates": create.many_creates,
     "reports-at-rest": extender.reports_at_rest,
     "listed-pods": extender.listed_pods,
-    "probes": node.probes,
+    "probes-web": node.probes_on_web,
+    "probes-redis": node.probes_on_redis,
 }
 
 

@@ -1,17 +1,18 @@
 """What observing costs on this machine.
 
-    python -m benchmarks.observe                      all loads and variants, about seven minutes
+    python -m benchmarks.observe                      all loads and variants, about nine minutes
     python -m benchmarks.observe --pairs 4 --json     quickly, for a program
 
-Root, and a kernel that allows the hooks. Ratios are CPU time of both ends for each unit of work, with probes over
-without; `nothing` shows what the machine's own unrest makes of 1.
+Root, and a kernel that allows the hooks; nginx and wrk, redis-server and redis-benchmark for the loads of those names.
+Ratios are CPU time of both ends for each unit of work, with probes over without; `nothing` shows what the machine's own
+unrest makes of 1.
 """
 
 import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,7 @@ VARIANTS: dict[str, tuple[Callable[[], list[Probes]], float]] = {
 
 GOALS = (
     ("wrk-nginx", "everything, a tenth of the time", 1.01),
+    ("redis", "everything, a tenth of the time", 1.01),
     ("ping-pong", "cgroup_skb", 1.06),
 )
 RSS_GOAL = 60 << 20
@@ -53,10 +55,10 @@ def ratio(load: str, variant: str, pairs: int, seconds: float) -> Ratio:
             collector.close()
 
 
-def events(seconds: float) -> dict[str, dict[str, tuple[float, int]]]:
+def events(names: Sequence[str], seconds: float) -> dict[str, dict[str, tuple[float, int]]]:
     """Nanoseconds by load and program."""
     measured = {}
-    for load in loads.LOADS:
+    for load in names:
         collectors = [*probes.everything(), *probes.sockets()]
         measured[load] = probes.nanoseconds_per_event(collectors, partial(loads.run, load, seconds))
         for collector in collectors:
@@ -120,12 +122,22 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
+    names = options.load or list(loads.LOADS)
+    for name in names:
+        if lacking := loads.lacking(name):
+            print(f"without {name}: this machine has no {', no '.join(lacking)}", file=sys.stderr)
+    there = [name for name in names if not loads.lacking(name)]
     ratios = {
-        variant: {load: ratio(load, variant, options.pairs, options.seconds) for load in options.load or loads.LOADS}
+        variant: {load: ratio(load, variant, options.pairs, options.seconds) for load in there}
         for variant in options.variant or VARIANTS
     }
     memory = resident()
-    return {"ratios": ratios, "events": events(options.seconds), "memory": memory, "goals": goals(ratios, memory)}
+    return {
+        "ratios": ratios,
+        "events": events(there, options.seconds),
+        "memory": memory,
+        "goals": goals(ratios, memory),
+    }
 
 
 if __name__ == "__main__":

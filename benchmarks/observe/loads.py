@@ -8,12 +8,14 @@ put them than on probes.
 import json
 import os
 import re
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -135,26 +137,33 @@ def bulk(seconds: float) -> float:
 
 
 @contextmanager
+def served(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A server with one busy thread, once it accepts connections; this process goes on as client."""
+    enter("server")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    enter("client")
+    try:
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until:
+            try:
+                socket.create_connection(("127.0.0.1", PORT), 1).close()
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
 def nginx() -> Iterator[subprocess.Popen[bytes]]:
-    """One nginx process that answers every request with a kilobyte."""
+    """It answers every request with a kilobyte."""
     with tempfile.TemporaryDirectory() as folder:
         configuration = Path(folder) / "nginx.conf"
         configuration.write_text(NGINX.format(folder=folder, port=PORT, body="x" * BODY))
-        enter("server")
-        process = subprocess.Popen(["nginx", "-p", folder, "-c", str(configuration)])
-        enter("client")
-        try:
-            until = time.monotonic() + DEADLINE_S
-            while time.monotonic() < until:
-                try:
-                    socket.create_connection(("127.0.0.1", PORT), 1).close()
-                    break
-                except ConnectionRefusedError:
-                    time.sleep(0.01)
+        with served(["nginx", "-p", folder, "-c", str(configuration)]) as process:
             yield process
-        finally:
-            process.terminate()
-            process.wait()
 
 
 def web(seconds: float) -> float:
@@ -175,12 +184,54 @@ def web(seconds: float) -> float:
         return float(used / int(requests[1]))
 
 
+def database(seconds: float) -> float:
+    """redis-benchmark sends GETs to redis, for so long; the unit is a command."""
+    server = ["redis-server", "--port", str(PORT), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    load = ["redis-benchmark", "-p", str(PORT), "-c", str(CONNECTIONS), "-t", "get", "-l", "-q"]
+    with served(server) as redis:
+        used, commands = on_cpu(redis.pid), commands_processed()
+        client = subprocess.Popen(load, stdout=subprocess.DEVNULL)
+        time.sleep(seconds)
+        client.terminate()
+        _, status, usage = os.wait4(client.pid, 0)
+        client.returncode = os.waitstatus_to_exitcode(status)
+        used, commands = on_cpu(redis.pid) - used, commands_processed() - commands
+        if client.returncode != -signal.SIGTERM:
+            raise SystemExit(f"redis-benchmark: status {client.returncode}")
+        return float((used + usage.ru_utime + usage.ru_stime) / commands)
+
+
+def commands_processed() -> int:
+    """By the redis that runs, since its start."""
+    with socket.create_connection(("127.0.0.1", PORT)) as stream:
+        stream.sendall(b"INFO stats\r\n")
+        answer = b""
+        while (found := re.search(rb"total_commands_processed:(\d+)\r\n", answer)) is None:
+            if not (more := stream.recv(1 << 16)):
+                raise SystemExit(f"redis: {answer!r}")
+            answer += more
+    return int(found[1])
+
+
 def on_cpu(pid: int) -> float:
     """CPU seconds of a process with one thread: first field of schedstat, in nanoseconds."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-LOADS: dict[str, Callable[[float], float]] = {"wrk-nginx": web, "ping-pong": pingpong, "bulk": bulk}
+LOADS: dict[str, Callable[[float], float]] = {
+    "wrk-nginx": web,
+    "redis": database,
+    "ping-pong": pingpong,
+    "bulk": bulk,
+}
+
+PROGRAMS = {"wrk-nginx": ("nginx", "wrk"), "redis": ("redis-server", "redis-benchmark")}
+"""What a load runs, where it is not Python."""
+
+
+def lacking(load: str) -> list[str]:
+    """The programs that this machine does not have."""
+    return [program for program in PROGRAMS.get(load, ()) if shutil.which(program) is None]
 
 
 def run(name: str, seconds: float) -> float:
