@@ -1,5 +1,5 @@
 """The whole path on a machine with several NUMA nodes (emulated): scored, bound, created, pinned where predicted; and
-what becomes of that when a CPU goes offline and comes back.
+what becomes of that when a CPU goes offline and comes back, and when a device's memory comes and goes.
 
 One boot runs tests/e2e/guest/main_path.py; each test here reads what it found.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from placement.model.cpuset import CpuSet
+from placement.model.cpuset import CpuSet, NumaSet
 from tests.e2e.guest import main_path
 from tests.e2e.lab import vm
 
@@ -26,7 +26,8 @@ MEMBERS = [option.name for option in main_path.WISHES if option.group]
 
 class Observed:
     """What the boot printed. homes: member -> the NUMA node that all of its CPUs belong to. before, gone, back: all that
-    was known before the CPU of the member with exclusive ones went offline, then, and when it was back.
+    was known before the CPU of the member with exclusive ones went offline, then, and when it was back. without, plugged,
+    unplugged: before a device's memory came, then, and when it was gone.
     """
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
@@ -35,6 +36,7 @@ class Observed:
         changes = {key: value for record in records[1:] if "pod" not in record for key, value in record.items()}
         self.cpu: int = changes["cpu"]
         self.before, self.gone, self.back = (changes[when] for when in ("before", "gone", "back"))
+        self.without, self.plugged, self.unplugged = (changes[when] for when in ("without", "plugged", "unplugged"))
         node_of = {cpus: node for node, cpus in CPUS.items()}
         self.homes = {name: node_of.get(self.pods[name]["allowed"]["cpus"]) for name in MEMBERS}
 
@@ -45,13 +47,17 @@ class Observed:
 
 @pytest.fixture(scope="module")
 def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("4n", ["python3", "-m", main_path.__name__])
+    result = numavm("cxl", ["python3", "-m", main_path.__name__])
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 
 
 def test_the_machine_is_what_it_is_meant_to_be(observed: Observed) -> None:
-    assert {int(node): cpus for node, cpus in observed.machine["cpus"].items()} == {**CPUS, MEMORY_ONLY: ""}
+    assert {int(node): cpus for node, cpus in observed.machine["cpus"].items()} == {
+        **CPUS,
+        MEMORY_ONLY: "",
+        main_path.DEVICE: "",
+    }
     assert observed.machine["has_memory"] == "0-4"
     assert observed.machine["distances"]["0"][1] != observed.machine["distances"]["1"][0], "distances are asymmetric"
 
@@ -160,3 +166,29 @@ def test_the_extender_has_the_machine_as_it_is(observed: Observed, when: str, *,
 def test_a_cpu_that_is_back_is_used_again(observed: Observed) -> None:
     assert observed.cpu not in others(observed.gone)
     assert observed.cpu in others(observed.back) | cpus(observed.back, main_path.ALONE.name)
+
+
+@pytest.mark.parametrize(("when", "there"), [("without", False), ("plugged", True), ("unplugged", False)])
+def test_the_extender_has_a_devices_memory_while_it_is_there(observed: Observed, when: str, *, there: bool) -> None:
+    assert bool(getattr(observed, when)["memory"][str(main_path.DEVICE)]) is there
+
+
+def test_a_member_that_may_use_more_than_its_numa_node_has_gets_the_devices_memory_too(observed: Observed) -> None:
+    """Left open without it: what it may use is not covered, and a binding could kill."""
+    before, after = (observed.pods[request.name] for request in main_path.LARGE)
+    assert before["cgroup"]["mems"] == ""
+    bound, home = NumaSet.parse(after["cgroup"]["mems"]), CpuSet.parse(after["allowed"]["cpus"])
+    (numa_node,) = (node for node, cpus in CPUS.items() if home <= CpuSet.parse(cpus))
+    assert {numa_node, main_path.DEVICE} <= set(bound)
+    assert set(bound).isdisjoint(set(CPUS) - {numa_node}), "no other NUMA node's that has CPUs"
+
+
+def test_whoever_is_not_bound_has_a_devices_memory_as_the_kernel_gives_it(observed: Observed) -> None:
+    mems = [getattr(observed, when)["allowed"]["plain"]["mems"] for when in ("without", "plugged", "unplugged")]
+    assert mems == ["0-4", "0-5", "0-4"]
+
+
+@pytest.mark.parametrize("said", ["allowed", "cgroup"])
+def test_nobody_stays_on_memory_that_is_gone(observed: Observed, said: str) -> None:
+    for name, cpuset in observed.unplugged[said].items():
+        assert main_path.DEVICE not in NumaSet.parse(cpuset["mems"]), name

@@ -63,9 +63,10 @@ def read_by(config: Config) -> MachineReading:
     nodes = reading.machine.numa_nodes
     memory_alone = NumaSet.of(node.id for node in nodes if node.memory and not node.all_cpus)
     possible = Tree(Path(config.sysfs) / "devices/system/node").parsed("possible", NumaSet.parse) or NumaSet()
-    offline = possible - NumaSet.of(node.id for node in nodes)
-    if not tiers <= memory_alone | offline:
-        strange, known = tiers - memory_alone - offline, memory_alone or "none"
+    # Until its memory is added, a NUMA node is offline, or online with nothing in it.
+    later = possible - NumaSet.of(node.id for node in nodes if node.memory or node.all_cpus)
+    if strange := tiers - memory_alone - later:
+        known = memory_alone or "none"
         raise ConfigError(f"memory-tiers: NUMA node {strange} is not of memory alone; of that kind: {known}")
     return reading
 

@@ -5,7 +5,7 @@
 A stand-in API server, the extender and the enforcer as they are, the machine's containerd. For each pod what Kubernetes
 does: the scheduler asks the extender, the pod is bound, the kubelet creates it over CRI. Prints a JSON object a line:
 first the machine, then each pod with what the extender predicted and what the kernel says, then what an exclusive CPU
-that goes offline and comes back changes. At the end come the logs.
+that goes offline and comes back changes, and memory that comes and goes. At the end come the logs.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ TOUCHED = 16 << 20
 COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
 MEMORY_LIMIT = 64 << 20
 
+DEVICE = 5
+"""The NUMA node of a device's memory, which is not there at first."""
+
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
@@ -50,6 +53,8 @@ class PodRequest:
     group: str = ""
     cpu_milli: int = 100
     exclusive: bool = False
+    memory: int = MEMORY_LIMIT
+    """Bytes of its limit."""
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -70,8 +75,14 @@ WISHES = (
     PodRequest("wide-3", "wide", 900),
 )
 ALONE = PodRequest("alone", "own", 1000, exclusive=True)
+LARGE = tuple(PodRequest(f"large-{number}", f"large-{number}", memory=1350 << 20) for number in (1, 2))
+"""One before the device's memory comes and one after. No NUMA node with CPUs has as much, nor one of them with the
+memory that is near to it without the device's.
+"""
 LATER = (PodRequest("auditor", "bank"), PodRequest("clerk", "bank"))
 """One comes while a CPU is offline, one when it is back: before NRI 0.12.1 a change waits for the next member."""
+LAST = PodRequest("notary", "bank")
+"""Once the device's memory is gone."""
 
 
 class World:
@@ -90,7 +101,7 @@ class World:
         self.device_manager = stack.enter_context(DeviceManager(folder / "kubelet.sock"))
         options = ("--extender", addresses["grpc"], "--observe", "off")
         options += ("--podresources-socket", str(self.device_manager.path))
-        options += ("--podresources-listen", str(self.podresources))
+        options += ("--memory-tiers", str(DEVICE), "--podresources-listen", str(self.podresources))
         self.pids: dict[str, int] = {}
         self.enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
         stack.callback(self.enforcer.stop)
@@ -101,7 +112,7 @@ class World:
         """One pod from its creation in the API to its memory touched; everything that is known of it then."""
         annotations = request.annotations
         requests = {"cpu": f"{request.cpu_milli}m", "memory": "32Mi"}
-        resources = {"requests": requests, "limits": {"memory": str(MEMORY_LIMIT)}}
+        resources = {"requests": requests, "limits": {"memory": str(request.memory)}}
         spec = [{"name": "main", "image": "busybox", "resources": resources}]
         pod = self.api.create_pod(request.name, "default", annotations=annotations, containers=spec)
         scores = self.scheduler.prioritize(pod, self.scheduler.filter(pod, [NODE, UNKNOWN_NODE]))
@@ -127,10 +138,12 @@ class World:
         }
 
     def now(self) -> dict[str, Any]:
-        """Where all containers may run, what the extender takes the machine's CPUs for, and what podresources tells."""
+        """Where all containers may run, what the extender takes the machine for, and what podresources tells."""
         return {
             "allowed": {pod: asdict(kernel.allowed(pid)) for pod, pid in self.pids.items()},
+            "cgroup": {pod: asdict(kernel.cpuset(pid)) for pod, pid in self.pids.items()},
             "extender": self._cpus_by_extender(),
+            "memory": self._memory_by_extender(),
             "podresources": self._podresources(),
         }
 
@@ -143,6 +156,21 @@ class World:
             f"the extender to have CPU {cpu} {told} its machine",
             PATIENCE_S,
         )
+
+    def plug(self, *, online: bool) -> None:
+        """Memory of a device. Returns when the extender knows."""
+        state = "online_movable" if online else "offline"
+        for block in Path(f"/sys/devices/system/node/node{DEVICE}").glob("memory*/state"):
+            block.write_text(state)
+        told = "to have" if online else "to have no more"
+        until(
+            lambda: bool(self._memory_by_extender()[DEVICE]) is online, f"the extender {told} that memory", PATIENCE_S
+        )
+
+    def _memory_by_extender(self) -> dict[int, int]:
+        """Bytes by NUMA node."""
+        (node,) = self._get("/api/v1/nodes")["nodes"]
+        return {numa_node["id"]: numa_node["memory"] for numa_node in node["numa_nodes"]}
 
     def _cpus_by_extender(self) -> list[str]:
         (node,) = self._get("/api/v1/nodes")["nodes"]
@@ -163,7 +191,7 @@ class World:
     def _created(self, request: PodRequest, uid: str, annotations: Mapping[str, str]) -> int:
         sandbox = self.kubelet.run_pod(request.name, uid=uid, annotations=annotations)
         shares = cri.LinuxContainerResources(
-            cpu_shares=request.cpu_milli * 1024 // 1000, memory_limit_in_bytes=MEMORY_LIMIT
+            cpu_shares=request.cpu_milli * 1024 // 1000, memory_limit_in_bytes=request.memory
         )
         return self.kubelet.pid(self.kubelet.run(sandbox, command=COMMAND, resources=shares))
 
@@ -239,6 +267,15 @@ def main() -> None:
                 world.switch(cpu, online=online)
                 world.place(request)
                 print(json.dumps({when: world.now()}), flush=True)
+            before, after = LARGE
+            print(json.dumps(world.place(before)), flush=True)
+            print(json.dumps({"without": world.now()}), flush=True)
+            world.plug(online=True)
+            print(json.dumps(world.place(after)), flush=True)
+            print(json.dumps({"plugged": world.now()}), flush=True)
+            world.plug(online=False)
+            world.place(LAST)
+            print(json.dumps({"unplugged": world.now()}), flush=True)
     finally:
         logs.show(folder)
 

@@ -63,6 +63,20 @@ def test_a_tier_is_allowed_by_its_number(tmp_path: Path) -> None:
     assert str(node.machine.mems) == "0,8,252"
 
 
+def test_a_tier_may_be_named_before_its_memory_is_there(tmp_path: Path) -> None:
+    """The kernel has such a NUMA node online, with nothing in it."""
+    named = config(tmp_path, memory_tiers="252")
+    nodes = tmp_path / "sys/devices/system/node"
+    meminfo, listed = nodes / "node252/meminfo", nodes / "has_memory"
+    full, everywhere = meminfo.read_text(), listed.read_text()
+    meminfo.write_text("Node 252 MemTotal:       0 kB\nNode 252 MemFree:        0 kB\n")
+    listed.write_text("0,8,250-251,253-255\n")
+    assert str(read_node(named).machine.mems) == "0,8"
+    meminfo.write_text(full)
+    listed.write_text(everywhere)
+    assert str(read_node(named).machine.mems) == "0,8,252"
+
+
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
