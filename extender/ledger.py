@@ -15,7 +15,7 @@ import structlog
 from extender.planning.replica_counts import ReplicaCount, ReplicaCounts
 from extender.scoring.history import History
 from extender.scoring.node_table import NodeTable
-from extender.scoring.predict import Prediction, Wanted, predict
+from extender.scoring.predict import Place, Prediction, Wanted, predict
 from extender.scoring.refused_pods import RefusedPods
 from extender.splits import Splits
 from extender.state.departed import Departed
@@ -138,19 +138,17 @@ class BindingLedger:
         row = self.rows.get(pod.uid)
         return not self.listed or (row is not None and _requests(row) == _requests(pod))
 
-    def hold(self, prediction: Prediction, uid: str, node: str, *, bound: bool) -> None:
+    def hold(self, place: Place, uid: str, node: str, *, bound: bool) -> None:
         until = self._clock() + self._hold_s
-        self._nodes.hold(
-            Assumption(uid, node, prediction.numa_nodes, prediction.reservations, prediction.allocations, until, bound)
-        )
+        self._nodes.hold(Assumption(uid, node, place.numa_nodes, place.reservations, place.allocations, until, bound))
 
-    def scored(self, pod: PodRow, place: Prediction | None, node: str) -> None:
+    def scored(self, pod: PodRow, place: Place | None, node: str) -> None:
         """Holds its place on the node that leads, if the API server has the pod; one that is bound keeps its own."""
         held, known = self._nodes.held(pod.uid), self.knows(pod)
         if held is not None and (held.bound or not known):
             return
         self._nodes.release(pod.uid)
-        if place is not None and place.fits and known:
+        if place is not None and known:
             self.hold(place, pod.uid, node, bound=False)
 
     def predicted(self, view: NodeView, want: Wanted, kin: Kin) -> Prediction | None:
@@ -214,10 +212,11 @@ class BindingLedger:
         if view is None:
             return facts
         prediction = self.predicted(view, want, kin)
-        if prediction is None or not prediction.fits:
+        place = prediction.place if prediction is not None else None
+        if place is None:
             return facts
-        self.hold(prediction, row.uid, row.node, bound=True)
-        return replace(facts, numa_nodes=prediction.numa_nodes)
+        self.hold(place, row.uid, row.node, bound=True)
+        return replace(facts, numa_nodes=place.numa_nodes)
 
     def _replicas(self, row: PodRow, view: NodeView | None) -> Iterator[ReplicaCount]:
         """As `Nomination` has them, the pod's own workload first."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from extender.state.pods import PodRow
 from placement.decide.asked.whole_pod import as_placed
+from placement.decide.cpus.cache_domain import keeps_to_cache
 from placement.decide.decide import Decision, Kin, Request, decide
 from placement.model.cpuset import NumaSet
 from placement.model.errors import AlreadyHeld
@@ -62,6 +63,15 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """What a pod would occupy on a node."""
+
+    numa_nodes: NumaSet
+    reservations: tuple[Reservation, ...]
+    allocations: tuple[Allocation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """The decision for each opted-in container of a pod in order, and what they would occupy."""
 
@@ -89,6 +99,11 @@ class Prediction:
         for decision in self.decisions:
             mask |= decision.numa_nodes.mask
         return NumaSet(mask)
+
+    @property
+    def place(self) -> Place | None:
+        """None where the pod does not fit."""
+        return Place(self.numa_nodes, self.reservations, self.allocations) if self.fits else None
 
 
 def opt_ins(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> dict[str, OptIn]:
@@ -144,6 +159,16 @@ def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> P
         else:
             occupancy = occupancy.with_reservation(reservation)
     return Prediction(tuple(decisions), tuple(reservations.values()), tuple(allocations))
+
+
+def place_on_one(machine: Machine, occupancy: Occupancy, want: Wanted, numa_node: int) -> Place | None:
+    """The prediction's where that is known to be this one NUMA node; None where more would have to be decided: CPUs of
+    its own, a cache domain, memory elsewhere.
+    """
+    home, whole = NumaSet(1 << numa_node), want.whole[0]
+    if not want.alone_decides or keeps_to_cache(whole, occupancy.rules) or not machine.nearest_mems(home) <= home:
+        return None
+    return Place(home, (whole.reservation(home),))
 
 
 def _applied(occupancy: Occupancy, decision: Decision, request: Request) -> Occupancy:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from extender.scoring.history import ExplainRow, Offer
 from extender.scoring.points import points
-from extender.scoring.predict import Prediction, Wanted, predict
+from extender.scoring.predict import Place, Wanted, place_on_one, predict
 from extender.scoring.single import NodeScores
 from extender.scoring.weighing import weigh
 from extender.state.column_store import Candidates, age_factor
@@ -42,13 +42,13 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """snapshot: what the offer is made of. leader: the node that is ahead, where one would take the pod; place: what
-    the pod gets there, None where that can't be computed.
+    the pod gets there, None where it does not fit, or that can't be computed.
     """
 
     snapshot: Snapshot
     offer: Offer
     leader: str = ""
-    place: Prediction | None = None
+    place: Place | None = None
 
 
 def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> Prepared:
@@ -63,11 +63,16 @@ def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> P
     if ranked.leader is None:
         return Prepared(snapshot, offer)
     leader = offer.row(ranked.leader)
-    return Prepared(snapshot, offer, leader.node, _predicted(leader, offer, faults))
+    home = int(snapshot.known.homes[ranked.leader]) if snapshot.known.sure[ranked.leader] else None
+    return Prepared(snapshot, offer, leader.node, _place(leader, want, home, faults))
 
 
-def _predicted(leader: ExplainRow, offer: Offer, faults: Faults) -> Prediction | None:
-    if leader.view is not None:
-        with faults.contained(leader.node):
-            return predict(leader.view.machine, leader.view.occupancy, offer.want, leader.kin)
+def _place(leader: ExplainRow, want: Wanted, home: int | None, faults: Faults) -> Place | None:
+    """home: the NUMA node, where it is known."""
+    view = leader.view
+    if view is None:
+        return None
+    with faults.contained(leader.node):
+        place = place_on_one(view.machine, view.occupancy, want, home) if home is not None else None
+        return place or predict(view.machine, view.occupancy, want, leader.kin).place
     return None

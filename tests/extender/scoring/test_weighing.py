@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.scoring import following
-from extender.scoring.predict import predict
+from extender.scoring.predict import place_on_one, predict
 from extender.scoring.shares import KinShares
 from extender.scoring.strict import refusal
 from extender.scoring.weighing import MOST_DECIDED, over_arrays, weigh
@@ -119,6 +119,17 @@ def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(
         decision = predict(view.machine, view.occupancy, pod, Kin())
         known = following.predicted(view.machine, view.occupancy, pod, decision)
         assert share == pytest.approx(known if score else 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(views("n"), st.sampled_from(ASKED), KINS, ROOMS)
+def test_the_place_that_arrays_know_is_that_of_the_decision(node, asked, kin, room_milli):
+    pod, candidates = want(**asked), candidates_of([node], [kin], room_milli)
+    known = over_arrays(candidates, pod, KinShares(), Faults())
+    if known.sure[0]:
+        decided = predict(node.machine, node.occupancy, pod, candidates.kins.of("n"))
+        assert known.homes[0] == decided.decisions[0].numa_nodes.lowest
+        assert place_on_one(node.machine, node.occupancy, pod, int(known.homes[0])) in {None, decided.place}
 
 
 @settings(max_examples=100, deadline=None)
