@@ -53,6 +53,9 @@ class Cells:
 
 COLUMNS = tuple(Cells.__slots__)
 
+LOADED = COLUMNS.index("reservations") + 1
+"""The first columns, which a reservation may change."""
+
 NOBODY: Floats = np.array([-1.0, 0, 1, *[0] * (len(COLUMNS) - 3)])
 """A column's value where there is no NUMA node: nothing fits there."""
 
@@ -85,6 +88,42 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
         if (spare := machine.node(cpu_node).cpus.mask & ~taken)
     ]
     return np.array(rows, dtype=np.float64).T if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A node's table, and the occupancy that it is of."""
+
+    table: Floats
+    occupancy: Occupancy
+
+    def carried(self, machine: Machine, occupancy: Occupancy) -> Floats | None:
+        """As `table` has it: where only reservations differ, the NUMA nodes without one of them stay as they are."""
+        before = self.occupancy
+        if occupancy.allocations is not before.allocations or occupancy.live is not before.live:
+            return table(machine, occupancy)
+        if occupancy.directory.special or occupancy.directory.sized or before.directory.sized:
+            return table(machine, occupancy)
+        after, changed = self.table.copy(), _changed(machine, before, occupancy)
+        for at, cpu_node in enumerate(map(int, self.table[0])):
+            if (1 << cpu_node | machine.nearest_mems(NumaSet(1 << cpu_node)).mask) & changed:
+                after[:LOADED, at] = _row(machine, occupancy, cpu_node)
+        return after
+
+
+def _changed(machine: Machine, before: Occupancy, after: Occupancy) -> int:
+    """The mask of the NUMA nodes that carry something else, or that other groups are on: what stays is the same
+    object.
+    """
+    mask, old, new = 0, before.load(machine).rows, after.load(machine).rows
+    for numa_node in {*old, *new}:
+        if old.get(numa_node) is not new.get(numa_node):
+            mask |= 1 << numa_node
+    were, are = before.directory.grouped, after.directory.grouped
+    for homes in {*were, *are}:
+        if were.get(homes) is not are.get(homes):
+            mask |= homes
+    return mask
 
 
 def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from extender.state.cells import Floats, table
+from extender.state.cells import Counted, Floats, table
 from extender.state.node_index import NodeIndex
 from extender.state.node_report import Report, ReportRefused
 from placement.model.cpuset import NumaSet
@@ -64,9 +64,9 @@ class Assumption:
 class NodeView:
     """Immutable: every change gives a new one, so that what was once scored can be explained from the same values.
 
-    ended: uids of reported pods that the API server does not have any more; their room is free already. occupancy: what
-    was reported, with the assumed pods in their expected places and without those that have ended; made of the others
-    where it is not given.
+    counted: of a view before this one. ended: uids of reported pods that the API server does not have any more; their
+    room is free already. occupancy: what was reported, with the assumed pods in their expected places and without
+    those that have ended; made of the others where it is not given.
     """
 
     name: str
@@ -81,6 +81,7 @@ class NodeView:
     assumed: Mapping[str, Assumption] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     occupancy: Occupancy = UNMADE
+    counted: Counted | None = field(default=None, repr=False, compare=False)
     memo: dict[Hashable, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     """What was computed on this view, by whatever it depends on beside the view."""
 
@@ -101,7 +102,8 @@ class NodeView:
     def table(self) -> Floats | None:
         """As `cells.table` has it; None where that raises, so that decide() is asked and its faults are contained."""
         try:
-            return table(self.machine, self.occupancy)
+            carried = self.counted.carried if self.counted is not None else table
+            return carried(self.machine, self.occupancy)
         except Exception:  # noqa: BLE001 - decide() is asked about it, and other nodes are answered for
             _log.exception("a node's numbers can't be computed", node=self.name)
             return None
@@ -132,6 +134,7 @@ class NodeView:
             },
             ended=frozenset(pod for pod in self.ended if pod in reported.directory.by_pod),
             occupancy=UNMADE,
+            counted=None,
         )
 
     @property
@@ -146,7 +149,7 @@ class NodeView:
         """The pod has ended, though the enforcer may show it for a while."""
         if pod not in self.index.pods or pod in self.ended:
             return self
-        return replace(self, ended=self.ended | {pod}, occupancy=_less(self.occupancy, (pod,)))
+        return _carried(self, _less(self.occupancy, (pod,)), ended=self.ended | {pod})
 
     def assuming(self, assumption: Assumption) -> NodeView:
         """With this too; in place of what was assumed of the same pod.
@@ -154,10 +157,10 @@ class NodeView:
         The occupancy is carried on, not made anew: in a burst one node has hundreds of assumptions.
         """
         before = self.without_assumed(assumption.pod)
-        return replace(
+        return _carried(
             before,
+            _with_assumed(before.occupancy, (assumption,)),
             assumed={**before.assumed, assumption.pod: assumption},
-            occupancy=_with_assumed(before.occupancy, (assumption,)),
         )
 
     def confirming(self, assumption: Assumption) -> NodeView:
@@ -174,7 +177,7 @@ class NodeView:
             return self
         left = {uid: assumption for uid, assumption in self.assumed.items() if uid != pod}
         if not left and not self.ended:
-            return replace(self, assumed=left, occupancy=self.reported)
+            return _carried(self, self.reported, assumed=left)
         shown = self.reported
         after = self.occupancy.changed(
             reservations={
@@ -185,7 +188,14 @@ class NodeView:
             },
             checked=False,
         )
-        return replace(self, assumed=left, occupancy=after)
+        return _carried(self, after, assumed=left)
+
+
+def _carried(before: NodeView, occupancy: Occupancy, **changed: Any) -> NodeView:
+    """With another occupancy, and what else changes with it; as much as is known of the table is carried on."""
+    known = vars(before).get("table")
+    counted = before.counted if known is None else Counted(known, before.occupancy)
+    return replace(before, occupancy=occupancy, counted=counted, **changed)
 
 
 def _too_much(reported: Occupancy, machine: Machine) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.scoring.predict import predict
+from extender.state.cells import table
 from extender.state.node_view import UNMADE, Assumption
 from placement.decide.decide import Kin
 from tests.extender.machines import views, want
@@ -37,6 +38,29 @@ def test_what_is_carried_on_is_what_would_be_made_anew(view, steps):
     assert carried.exclusive == anew.exclusive
     assert carried.cpu_load(view.machine) == anew.cpu_load(view.machine)
     assert sorted(carried.directory.by_pod) == sorted(anew.directory.by_pod)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    views(),
+    st.lists(
+        st.tuples(
+            st.sampled_from([*PODS, "n-0", "n-1"]),
+            st.sampled_from(["shared", "exclusive", "gone", "ended"]),
+            st.booleans(),
+        ),
+        max_size=10,
+    ),
+)
+def test_carried_numbers_are_those_that_would_be_counted_anew(view, steps):
+    for pod, what, counted in steps:
+        if counted:
+            _ = view.table
+        view = view.without_ended(pod) if what == "ended" else view.without_assumed(pod)
+        if what in {"shared", "exclusive"}:
+            view = view.assuming(assumed(view, pod, what))
+    anew = table(view.machine, view.occupancy)
+    assert (view.table is None and anew is None) or np.array_equal(view.table, anew)
 
 
 @settings(max_examples=50, deadline=None)
