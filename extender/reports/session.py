@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 import structlog
@@ -118,7 +119,7 @@ class ReportSession:
         incoming.hello(message)
         if self._proven is not None and message.node != self._proven:
             raise NotYours(f"the token speaks for node {self._proven}, not for {message.node}")
-        self.node, self._session, self._version = message.node, message.session, message.version
+        self.node, self._session, self._version = intern(message.node), message.session, message.version
         self._format = message.format
         if self._format != REPORT_FORMAT:
             _log.warning(
