@@ -59,11 +59,11 @@ class _Terms:
 def covered(want: Wanted) -> bool:
     """Whether such a pod's place can be computed here."""
     first = want.whole[0]
-    deciding = (first,) if want.alone_decides else want.whole
+    deciding = want.whole[:1] if want.alone_decides else want.whole
     own = {request.opt_in.cpus for request in deciding} - {Cpus.SHARED}
     return (
         len(own) < 2
-        and all(replace(request.opt_in, cpus=first.opt_in.cpus) == first.opt_in for request in deciding)
+        and all(replace(request.opt_in, cpus=first.opt_in.cpus) == first.opt_in for request in deciding[1:])
         and not first.opt_in.alone
         and not any(request.pool is not Pool.SHARED or request.devices or _hugepages(request) for request in deciding)
     )
@@ -77,7 +77,8 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: float, *, begins: bool =
     memory = first.reservation_demand.memory
     terms = _terms(cells, first, np.float64(0), rest)
     fits = terms.fits & ((memory == 0) | ((cells.account >= memory) & (cells.real >= memory)))
-    chosen = _chosen(fits, kin, terms.room, terms.empty, -cells.reservations)
+    telling = [term for term, differs in ((kin, kin.any()), (terms.room, rest > 0), (terms.empty, True)) if differs]
+    chosen = _chosen(fits, *(np.round(term, DIGITS) for term in telling), -cells.reservations)
     rows = chosen, np.arange(len(chosen))
     sure, near, score = fits[rows], kin[rows], terms.score(kin)[rows]
     if later:
@@ -134,10 +135,10 @@ def _kept(there: Cells, request: Request, want: Wanted) -> Floats:
 
 
 def _chosen(fits: Bools, *terms: Floats) -> npt.NDArray[np.intp]:
-    """The row of each column that comes first: by the first term, of those alike by the second, and so on."""
+    """The row of each column that comes first: by the first term, rounded, of those alike by the second, and so on."""
     left = fits
     for term in terms:
-        worth = np.where(left, np.round(term, DIGITS), -np.inf)
+        worth = np.where(left, term, -np.inf)
         left = left & (worth == worth.max(axis=0))
     first: npt.NDArray[np.intp] = left.argmax(axis=0)
     return first

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 from placement.model.demand import Demand, from_resources, of_pod, own_resources
@@ -20,6 +20,9 @@ Row = TypeVar("Row")
 
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
+
+DEMANDS = 1024
+"""Different ones that are kept: replicas ask for the same, and each is asked for it several times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,17 @@ class ContainerRow:
     @property
     def demand(self) -> Demand:
         """BadQuantity when a quantity is not one."""
-        return from_resources(self.requests, self.limits)
+        return _demand(tuple(self.requests.items()), tuple(self.limits.items()))
+
+
+@lru_cache(maxsize=DEMANDS)
+def _demand(requests: tuple[tuple[str, str], ...], limits: tuple[tuple[str, str], ...]) -> Demand:
+    return from_resources(dict(requests), dict(limits))
+
+
+@lru_cache(maxsize=DEMANDS)
+def _summed(containers: tuple[Demand, ...], init_containers: tuple[tuple[Demand, bool], ...]) -> Demand:
+    return of_pod(containers, init_containers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +115,9 @@ class PodRow:
     @cached_property
     def demand(self) -> Demand:
         """The whole pod's demand as the scheduler counts it; BadQuantity when a quantity is not one."""
-        summed = of_pod(
-            (container.demand for container in self.containers if not container.init),
-            ((container.demand, container.restartable) for container in self.containers if container.init),
+        summed = _summed(
+            tuple(container.demand for container in self.containers if not container.init),
+            tuple((container.demand, container.restartable) for container in self.containers if container.init),
         )
         return own_resources(summed, self.requests, self.limits) if self.requests or self.limits else summed
 
