@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
+from functools import partial
 
 from extender.ledger import BindingLedger, Nomination
+from extender.owing_lock import OwingLock
 from extender.picture import Figures, Picture
 from extender.planning.group_planner import GroupPlanner, Plans
 from extender.pod_wait import PodWait
@@ -45,7 +46,7 @@ class Cluster:
         nodes: NodeTable | None = None,
     ) -> None:
         self.settings, self.clock = settings, clock
-        self._lock, self.faults = Lock(), Faults()
+        self._lock, self.faults = OwingLock(), Faults()
         self._nodes, self._history, self._refused = nodes or NodeTable(), History(), RefusedPods()
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
@@ -130,9 +131,7 @@ class Cluster:
         return self._nodes.wanted(pod)
 
     def score(self, want: Wanted, names: Sequence[str]) -> Offer:
-        """Each offered node's score, 0..10, in their order; room on the leading one is held for a while for a pod that
-        the API server has.
-        """
+        """Each offered node's score, 0..10, in order; the leader's room is held for a pod that the API server has."""
         return self.give(self.prepared(want, names))
 
     def prepared(self, want: Wanted, names: Sequence[str]) -> Prepared:
@@ -154,14 +153,19 @@ class Cluster:
 
     def serves(self, ready: Prepared) -> bool:
         """Whether it would be answered alike now."""
-        return ready.snapshot.lasts(self.clock(), self._nodes.holds)
+        with self._lock:
+            return ready.snapshot.lasts(self.clock(), self._nodes.holds)
 
     def give(self, ready: Prepared) -> Offer:
         """It is the answer: the pod's room is held."""
         with self._lock:
-            self._history.offered(ready.offer)
-            self._ledger.scored(ready.offer.want.pod, ready.place, ready.leader)
+            self._ledger.scored(ready)
         return ready.offer
+
+    def promise(self, ready: Prepared) -> Callable[[], None]:
+        """As `give`: the room is held by what is returned, or by whoever asks for anything before."""
+        self._lock.owe(partial(self._ledger.scored, ready))
+        return self._lock.settle
 
     @property
     def busy(self) -> bool:
@@ -292,8 +296,4 @@ class Cluster:
     def story(self, namespace: str, name: str) -> PodStory | None:
         """What is known of a pod by its name, for `extender.views.explain`; None when nothing is."""
         with self._lock:
-            uid = self._history.uid(namespace, name)
-            if uid is None:
-                return None
-            offer, decisions = self._history.offer(uid), self._history.decisions(uid)
-            return PodStory(uid, offer, decisions, self._nodes.held(uid), self.clock()) if offer or decisions else None
+            return self._history.story(namespace, name, self._nodes.held, self.clock())

@@ -15,7 +15,8 @@ import structlog
 from extender.planning.replica_counts import ReplicaCount, ReplicaCounts
 from extender.scoring.history import History
 from extender.scoring.node_table import NodeTable
-from extender.scoring.predict import Place, Prediction, Wanted, predict
+from extender.scoring.predict import PodPlace, Prediction, Wanted, predict
+from extender.scoring.prepared import Prepared
 from extender.scoring.refused_pods import RefusedPods
 from extender.splits import Splits
 from extender.state.departed import Departed
@@ -138,18 +139,21 @@ class BindingLedger:
         row = self.rows.get(pod.uid)
         return not self.listed or (row is not None and _requests(row) == _requests(pod))
 
-    def hold(self, place: Place, uid: str, node: str, *, bound: bool) -> None:
+    def hold(self, place: PodPlace, uid: str, node: str, *, bound: bool) -> None:
         until = self._clock() + self._hold_s
         self._nodes.hold(Assumption(uid, node, place.numa_nodes, place.reservations, place.allocations, until, bound))
 
-    def scored(self, pod: PodRow, place: Place | None, node: str) -> None:
+    def scored(self, ready: Prepared) -> None:
         """Holds its place on the node that leads, if the API server has the pod; one that is bound keeps its own."""
+        self._history.offered(ready.offer)
+        pod = ready.offer.want.pod
         held, known = self._nodes.held(pod.uid), self.knows(pod)
         if held is not None and (held.bound or not known):
             return
         self._nodes.release(pod.uid)
-        if place is not None and known:
-            self.hold(place, pod.uid, node, bound=False)
+        if known and (place := ready.place(self._faults)) is not None:
+            self.hold(place, pod.uid, ready.node, bound=False)
+        self._nodes.refresh()
 
     def predicted(self, view: NodeView, want: Wanted, kin: Kin) -> Prediction | None:
         """None where it can't be computed."""

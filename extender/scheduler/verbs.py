@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +12,7 @@ from extender.cluster import Cluster
 from extender.scheduler import wire
 from extender.scheduler.ahead import Ahead
 from extender.scheduler.metrics import Metrics
+from extender.scoring.history import Offer
 from extender.scoring.predict import Wanted
 from extender.scoring.prepared import Prepared
 from extender.scoring.strict import NodeRefusal
@@ -44,8 +45,8 @@ class _Ready:
 
 class Verbs:
     """refuse: filter may refuse nodes. plain: answers to calls of which `wire.plain` holds: most, in microseconds.
-    quick: answers that take little and wait for nothing; None where there is none. after: what is to be done once a
-    verb is answered.
+    quick: answers that take little and wait for nothing; None where there is none. then: what they leave to be done
+    once they are sent, which takes little as well. after: what is to be done once a verb is answered.
     """
 
     def __init__(self, cluster: Cluster, metrics: Metrics, *, refuse: bool) -> None:
@@ -54,9 +55,11 @@ class Verbs:
         self._refuse = refuse
         self._last: tuple[bytes, wire.Arguments, Wanted | None] | None = None
         self._ahead: Ahead[_Ready | None] | None = None
+        self._promised: tuple[Offer, Callable[[], None]] | None = None
         self._passed: bytes | None = None
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
         self.quick = {"prioritize": self._scores_at_once} | ({} if refuse else {"filter": self._every_node})
+        self.then = {"prioritize": self._settle}
         self.after = {"filter": self._work_ahead}
         self.plain = {"filter": self._plain_filter, "prioritize": self._plain_prioritize}
 
@@ -148,14 +151,14 @@ class Verbs:
                 return None
             ready = ahead.result()
             if ready is not None and self._cluster.serves(ready.prepared):
-                return self._given(ready)
+                return self._promise(ready)
         if self._cluster.busy or len(body) > AT_ONCE_BYTES:
             return None
         call, want = self._asked(body)
         if want is None:
             return wire.NO_SCORES
         prepared = self._cluster.prepared_at_once(want, call.names)
-        return None if prepared is None else self._given(_ready(call, prepared))
+        return None if prepared is None else self._promise(_ready(call, prepared))
 
     def _scored(self, body: bytes) -> _Ready | None:
         """None for a pod that has not opted in."""
@@ -164,14 +167,28 @@ class Verbs:
 
     def _given(self, ready: _Ready) -> bytes:
         self._ahead = None
-        offer = self._cluster.give(ready.prepared)
+        self._tell(self._cluster.give(ready.prepared))
+        return ready.body
+
+    def _promise(self, ready: _Ready) -> bytes:
+        self._ahead, self._promised = None, (ready.prepared.offer, self._cluster.promise(ready.prepared))
+        return ready.body
+
+    def _settle(self) -> None:
+        """Nothing where what was promised is settled already."""
+        promised, self._promised = self._promised, None
+        if promised is not None:
+            offer, settle = promised
+            settle()
+            self._tell(offer)
+
+    def _tell(self, offer: Offer) -> None:
         pod, group, nodes = _named(offer.want.pod), offer.want.group, len(offer.names)
         if offer.kin_hidden:
             self._metrics.kin_hidden.inc()
             _log.warning("kin's nodes were not offered", pod=pod, group=group, nodes=nodes)
         best = {row.node: row.score for row in offer.best(LOGGED_BEST)}
         _log.info("scored", pod=pod, group=group, nodes=nodes, best=best)
-        return ready.body
 
 
 def _ready(call: wire.Arguments, prepared: Prepared) -> _Ready:

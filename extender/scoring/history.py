@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,14 +104,19 @@ class History:
                     self._name(row.namespace, row.name, row.pod)
         self._trim()
 
-    def uid(self, namespace: str, name: str) -> str | None:
-        return self._uids.get((namespace, name))
-
     def offer(self, uid: str) -> Offer | None:
         return self._offers.get(uid)
 
     def decisions(self, uid: str) -> tuple[DecisionRow, ...]:
         return self._decisions.get(uid, ())
+
+    def story(self, namespace: str, name: str, held: Callable[[str], Assumption | None], at: float) -> PodStory | None:
+        """None when nothing is known of the pod. held: what is assumed, by uid."""
+        uid = self._uids.get((namespace, name))
+        if uid is None:
+            return None
+        offer, decisions = self.offer(uid), self.decisions(uid)
+        return PodStory(uid, offer, decisions, held(uid), at) if offer or decisions else None
 
     def names(self) -> dict[str, str]:
         """uid -> NAMESPACE/NAME of every pod that was scored or decided lately."""

@@ -175,6 +175,10 @@ class NodeTable:
         own = next((at for at in near if names[at] == home), None) if home else None
         return self._columns.candidates(names, now, kins=on_nodes, near=near, slot=slot, own=own)
 
+    def refresh(self) -> None:
+        """Works out what candidates will be made of."""
+        self._columns.refresh()
+
     def connected(self, node: str, now: float) -> None:
         self._connected.add(node)
         self.received(node, now)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from extender.scoring.history import ExplainRow, Offer
 from extender.scoring.points import points
-from extender.scoring.predict import Place, Wanted, place_on_one, predict
+from extender.scoring.predict import PodPlace, Wanted, place_on_one, predict
 from extender.scoring.single import NodeScores
 from extender.scoring.weighing import weigh
 from extender.state.column_store import Candidates, age_factor
@@ -41,14 +41,26 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """snapshot: what the offer is made of. leader: the node that is ahead, where one would take the pod; place: what
-    the pod gets there, None where it does not fit, or that can't be computed.
+    """snapshot: what the offer is made of. leader: the position of the node that is ahead, where one would take the
+    pod.
     """
 
     snapshot: Snapshot
     offer: Offer
-    leader: str = ""
-    place: Place | None = None
+    leader: int | None = None
+
+    @property
+    def node(self) -> str:
+        """The leader's name."""
+        return "" if self.leader is None else self.offer.names[self.leader]
+
+    def place(self, faults: Faults) -> PodPlace | None:
+        """What the pod gets there; None where it does not fit, or that can't be computed."""
+        if self.leader is None:
+            return None
+        row, known = self.offer.row(self.leader), self.snapshot.known
+        home = int(known.homes[self.leader]) if known.sure[self.leader] else None
+        return _place(row, self.offer.want, home, faults)
 
 
 def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> Prepared:
@@ -60,14 +72,10 @@ def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> P
     names, kins = candidates.names, candidates.kins
     hidden = bool(names) and kins.nobody.elsewhere > 0 and not weighed.kin.any()
     offer = Offer(want, at, names, candidates.views, kins, ranked.scores, candidates.ages, hidden)
-    if ranked.leader is None:
-        return Prepared(snapshot, offer)
-    leader = offer.row(ranked.leader)
-    home = int(snapshot.known.homes[ranked.leader]) if snapshot.known.sure[ranked.leader] else None
-    return Prepared(snapshot, offer, leader.node, _place(leader, want, home, faults))
+    return Prepared(snapshot, offer, ranked.leader)
 
 
-def _place(leader: ExplainRow, want: Wanted, home: int | None, faults: Faults) -> Place | None:
+def _place(leader: ExplainRow, want: Wanted, home: int | None, faults: Faults) -> PodPlace | None:
     """home: the NUMA node, where it is known."""
     view = leader.view
     if view is None:

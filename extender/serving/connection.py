@@ -125,6 +125,8 @@ class Connection(H11Protocol):
             return False
         self._forget_begun()
         self.transport.write(written(answer))
+        if answer.then is not None:
+            answer.then()
         if answer.after is not None:
             answer.after()
         self._unset_keepalive_if_required()

@@ -69,7 +69,7 @@ class Gateway:
         connection: Connection = scope["state"]["connection"]
         held = _HeldBody(self._total)
         environ: dict[str, Any] = {}
-        after: Callable[[], None] | None = None
+        then = after = None
         try:
             with self._admitted(connection.peer):
                 kind = _first_part(scope["path"])
@@ -81,7 +81,7 @@ class Gateway:
                 call = self._calls.get(kind) if scope["method"] == "POST" and scope["path"] == f"/{kind}" else None
                 if call is not None:
                     answered = await _called(call, body, workers)
-                    answer, after = _json(answered), answered.after
+                    answer, then, after = _json(answered), answered.then, answered.after
                 else:
                     environ = _environ(scope, body, connection)
                     answer = await self._answer(environ, workers)
@@ -95,6 +95,8 @@ class Gateway:
             return
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
+        if then is not None:
+            then()
         if after is not None:
             workers.put(after)
 

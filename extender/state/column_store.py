@@ -118,6 +118,12 @@ class ColumnStore:
             self._changed.add(slot)
             self._vacant.append(slot)
 
+    def refresh(self) -> None:
+        """Works out the numbers of the views that are new."""
+        for changed in self._changed:
+            self._write(changed, self._views[changed])
+        self._changed.clear()
+
     def candidates(
         self,
         names: Sequence[str],
@@ -129,9 +135,7 @@ class ColumnStore:
         own: int | None = None,
     ) -> Candidates:
         """kins to own: as `Candidates` has them."""
-        for changed in self._changed:
-            self._write(changed, self._views[changed])
-        self._changed.clear()
+        self.refresh()
         slots = np.fromiter(map(self._slots.get, names, repeat(UNKNOWN)), np.intp, len(names))
         views = list(map(self._views.__getitem__, slots.tolist()))
         ages, cells = now - self._received_at[slots], Cells(*self._block.take(slots, axis=2))

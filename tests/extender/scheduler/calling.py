@@ -48,9 +48,13 @@ class Site:
         return names
 
     def ready(self, request: bytes) -> dict[str, int] | None:
-        """The scores that need no thread; None where there are none."""
+        """The scores that need no thread; None where there are none. What they leave to be done is done too."""
         answer = self.prioritize.at_once(request)
-        return None if answer is None else scores(answer.body)
+        if answer is None:
+            return None
+        if answer.then is not None:
+            answer.then()
+        return scores(answer.body)
 
 
 def scores(answer: bytes) -> dict[str, int]:
