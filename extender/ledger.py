@@ -15,7 +15,7 @@ import structlog
 from extender.planning.replica_counts import ReplicaCount, ReplicaCounts
 from extender.scoring.history import History
 from extender.scoring.node_table import NodeTable
-from extender.scoring.predict import PodPlace, Prediction, Wanted, predict
+from extender.scoring.predict import PredictedPlace, Prediction, Wanted, predict
 from extender.scoring.prepared import Prepared
 from extender.scoring.refused_pods import RefusedPods
 from extender.splits import Splits
@@ -139,7 +139,7 @@ class BindingLedger:
         row = self.rows.get(pod.uid)
         return not self.listed or (row is not None and _requests(row) == _requests(pod))
 
-    def hold(self, place: PodPlace, uid: str, node: str, *, bound: bool) -> None:
+    def hold(self, place: PredictedPlace, uid: str, node: str, *, bound: bool) -> None:
         until = self._clock() + self._hold_s
         self._nodes.hold(Assumption(uid, node, place.numa_nodes, place.reservations, place.allocations, until, bound))
 

@@ -68,7 +68,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class PodPlace:
+class PredictedPlace:
     """What a pod would occupy on a node."""
 
     numa_nodes: NumaSet
@@ -106,9 +106,9 @@ class Prediction:
         return NumaSet(mask)
 
     @property
-    def place(self) -> PodPlace | None:
+    def place(self) -> PredictedPlace | None:
         """None where the pod does not fit."""
-        return PodPlace(self.numa_nodes, self.reservations, self.allocations) if self.fits else None
+        return PredictedPlace(self.numa_nodes, self.reservations, self.allocations) if self.fits else None
 
 
 def opt_ins(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING) -> dict[str, OptIn]:
@@ -166,14 +166,14 @@ def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> P
     return Prediction(tuple(decisions), tuple(reservations.values()), tuple(allocations))
 
 
-def place_on_one(machine: Machine, occupancy: Occupancy, want: Wanted, numa_node: int) -> PodPlace | None:
+def place_on_one(machine: Machine, occupancy: Occupancy, want: Wanted, numa_node: int) -> PredictedPlace | None:
     """The prediction's where that is known to be this one NUMA node; None where more would have to be decided: CPUs of
     its own, a cache domain, memory elsewhere.
     """
     home, whole = NumaSet(1 << numa_node), want.whole[0]
     if not want.alone_decides or keeps_to_cache(whole, occupancy.rules) or not machine.nearest_mems(home) <= home:
         return None
-    return PodPlace(home, (whole.reservation(home),))
+    return PredictedPlace(home, (whole.reservation(home),))
 
 
 def _applied(occupancy: Occupancy, decision: Decision, request: Request) -> Occupancy:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from extender.scoring.history import ExplainRow, Offer
 from extender.scoring.points import points
-from extender.scoring.predict import PodPlace, Wanted, place_on_one, predict
+from extender.scoring.predict import PredictedPlace, Wanted, place_on_one, predict
 from extender.scoring.single import NodeScores
 from extender.scoring.weighing import weigh
 from extender.state.column_store import Candidates, age_factor
@@ -54,7 +54,7 @@ class Prepared:
         """The leader's name."""
         return "" if self.leader is None else self.offer.names[self.leader]
 
-    def place(self, faults: Faults) -> PodPlace | None:
+    def place(self, faults: Faults) -> PredictedPlace | None:
         """What the pod gets there; None where it does not fit, or that can't be computed."""
         if self.leader is None:
             return None
@@ -75,7 +75,7 @@ def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> P
     return Prepared(snapshot, offer, ranked.leader)
 
 
-def _place(leader: ExplainRow, want: Wanted, home: int | None, faults: Faults) -> PodPlace | None:
+def _place(leader: ExplainRow, want: Wanted, home: int | None, faults: Faults) -> PredictedPlace | None:
     """home: the NUMA node, where it is known."""
     view = leader.view
     if view is None:
