@@ -121,7 +121,8 @@ class Ledger:
 
 class Publisher:
     """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish.
-    busy: whether this is no good time, as pods are being scheduled; a round waits for a better one, but not for long.
+    busy: whether this is no good time, as pods are being scheduled; a round waits for a better one, and ends where it
+    becomes none, but not for long.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class Publisher:
         self._writes, self._busy = writes, busy
         self._every_s = every_s
         self._ledger = Ledger()
-        self._until = math.inf
+        self._until, self._overdue = math.inf, True
         self._thread = threads.thread("publisher", self._round, last=self._reachable_round, stale_after_s=STALE_AFTER_S)
 
     @property
@@ -162,6 +163,7 @@ class Publisher:
         latest = time.monotonic() + LONGEST_DEFERRED_S
         while self._busy() and time.monotonic() < latest and not self._thread.stopping.wait(DEFERRED_S):
             pass
+        self._overdue = self._busy()
 
     def _reachable_round(self) -> None:
         try:
@@ -175,7 +177,7 @@ class Publisher:
             self._ledger = Ledger()
             return
         for item in self._ledger.due(self._source(), time.monotonic()):
-            if time.monotonic() > self._until:
+            if time.monotonic() > self._until or self._interrupted:
                 return
             try:
                 if isinstance(item, Unwanted):
@@ -185,6 +187,11 @@ class Publisher:
             except ApiError as refused:
                 self._note(item, refused)
             self._thread.progress()
+
+    @property
+    def _interrupted(self) -> bool:
+        """Whether pods have begun to be scheduled, in a round that may be put off."""
+        return not self._overdue and not self._thread.stopping.is_set() and self._busy()
 
     def _apply(self, item: Desired) -> None:
         made = self._api.apply(item.path, item.body, manager=MANAGER, force=False)

@@ -242,6 +242,26 @@ def test_it_waits_while_pods_are_scheduled_but_not_for_long(server, api, monkeyp
     publisher.stop()
 
 
+def test_a_round_ends_when_pods_begin_to_be_scheduled_and_the_rest_comes_later(server, api, monkeypatch):
+    monkeypatch.setattr(publish, "LONGEST_DEFERRED_S", 600.0)
+    groups = [affinity_group(replace(CART, name=name)) for name in ("a", "b", "c")]
+    asked, quiet = [], []
+
+    def objects() -> list[Desired]:
+        asked.append(1)
+        return groups if len(asked) > 1 else []
+
+    publisher = Publisher(
+        api, objects, busy=lambda: publisher.published == 1 and not quiet, every_s=0.01, threads=threads()
+    )
+    publisher.start()
+    assert server.wait_for(lambda: publisher.published == 1)
+    assert not server.wait_for(lambda: publisher.published > 1, 0.5)
+    quiet.append(True)
+    assert server.wait_for(lambda: publisher.published == len(groups))
+    publisher.stop()
+
+
 def test_a_source_that_fails_does_not_end_it(server, api):
     answers = iter([RuntimeError("a bug"), [affinity_group(CART)]])
 
