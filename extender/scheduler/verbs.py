@@ -171,11 +171,12 @@ class Verbs:
         return ready.body
 
     def _promise(self, ready: _Ready) -> bytes:
+        self._settle()
         self._ahead, self._promised = None, (ready.prepared.offer, self._cluster.promise(ready.prepared))
         return ready.body
 
     def _settle(self) -> None:
-        """Nothing where what was promised is settled already."""
+        """Holds and tells what was promised last, once."""
         promised, self._promised = self._promised, None
         if promised is not None:
             offer, settle = promised

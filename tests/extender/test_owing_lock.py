@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from extender.owing_lock import OwingLock
 from tests.extender.scheduler.calling import Site, body
@@ -47,3 +48,13 @@ def test_room_is_held_for_whoever_asks_before_the_answer_is_seen_to_be_sent(asks
     assert "p" in reservations_of(site.cluster, "a")
     answer.then()
     assert "p" in reservations_of(site.cluster, "a")
+
+
+def test_each_pod_is_told_of_though_the_next_one_is_scored_before_its_answer_is_seen_to_be_sent():
+    site = Site()
+    with capture_logs() as lines:
+        first, second = (site.prioritize.at_once(body(uid)) for uid in ("p", "q"))
+        first.then()
+        second.then()
+    assert [line["pod"] for line in lines if line["event"] == "scored"] == ["default/p", "default/q"]
+    assert [*reservations_of(site.cluster, "a")] == ["kin", "p", "q"]
