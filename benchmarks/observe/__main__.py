@@ -76,7 +76,7 @@ def show(results: dict[str, Any]) -> None:
     print("CPU time with probes / without, median and standard error")
     print(f"{'':33}" + "".join(f"{load:>18}" for load in loads.LOADS))
     for variant, by_load in results["ratios"].items():
-        print(f"{variant:33}" + "".join(f"{by_load[load]!s:>18}" if load in by_load else "" for load in loads.LOADS))
+        print(f"{variant:33}" + "".join(f"{by_load.get(load, '')!s:>18}" for load in loads.LOADS))
     print("\nnanoseconds of an event (runs)")
     for load, by_program in results["events"].items():
         for program, (mean, runs) in by_program.items():
