@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from extender.ledger import BindingLedger, Nomination
 from extender.owing_lock import OwingLock
@@ -162,10 +161,12 @@ class Cluster:
             self._ledger.scored(ready)
         return ready.offer
 
-    def promise(self, ready: Prepared) -> Callable[[], None]:
-        """As `give`: the room is held by what is returned, or by whoever asks for anything before."""
-        self._lock.owe(partial(self._ledger.scored, ready))
-        return self._lock.settle
+    def promise(self, ready: Prepared) -> None:
+        """As `give`: the room is held by `settle`, or by whoever asks for anything before."""
+        self._lock.owe(lambda: self._ledger.scored(ready))
+
+    def settle(self) -> None:
+        self._lock.settle()
 
     @property
     def busy(self) -> bool:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from enforcer.observe.collectors.chain import cgroup_root
+from standins.patience import until
 
 NGINX = """
 daemon off;
@@ -91,8 +92,8 @@ def forked(seconds: float, serve: Callable[[socket.socket], None], ask: Callable
     os.read(ready, 1)
     stream = socket.create_connection(("127.0.0.1", PORT))
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    begun, until, units = time.process_time(), time.monotonic() + seconds, 0
-    while time.monotonic() < until:
+    begun, deadline, units = time.process_time(), time.monotonic() + seconds, 0
+    while time.monotonic() < deadline:
         units += ask(stream)
     own = time.process_time() - begun
     stream.close()
@@ -143,17 +144,19 @@ def served(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     enter("client")
     try:
-        until = time.monotonic() + DEADLINE_S
-        while time.monotonic() < until:
-            try:
-                socket.create_connection(("127.0.0.1", PORT), 1).close()
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.01)
+        until(listens, f"{command[0]} to listen", DEADLINE_S)
         yield process
     finally:
         process.terminate()
         process.wait()
+
+
+def listens() -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", PORT), 1).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 @contextmanager

@@ -55,10 +55,10 @@ class SchedulerCall:
             return None
         if self._plain is not None and wire.plain(body):
             return self._measured(self._plain, body)
-        return self._measured(self._quick, body, self._after, self._then) if self._quick is not None else None
+        return self._measured(self._quick, body, self._then, self._after) if self._quick is not None else None
 
     def __call__(self, body: bytes) -> CallAnswer:
-        answered = self._measured(self._answer, body, self._after)
+        answered = self._measured(self._answer, body, after=self._after)
         assert answered is not None
         return answered
 
@@ -66,8 +66,8 @@ class SchedulerCall:
         self,
         answer: Callable[[bytes], bytes | None],
         body: bytes,
-        after: Callable[[], None] | None = None,
         then: Callable[[], None] | None = None,
+        after: Callable[[], None] | None = None,
     ) -> CallAnswer | None:
         """None where that is the answer."""
         begin = self.at = time.perf_counter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -55,7 +55,7 @@ class Verbs:
         self._refuse = refuse
         self._last: tuple[bytes, wire.Arguments, Wanted | None] | None = None
         self._ahead: Ahead[_Ready | None] | None = None
-        self._promised: tuple[Offer, Callable[[], None]] | None = None
+        self._promised: Offer | None = None
         self._passed: bytes | None = None
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
         self.quick = {"prioritize": self._scores_at_once} | ({} if refuse else {"filter": self._every_node})
@@ -172,16 +172,16 @@ class Verbs:
 
     def _promise(self, ready: _Ready) -> bytes:
         self._settle()
-        self._ahead, self._promised = None, (ready.prepared.offer, self._cluster.promise(ready.prepared))
+        self._ahead, self._promised = None, ready.prepared.offer
+        self._cluster.promise(ready.prepared)
         return ready.body
 
     def _settle(self) -> None:
         """Holds and tells what was promised last, once."""
         promised, self._promised = self._promised, None
         if promised is not None:
-            offer, settle = promised
-            settle()
-            self._tell(offer)
+            self._cluster.settle()
+            self._tell(promised)
 
     def _tell(self, offer: Offer) -> None:
         pod, group, nodes = _named(offer.want.pod), offer.want.group, len(offer.names)

@@ -59,7 +59,7 @@ class Prepared:
         if self.leader is None:
             return None
         row, known = self.offer.row(self.leader), self.snapshot.known
-        home = int(known.homes[self.leader]) if known.sure[self.leader] else None
+        home = int(known.homes[self.leader]) if known.homes is not None and known.sure[self.leader] else None
         return _place(row, self.offer.want, home, faults)
 
 

@@ -29,19 +29,19 @@ class NodeScores:
     """Decisions in numbers, node by node. score: 0 to 1, as Decision has it. kin: the kin's part of the score, 0 to 1.
 
     sure: whether these are known to be decide()'s; elsewhere it is to be asked, and the other values mean nothing.
-    homes: the ids of the NUMA nodes that decide() would choose. following: where a group begins, what can follow the
-    pod on its NUMA node in millicores; else None.
+    following: where a group begins, what can follow the pod on its NUMA node in millicores; else None. homes: the ids
+    of the NUMA nodes that decide() would choose; None where it was asked.
     """
 
     score: Floats
     kin: Floats
     sure: Bools
-    homes: Floats
     following: Floats | None = None
+    homes: Floats | None = None
 
     @classmethod
     def unknown(cls, count: int) -> NodeScores:
-        return cls(np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.bool_), np.full(count, -1.0))
+        return cls(np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def best(cells: Cells, want: Wanted, kin: Floats, rest: float, *, begins: bool =
             score += terms.score(near)
         score /= len(want.whole)
     follow = following.of_cells(cells.at(rows), want) if begins else None
-    return NodeScores(score, near, sure, cells.numa_node[rows], follow)
+    return NodeScores(score, near, sure, follow, homes=cells.numa_node[rows])
 
 
 def _terms(cells: Cells, request: Request, taken: Floats | np.float64, rest: float) -> _Terms:

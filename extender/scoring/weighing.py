@@ -65,7 +65,7 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
                 decided = _decided(view, want, kin)
             if decided is not None:
                 score[at], near[at], follow[at] = decided
-    return NodeScores(score, near, live, known.homes, follow if following.begins(want, kins) else None)
+    return NodeScores(score, near, live, follow if following.begins(want, kins) else None)
 
 
 def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults: Faults) -> NodeScores:

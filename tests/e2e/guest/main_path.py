@@ -169,12 +169,16 @@ class World:
 
     def _memory_by_extender(self) -> dict[int, int]:
         """Bytes by NUMA node."""
-        (node,) = self._get("/api/v1/nodes")["nodes"]
-        return {numa_node["id"]: numa_node["memory"] for numa_node in node["numa_nodes"]}
+        return {numa_node["id"]: numa_node["memory"] for numa_node in self._numa_nodes()}
 
     def _cpus_by_extender(self) -> list[str]:
+        return [numa_node["cpus"] for numa_node in self._numa_nodes() if numa_node["cpus"]]
+
+    def _numa_nodes(self) -> list[dict[str, Any]]:
+        """As the extender has them."""
         (node,) = self._get("/api/v1/nodes")["nodes"]
-        return [numa_node["cpus"] for numa_node in node["numa_nodes"] if numa_node["cpus"]]
+        listed: list[dict[str, Any]] = node["numa_nodes"]
+        return listed
 
     def _podresources(self) -> dict[str, Any]:
         """By pod: the CPUs and the bytes of memory by NUMA node that numakin's own socket lists."""

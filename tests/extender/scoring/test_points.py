@@ -40,7 +40,7 @@ def points(rows, factors=1.0, slot=None, group="shop", free=1.0, following=None)
     scores, kins = np.array([*rows], dtype=float).reshape(-1, 2).T
     count = len(scores)
     follow = None if following is None else np.array(following, dtype=float)
-    weighed = NodeScores(scores, kins, np.ones(count, dtype=bool), np.zeros(count), follow)
+    weighed = NodeScores(scores, kins, np.ones(count, dtype=bool), follow)
     return ranked(candidates(names(count), slot, free), weighed, np.broadcast_to(factors, count), group)
 
 
@@ -71,7 +71,7 @@ def test_of_equal_nodes_one_leads():
 
 def test_of_equal_nodes_a_group_always_gets_the_same_in_whatever_order_they_are_offered():
     count, rows = 40, [(0.3, 0.0)] * 40
-    scores = NodeScores(np.full(count, 0.3), np.zeros(count), np.ones(count, dtype=bool), np.zeros(count))
+    scores = NodeScores(np.full(count, 0.3), np.zeros(count), np.ones(count, dtype=bool))
     leader = names(count)[points(rows).leader]
     shuffled = random.Random(1).sample(names(count), count)
     result = ranked(candidates(shuffled), scores, np.ones(count), "shop")
