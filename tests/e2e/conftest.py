@@ -19,6 +19,8 @@ from tests.cluster.conftest import ANY_ANSWER
 from tests.e2e.lab import containerd, place, vm
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.kubelet import has_address
+from tests.e2e.lab.node import SUITE
 from tests.e2e.lab.split_machine import SplitMachine, split
 
 PRINTED = pytest.StashKey[str]()
@@ -51,6 +53,13 @@ def have_containerd(name: str) -> None:
         why = f"Debian {name}'s containerd ({containerd.SUITES[name]}) could not be had; see the messages above"
         # sid is a moving target, and now and then can't be installed for days.
         pytest.skip(why) if name == "sid" else absent(why)
+
+
+def have_real_node() -> None:
+    """Ends the test where this machine can't be a node of a cluster."""
+    have_containerd(SUITE)
+    if not has_address():
+        absent("a real kubelet needs an address besides loopback's")
 
 
 def running(made: RealContainerd) -> Iterator[RealContainerd]:
@@ -139,9 +148,9 @@ def kubernetes() -> Binaries:
         raise
 
 
-def for_real_node(kubernetes: Binaries, node: str, *, extenders: int = 1) -> Iterator[Cluster]:
+def for_real_node(kubernetes: Binaries, *nodes: str, extenders: int = 1) -> Iterator[Cluster]:
     """A control plane with numakin installed, and no node yet but what the caller starts."""
-    with Cluster(kubernetes, Terms({}, real=(node,), extenders=extenders, http_timeout=ANY_ANSWER)) as running:
+    with Cluster(kubernetes, Terms({}, real=nodes, extenders=extenders, http_timeout=ANY_ANSWER)) as running:
         # Their programs run beside the cluster; there is no image of them to be pulled.
         running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
         yield running

@@ -16,11 +16,12 @@ from extender.kube.readers import TOKEN_HEADER
 from tests.cluster.conftest import ANY_ANSWER
 from tests.cluster.secured import Secured
 from tests.cluster.workloads import Namespace
-from tests.e2e.conftest import absent, for_real_node, have_containerd
+from tests.e2e.conftest import absent, for_real_node, have_real_node
 from tests.e2e.lab import installed, place
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.inside import inside
-from tests.e2e.lab.kubelet import RealKubelet, has_address
+from tests.e2e.lab.kubelet import RealKubelet
+from tests.e2e.lab.node import SUITE
 from tests.e2e.lab.pods import Pods, runnable
 from tests.e2e.lab.split_machine import SplitMachine
 from tests.manifests.rendered import BEFORE_1_30, one, rendered
@@ -89,15 +90,13 @@ def numakin(
     machine: SplitMachine,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installed]:
-    have_containerd("trixie")
+    have_real_node()
     if reason := place.lacking(built_images.TOOLS):
         absent(f"building images {reason}")
-    if not has_address():
-        absent("a real kubelet needs an address besides loopback's")
     ports = installed.Ports()
     manifests = rendered("base" if kubernetes.minor >= 30 else BEFORE_1_30)
     with ExitStack() as stack:
-        runtime = RealContainerd("trixie", registration_timeout=PATIENT, request_timeout=PATIENT)
+        runtime = RealContainerd(SUITE, registration_timeout=PATIENT, request_timeout=PATIENT)
         stack.callback(runtime.destroy)
         runtime.start()
         for image in built_images.images().values():

@@ -1,7 +1,7 @@
-"""The whole path on a node with four NUMA nodes (emulated): Deployment, scheduler, extender, kubelet, containerd, NRI,
-cgroup; the control plane runs on this machine.
+"""The whole path on two real nodes of one cluster, this machine and an emulated one with four NUMA nodes: Deployment,
+scheduler, extender, kubelet, containerd, NRI, cgroup. The control plane runs on this machine.
 
-One boot runs tests/e2e/guest/real_node.py; each test here reads what it printed.
+One boot runs tests/e2e/guest/real_node.py; each test here reads what became of the pods by its end.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,96 +20,199 @@ import pytest
 from cluster.binaries import Binaries
 from cluster.cluster import Cluster
 from cluster.credentials import EMULATOR_HOST
-from tests.cluster.workloads import Deployment, Namespace, member
-from tests.e2e.conftest import for_real_node
+from tests.cluster.workloads import Deployment, Namespace, deployment, nodes_by_group
+from tests.e2e.conftest import for_real_node, have_real_node
 from tests.e2e.guest import real_node
 from tests.e2e.lab import image, vm
 from tests.e2e.lab.kubelet import configuration
+from tests.e2e.lab.node import Node, running
+from tests.e2e.lab.split_machine import SplitMachine
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+pytestmark = [pytest.mark.numavm, pytest.mark.runtime, pytest.mark.timeout(vm.TEST_S)]
 
-NODE = "numa"
+HERE, EMULATED = "here", "emulated"
+"""The nodes."""
+
 NUMA_NODES = {"0": 0, "1": 1, "2": 2, "3": 3}
-"""By their CPUs."""
+"""Of the emulated node, by their CPUs."""
 
-REPLICAS = {"shop": 3, "bank": 2}
+LAST = "last"
+
+GROUPS = {"shop": EMULATED, "bank": EMULATED, "cart": HERE}
+"""Where each has its first members."""
+
+CALLS = {"web-1": "cart-1", "web-2": "cart-2"}
+"""Whom the environment of each names, of those that say no more than `auto`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """pods: as the API server has them. emulated: by pod, what the emulated node's kernel says of it. here: by pod, its
+    CPUs on this machine.
+    """
+
+    pods: list[dict[str, Any]]
+    emulated: dict[str, dict[str, Any]]
+    here: dict[str, str]
+
+    def of(self, group: str) -> list[str]:
+        """Its pods."""
+        return [
+            pod["metadata"]["name"]
+            for pod in self.pods
+            if pod["metadata"].get("annotations", {}).get("group.numakin.io") == group
+        ]
+
+    def cpus(self, pod: str) -> str:
+        row = self.emulated.get(pod)
+        return row["allowed"]["cpus"] if row else self.here[pod]
+
+    def home(self, workload: str) -> str:
+        """The CPUs of its only pod."""
+        (pod,) = (pod["metadata"]["name"] for pod in self.pods if pod["metadata"]["labels"]["app"] == workload)
+        return self.cpus(pod)
 
 
 @pytest.fixture(scope="module")
 def cluster(numavm: Callable[..., vm.Result], kubernetes: Binaries) -> Iterator[Cluster]:
-    yield from for_real_node(kubernetes, NODE)
+    have_real_node()
+    yield from for_real_node(kubernetes, HERE, EMULATED)
+
+
+@pytest.fixture(scope="module")
+def node(
+    cluster: Cluster, kubernetes: Binaries, machine: SplitMachine, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Node]:
+    with running(cluster, kubernetes, HERE, machine.sysfs, tmp_path_factory.mktemp("enforcer")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def namespace(cluster: Cluster) -> Namespace:
-    """With pods that wait for their node."""
     made = Namespace(cluster, "shops")
     made.make()
-    made.deploy(*(runnable(name, replicas) for name, replicas in REPLICAS.items()))
     return made
 
 
 @pytest.fixture(scope="module")
-def containers(
-    cluster: Cluster, kubernetes: Binaries, namespace: Namespace, numavm: Callable[..., vm.Result], tmp_path_factory
-) -> dict[str, dict[str, Any]]:
-    """By pod."""
+def outcome(
+    cluster: Cluster,
+    kubernetes: Binaries,
+    node: Node,
+    namespace: Namespace,
+    numavm: Callable[..., vm.Result],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Outcome:
     shared = what_the_kubelet_needs(cluster, kubernetes, tmp_path_factory.mktemp("node"))
     extender = f"{EMULATOR_HOST}:{cluster.extenders[0].grpc.rpartition(':')[2]}"
-    command = ["python3", "-m", real_node.__name__, NODE, extender, str(sum(REPLICAS.values()))]
+    command = ["python3", "-m", real_node.__name__, EMULATED, extender, LAST]
     share = f"local,path={shared},mount_tag={real_node.SHARED},security_model=none,readonly=on"
     network = ("-netdev", "user,id=outside", "-device", "virtio-net-pci,netdev=outside")
-    result = numavm("4x1", command, options=("--qemu", *network, "-virtfs", share))
+    with ThreadPoolExecutor(1) as pool:
+        boot = pool.submit(numavm, "4x1", command, options=("--qemu", *network, "-virtfs", share))
+        deploy_in_turn(namespace, boot)
+        result = boot.result()
     assert result.status == 0, f"status {result.status}\n{result.messages}\n{what_became_of(namespace)}"
     print(result.output)
-    return {row["pod"]: row for row in result.records()}
+    pods = namespace.pods()
+    here = {
+        pod["metadata"]["name"]: node.cpus(pod, pod["spec"]["containers"][0]["name"])
+        for pod in pods
+        if pod["spec"]["nodeName"] == HERE
+    }
+    return Outcome(pods, {row["pod"]: row for row in result.records()}, here)
 
 
 def what_the_kubelet_needs(cluster: Cluster, kubernetes: Binaries, folder: Path) -> Path:
     release = cluster.plane.release
     shutil.copy(kubernetes["kubelet"], folder / real_node.KUBELET)
-    cluster.kubelet_credentials(NODE, folder / real_node.KUBECONFIG, host=EMULATOR_HOST)
+    cluster.kubelet_credentials(EMULATED, folder / real_node.KUBECONFIG, host=EMULATOR_HOST)
     (folder / real_node.CONFIG).write_text(json.dumps(release.kubelet_config(configuration())))
     (folder / "options.json").write_text(json.dumps(release.kubelet_options))
     return folder
 
 
+def deploy_in_turn(namespace: Namespace, boot: Future[vm.Result]) -> None:
+    """Each group's first members on the node that they name; once all run, others that name none."""
+    namespace.serve(*CALLS.values())
+    firsts = [runnable(group, 2, group=group, node=node) for group, node in GROUPS.items()]
+    callers = [runnable(name, 1, group="auto", node=EMULATED, calls=called) for name, called in CALLS.items()]
+    followers = [runnable(f"{group}-late", 1, group=group) for group in GROUPS]
+    called = [runnable(name, 1, group="auto") for name in CALLS.values()]
+    expected = 0
+    for wave in (firsts + callers, followers + called, [runnable(LAST, 1, node=EMULATED)]):
+        namespace.deploy(*wave)
+        expected += sum(each["spec"]["replicas"] for each in wave)
+        until_running(namespace, expected, boot)
+
+
+def until_running(namespace: Namespace, count: int, boot: Future[vm.Result]) -> None:
+    """Or until the boot has ended, which says why."""
+
+    def done() -> bool:
+        return boot.done() or sum(pod["status"]["phase"] == "Running" for pod in namespace.pods()) == count
+
+    namespace.cluster.until(done, f"{count} pods to run", vm.LONGEST_S)
+
+
 def what_became_of(namespace: Namespace) -> str:
-    """The node, the pods and their events, as the API server has them."""
+    """The nodes, the pods and their events, as the API server has them."""
     kinds = "nodes", "pods", "events"
     return "\n".join(namespace.cluster.kubectl("-n", namespace.name, "get", kind, "-o", "wide") for kind in kinds)
 
 
-def runnable(name: str, replicas: int) -> Deployment:
-    deployment = member(name, replicas)
+def runnable(name: str, replicas: int, *, group: str = "", node: str = "", calls: str = "") -> Deployment:
+    """Pods that touch their memory and wait."""
+    annotations = {"group.numakin.io": group} if group else {}
+    made = deployment(name, replicas, annotations=annotations)
     resources = {"requests": {"cpu": "100m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}
-    container = {"name": "main", "image": image.NAME, "imagePullPolicy": "Never", "command": list(real_node.COMMAND)}
-    deployment["spec"]["template"]["spec"] |= {
+    container = {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": list(real_node.COMMAND)}
+    env = [{"name": "PEER", "value": f"{calls}:7070"}] if calls else []
+    made["spec"]["template"]["spec"] |= {
         "hostNetwork": True,
         "automountServiceAccountToken": False,
         "tolerations": [{"operator": "Exists"}],
-        "containers": [container | {"resources": resources}],
+        "containers": [container | {"resources": resources, "env": env}],
+        "nodeSelector": {"kubernetes.io/hostname": node} if node else {},
     }
-    return deployment
+    return made
 
 
-def test_the_members_of_a_deployment_run_on_the_cpus_of_one_numa_node(containers: dict[str, dict[str, Any]]) -> None:
-    assert len(containers) == sum(REPLICAS.values())
+def test_who_comes_later_is_scheduled_to_its_group_s_node(outcome: Outcome) -> None:
+    assert nodes_by_group(outcome.pods) == {group: {node} for group, node in (GROUPS | {"auto": EMULATED}).items()}
+    assert [len(outcome.of(group)) for group in GROUPS] == [3, 3, 3]
+
+
+def test_the_members_of_a_group_run_on_the_cpus_of_one_numa_node(outcome: Outcome, machine: SplitMachine) -> None:
     homes = defaultdict(set)
-    for pod, row in containers.items():
-        assert row["allowed"]["cpus"] == row["cgroup"]["cpus"]
-        homes[pod.partition("-")[0]].add(NUMA_NODES[row["allowed"]["cpus"]])
-    assert [len(of_group) for of_group in homes.values()] == [1, 1]
+    for group in GROUPS:
+        homes[group] |= {outcome.cpus(pod) for pod in outcome.of(group)}
+    assert all(len(cpus) == 1 for cpus in homes.values()), homes
+    assert homes["shop"] | homes["bank"] <= set(NUMA_NODES)
     assert homes["shop"] != homes["bank"]
+    assert homes["cart"] <= set(machine.halves)
 
 
-def test_their_memory_is_on_the_numa_node_of_their_cpus(containers: dict[str, dict[str, Any]]) -> None:
-    for row in containers.values():
+def test_their_memory_is_on_the_numa_node_of_their_cpus(outcome: Outcome) -> None:
+    for pod in (*outcome.of("shop"), *outcome.of("bank")):
+        row = outcome.emulated[pod]
+        assert row["allowed"] == row["cgroup"]
         home = str(NUMA_NODES[row["allowed"]["cpus"]])
         assert row["allowed"]["mems"] == home
         assert row["memory"][home] > 0.95 * sum(row["memory"].values())
 
 
-def test_they_run_where_the_extender_says(namespace: Namespace, containers: dict[str, dict[str, Any]]) -> None:
-    for pod, row in containers.items():
-        assert namespace.reported_cpus(pod) == [row["allowed"]["cpus"]]
+def test_a_pod_is_beside_the_one_that_names_its_service_before_any_packet(outcome: Outcome) -> None:
+    assert {name: outcome.home(name) for name in CALLS} == {name: outcome.home(CALLS[name]) for name in CALLS}
+    assert outcome.home("web-1") != outcome.home("web-2")
+
+
+def test_they_run_where_the_extender_says(namespace: Namespace, outcome: Outcome) -> None:
+    for group in GROUPS:
+        for pod in outcome.of(group):
+            assert namespace.reported_cpus(pod) == [outcome.cpus(pod)]
+
+
+def test_a_pod_that_has_not_opted_in_may_run_everywhere(outcome: Outcome) -> None:
+    (row,) = (row for pod, row in outcome.emulated.items() if pod.startswith(LAST))
+    assert row["allowed"] == {"cpus": "0-3", "mems": "0-3"}

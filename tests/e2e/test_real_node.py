@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -17,11 +14,9 @@ from cluster.cluster import Cluster
 from extender.kube.api import MERGE_PATCH
 from placement.model.cpuset import CpuSet
 from tests.cluster.workloads import Namespace
-from tests.e2e.conftest import absent, for_real_node, have_containerd
-from tests.e2e.lab.containerd import PATIENT, RealContainerd
-from tests.e2e.lab.enforcer import RunningEnforcer
-from tests.e2e.lab.kubelet import RealKubelet, has_address
-from tests.e2e.lab.pods import Pods, container, pod_spec, program, runnable
+from tests.e2e.conftest import for_real_node, have_real_node
+from tests.e2e.lab.node import Node, running
+from tests.e2e.lab.pods import container, pod_spec, program, runnable
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -40,40 +35,13 @@ def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
     yield from for_real_node(kubernetes, NODE)
 
 
-@dataclass(frozen=True, slots=True)
-class Node(Pods):
-    """What runs on the node."""
-
-    kubelet: RealKubelet
-    enforcer: RunningEnforcer
-
-    def yielded(self, pod: dict[str, Any]) -> bool:
-        """Whether the enforcer has left a container of the pod to another owner."""
-        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        return any(record["pod"] == name for record in self.enforcer.log_records("yielded"))
-
-
 @pytest.fixture(scope="module")
 def node(
     cluster: Cluster, kubernetes: Binaries, machine: SplitMachine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Node]:
-    have_containerd("trixie")
-    if not has_address():
-        absent("a real kubelet needs an address besides loopback's")
-    with ExitStack() as stack:
-        # containerd 2 no longer speaks the CRI of old kubelets.
-        runtime = RealContainerd("trixie", registration_timeout=PATIENT, request_timeout=PATIENT)
-        stack.callback(runtime.destroy)
-        runtime.start()
-        options = ("--sysfs", str(machine.sysfs), "--extender", cluster.extenders[0].grpc, "--node-name", NODE)
-        enforcer = RunningEnforcer(tmp_path_factory.mktemp("enforcer"), runtime.nri_socket, *options)
-        stack.callback(enforcer.stop)
-        enforcer.start()
-        cluster.until(lambda: cluster.extenders[0].live() == 1, "the enforcer to report to the extender")
-        kubelet = RealKubelet(cluster, kubernetes, runtime, NODE)
-        stack.callback(kubelet.stop)
-        kubelet.start()
-        yield Node(runtime, kubelet, enforcer)
+    have_real_node()
+    with running(cluster, kubernetes, NODE, machine.sysfs, tmp_path_factory.mktemp("enforcer")) as made:
+        yield made
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """Runs inside the emulated NUMA machine: a real node of a cluster whose control plane runs on the machine outside.
 
-    python3 -m tests.e2e.guest.real_node NODE EXTENDER PODS
+    python3 -m tests.e2e.guest.real_node NODE EXTENDER LAST
 
 A real kubelet, the machine's containerd, the enforcer. EXTENDER: HOST:PORT of its gRPC. What the kubelet needs is in
-the folder that the machine outside shares as `node`. Ends once so many pods of the group run and have touched their
-memory; prints a JSON object a line for each container.
+the folder that the machine outside shares as `node`. Ends once the container LAST runs here, and each has touched
+its memory; prints a JSON object a line for each.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ SHARED = "node"
 KUBELET, KUBECONFIG, CONFIG = "kubelet", "kubeconfig", "kubelet.json"
 RUNTIME = Path("/run/containerd/containerd.sock")
 
+NAME = "io.kubernetes.container.name"
+
 TOUCHED = 16 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
 COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
@@ -43,7 +45,7 @@ PATIENCE_S = 1200.0
 
 
 def main() -> None:
-    node, extender, pods = sys.argv[1:]
+    node, extender, last = sys.argv[1:]
     folder = Path(tempfile.mkdtemp())
     try:
         with ExitStack() as stack:
@@ -60,8 +62,8 @@ def main() -> None:
             until(lambda: _reports(enforcer), "the enforcer to report to the extender", PATIENCE_S)
             _reached("the extender has its reports")
             kubelet = stack.enter_context(_kubelet(folder, node))
-            rows = until(lambda: _all(int(pods), kubelet), f"{pods} pods to run", PATIENCE_S, pause_s=1.0)
-            _reached("all pods run")
+            rows = until(lambda: _all(last, kubelet), f"the container {last} to run", PATIENCE_S, pause_s=1.0)
+            _reached("all containers run")
             for row in rows:
                 print(json.dumps(row), flush=True)
     except BaseException:
@@ -78,21 +80,21 @@ def _reached(what: str) -> None:
     print(f"{time.clock_gettime(time.CLOCK_BOOTTIME):.0f} s after the start: {what}", flush=True)
 
 
-def _all(count: int, kubelet: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    """What is known of the pods' containers; empty while one is missing or has not touched its memory."""
+def _all(last: str, kubelet: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+    """What is known of the containers; empty while `last` is missing, or one has not touched its memory."""
     if (status := kubelet.poll()) is not None:
         raise ChildProcessError(f"the kubelet has ended, with status {status}")
     runtime = Kubelet(RUNTIME, "")
     try:
-        rows = [row for container in runtime.containers() if (row := _row(container.labels, runtime.pid(container.id)))]
+        containers = [(container.labels, runtime.pid(container.id)) for container in runtime.containers()]
     finally:
         runtime.close()
-    return rows if len(rows) == count else []
+    here = any(labels[NAME] == last for labels, _ in containers)
+    touched = all(pid and kernel.anonymous_memory(pid).total() >= TOUCHED for _, pid in containers)
+    return [_row(labels, pid) for labels, pid in containers] if here and touched else []
 
 
-def _row(labels: Any, pid: int) -> dict[str, Any] | None:
-    if not pid or kernel.anonymous_memory(pid).total() < TOUCHED:
-        return None
+def _row(labels: Any, pid: int) -> dict[str, Any]:
     return {
         "pod": labels["io.kubernetes.pod.name"],
         "cgroup": asdict(kernel.cpuset(pid)),
