@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from placement.model.cpuset import CpuSet, NumaSet
-from tests.e2e.guest import main_path
+from tests.e2e.guest import main_path, world
 from tests.e2e.lab import vm
 
 pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
@@ -88,7 +88,7 @@ def test_a_members_memory_is_on_its_numa_node(observed: Observed, pod: str) -> N
     for witness in ("numa_maps", "numa_stat"):
         pages = {int(node): size for node, size in seen[witness].items() if size}
         assert set(pages) == {home}, witness
-        assert pages[home] >= main_path.TOUCHED, witness
+        assert pages[home] >= world.TOUCHED, witness
 
 
 @pytest.mark.parametrize("pod", MEMBERS)
@@ -109,8 +109,8 @@ def test_the_extenders_prediction_is_what_happened(observed: Observed, pod: str)
 @pytest.mark.parametrize("pod", MEMBERS)
 def test_a_node_without_an_enforcer_scores_0_for_a_member(observed: Observed, pod: str) -> None:
     scores = observed.pods[pod]["scores"]
-    assert scores[main_path.UNKNOWN_NODE] == 0
-    assert scores[main_path.NODE] > 0
+    assert scores[world.UNKNOWN_NODE] == 0
+    assert scores[world.NODE] > 0
 
 
 def test_a_pod_that_has_not_opted_in_is_never_touched(observed: Observed) -> None:
@@ -149,7 +149,7 @@ def test_podresources_tells_what_is_in_force(observed: Observed, when: str) -> N
         told, alone = now["podresources"][name], name == main_path.ALONE.name
         assert told["cpus"] == (str(cpus(now, name)) if alone else "")
         mems = now["allowed"][name]["mems"]
-        assert told["memory"] == ({} if name == "plain" else {mems: main_path.MEMORY_LIMIT})
+        assert told["memory"] == ({} if name == "plain" else {mems: world.MEMORY_LIMIT})
 
 
 def test_a_member_whose_exclusive_cpu_went_offline_has_another(observed: Observed) -> None:

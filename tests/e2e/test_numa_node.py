@@ -23,6 +23,7 @@ from cluster.credentials import EMULATOR_HOST
 from tests.cluster.workloads import Deployment, Namespace, deployment, nodes_by_group
 from tests.e2e.conftest import for_real_node, have_real_node
 from tests.e2e.guest import real_node
+from tests.e2e.guest.world import WAITS
 from tests.e2e.lab import image, vm
 from tests.e2e.lab.kubelet import configuration
 from tests.e2e.lab.node import Node, running
@@ -166,7 +167,7 @@ def runnable(name: str, replicas: int, *, group: str = "", node: str = "", calls
     annotations = {"group.numakin.io": group} if group else {}
     made = deployment(name, replicas, annotations=annotations)
     resources = {"requests": {"cpu": "100m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}
-    container = {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": list(real_node.COMMAND)}
+    container = {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": list(WAITS)}
     env = [{"name": "PEER", "value": f"{calls}:7070"}] if calls else []
     made["spec"]["template"]["spec"] |= {
         "hostNetwork": True,

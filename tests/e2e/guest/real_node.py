@@ -23,6 +23,7 @@ from typing import Any
 from cluster.credentials import EMULATOR_HOST
 from standins.patience import until
 from tests.e2e.guest import logs
+from tests.e2e.guest.world import TOUCHED
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
@@ -35,10 +36,6 @@ KUBELET, KUBECONFIG, CONFIG = "kubelet", "kubeconfig", "kubelet.json"
 RUNTIME = Path("/run/containerd/containerd.sock")
 
 NAME = "io.kubernetes.container.name"
-
-TOUCHED = 16 << 20
-# dd fills its buffer and then waits for ever: sleep does not read.
-COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
 
 PATIENCE_S = 1200.0
 """For one step: other work on the machine outside slows it as much as emulation does."""
