@@ -23,7 +23,7 @@ from placement.decide.asked.whole_pod import whole_reservation
 from placement.decide.choice import Choice, choose, pinned
 from placement.decide.cpus import exclusive
 from placement.decide.cpus.cache_domain import Kept, keep, kin_mask
-from placement.decide.cpus.exclusive import CacheWeight
+from placement.decide.cpus.exclusive import Caches
 from placement.decide.decision import Decision, MemoryPolicy, Reason
 from placement.decide.kin_share import peers_of
 from placement.decide.request import Kin, Request
@@ -151,7 +151,7 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
         exclusive.pick,
         machine,
         wanted=wanted,
-        kin=_cache_weight(room, kin),
+        caches=_caches(room, kin),
         whole_cores=whole_cores,
         evenly=rules.distribute_cpus_across_numa,
         spread=rules.distribute_cpus_across_cores,
@@ -166,8 +166,7 @@ def _just_cores(machine: Machine, cpus: CpuSet, wanted: int) -> bool:
     return whole and len(cpus) >= wanted > len(cpus) - min((len(core) for core in cores), default=0)
 
 
-def _cache_weight(room: Room, kin: Kin) -> CacheWeight:
-    """The kin weight that has its exclusive CPUs within a cache, or is kept within it."""
+def _caches(room: Room, kin: Kin) -> Caches:
     occupancy = room.occupancy
     owned = [
         (mask, weight)
@@ -178,7 +177,10 @@ def _cache_weight(room: Room, kin: Kin) -> CacheWeight:
     def weight_of(cache: int) -> float:
         return sum(weight * (mask & cache).bit_count() / mask.bit_count() for mask, weight in owned)
 
-    return weight_of
+    def asked(cache: int) -> float:
+        return sum(milli for domain, milli in occupancy.directory.within.items() if domain & cache) / 1000
+
+    return Caches(weight_of, asked)
 
 
 def _updates(room: Room, decision: Decision) -> tuple[tuple[str, CpuSet], ...]:

@@ -80,7 +80,7 @@ def test_a_pod_that_asks_for_no_cache_has_its_numa_node(observed: Observed) -> N
 
 def test_exclusive_cpus_are_within_one_cache(observed: Observed) -> None:
     own = CpuSet.parse(observed.beside["alone"])
-    assert len(own) == 2
+    assert len(own) == 3
     assert any(own <= CpuSet.parse(cache) for cache in observed.caches)
 
 

@@ -1,21 +1,30 @@
 """Which CPUs become a container's own.
 
 On each NUMA node no more than what its shared pool can spare; of several NUMA nodes each is filled before the next, or
-all get the same, as the operator has it. Last-level caches first: the one where most of the kin have their exclusive
-CPUs, if it holds all that is still wanted; of several such the fullest, so that large holes stay whole. Then whole
-cores, and for an odd rest a thread of a core that is in use already: a fresh core is not broken for one thread. Or, as
-the operator has it, a thread of each core before a second one of any.
+all get the same, as the operator has it. Last-level caches first: of those that hold all that is still wanted, one
+that leaves its members what they ask for, then the one where most of the kin have their exclusive CPUs or are kept; of
+several such the fullest, so that large holes stay whole. Then whole cores, and for an odd rest a thread of a core that
+is in use already: a fresh core is not broken for one thread. Or, as the operator has it, a thread of each core before a
+second one of any.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from placement.model.cpuset import CpuSet
 from placement.model.topology import Machine
 
-CacheWeight = Callable[[int], float]
-"""How much of the kin weight has its exclusive CPUs within a cache, by the cache's mask."""
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Figures of a cache, by its mask. kin: how much of the kin weight has its exclusive CPUs within it, or is kept
+    within it. asked: CPUs that the members kept within it ask for.
+    """
+
+    kin: Callable[[int], float]
+    asked: Callable[[int], float]
 
 
 def most(machine: Machine, numa_node: int, free: int, budget: int, *, whole_cores: bool) -> int:
@@ -34,7 +43,7 @@ def pick(
     machine: Machine,
     room: Mapping[int, tuple[int, int]],
     wanted: int,
-    kin: CacheWeight,
+    caches: Caches,
     *,
     whole_cores: bool,
     evenly: bool = False,
@@ -57,9 +66,9 @@ def pick(
         if still > 0:
             if spread and not whole_cores:
                 first = _first_threads(machine, numa_node, free)
-                taken |= _of_node(machine, numa_node, (first, budget), min(still, first.bit_count()), kin)
+                taken |= _of_node(machine, numa_node, (first, budget), min(still, first.bit_count()), caches)
                 free, still = free & ~taken, max(0, still - first.bit_count())
-            taken |= _of_node(machine, numa_node, (free, budget), still, kin, whole_cores=whole_cores)
+            taken |= _of_node(machine, numa_node, (free, budget), still, caches, whole_cores=whole_cores)
     return CpuSet(taken) if taken.bit_count() >= wanted else CpuSet()
 
 
@@ -88,15 +97,15 @@ def _first_threads(machine: Machine, numa_node: int, free: int) -> int:
 
 
 def _of_node(
-    machine: Machine, numa_node: int, room: tuple[int, int], wanted: int, kin: CacheWeight, *, whole_cores: bool = False
+    machine: Machine, numa_node: int, room: tuple[int, int], wanted: int, caches: Caches, *, whole_cores: bool = False
 ) -> int:
     """The mask of those of one NUMA node: cache by cache, the next by what is still wanted."""
-    cores, caches = machine.cores_by_node[numa_node], [*machine.caches_by_node[numa_node]]
+    cores, left = machine.cores_by_node[numa_node], [*machine.caches_by_node[numa_node]]
     free, budget = room
     taken = 0
-    while caches and (still := wanted - taken.bit_count()) > 0:
-        cache = _next_cache(caches, free, still, kin)
-        caches.remove(cache)
+    while left and (still := wanted - taken.bit_count()) > 0:
+        cache = _next_cache(left, free, still, caches)
+        left.remove(cache)
         here = [core for core in cores if core & cache]
         if whole_cores:
             taken |= _whole_cores(here, free, still, budget - taken.bit_count())
@@ -105,17 +114,20 @@ def _of_node(
     return taken
 
 
-def _next_cache(caches: Sequence[int], free: int, wanted: int, kin: CacheWeight) -> int:
-    """One that holds everything first, kin before strangers, then the tightest fit or else the fullest."""
-    if len(caches) == 1:
-        return caches[0]
+def _next_cache(left: Sequence[int], free: int, wanted: int, caches: Caches) -> int:
+    """One that holds everything first, and its members still, kin before strangers, then the tightest fit or else the
+    fullest.
+    """
+    if len(left) == 1:
+        return left[0]
 
-    def order(cache: int) -> tuple[bool, float, int, int]:
+    def order(cache: int) -> tuple[bool, bool, float, int, int]:
         count = (cache & free).bit_count()
         holds = count >= wanted
-        return not holds, -round(kin(cache), 9), count if holds else -count, cache & -cache
+        crowds = caches.asked(cache) > max(0, count - wanted)
+        return not holds, crowds, -round(caches.kin(cache), 9), count if holds else -count, cache & -cache
 
-    return min(caches, key=order)
+    return min(left, key=order)
 
 
 def _whole_cores(cores: Sequence[int], free: int, wanted: int, budget: int) -> int:

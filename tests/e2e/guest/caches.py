@@ -26,12 +26,14 @@ PODS = (
     PodRequest("teller", "bank", 1000, span=CACHE),
     PodRequest("payment", "shop", 1500, span=CACHE),
     # The group's cache of four CPUs has no room for it.
-    PodRequest("search", "shop", 1000, span=CACHE),
+    PodRequest("search", "shop", 1500, span=CACHE),
     PodRequest("batch", "nightly"),
     # No cache holds it.
     PodRequest("index", "warehouse", 4500, span=CACHE),
 )
-ALONE = PodRequest("alone", "own", 2000, exclusive=True)
+ALONE = PodRequest("alone", "own", 3000, exclusive=True)
+"""Both caches where it finds room become too small for their members."""
+
 PASSER_BY = PodRequest("passer-by", "nightly")
 """A runtime of this age takes new cpusets for others only along with an answer about a member."""
 

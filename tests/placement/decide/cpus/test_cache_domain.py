@@ -68,6 +68,18 @@ def test_kin_with_exclusive_cpus_draw_too_and_are_drawn():
     assert filled(EPYC, asks("next", 2, cpus=Cpus.EXCLUSIVE), occupancy=after).exclusive <= FIRST
 
 
+def test_exclusive_cpus_come_from_a_cache_that_still_holds_its_members():
+    before = filled(EPYC, *(member(f"p{at}") for at in range(7)))
+    decision = decide(EPYC, before, asks("own", 2, cpus=Cpus.EXCLUSIVE, group="shop/own"), Kin())
+    assert (decision.exclusive <= SECOND, decision.updates) == (True, ())
+
+
+def test_exclusive_cpus_are_given_though_every_cache_then_is_too_small_for_its_members():
+    before = filled(EPYC, *(member(f"p{at}", 7, group=f"shop/{at}") for at in range(4)))
+    assert {len(given(before, f"p{at}")) for at in range(4)} == {8}
+    assert len(decide(EPYC, before, asks("own", 2, cpus=Cpus.EXCLUSIVE, group="shop/own"), Kin()).exclusive) == 2
+
+
 def test_a_request_that_no_cache_holds_has_its_numa_node():
     decision = decide(EPYC, Occupancy(), member("a", 9), Kin())
     assert decision.cpus == EPYC.cpus
