@@ -72,11 +72,12 @@ class Namespace:
     def bound(self) -> list[dict[str, Any]]:
         return [pod for pod in self.pods() if pod["spec"].get("nodeName")]
 
-    def until_running(self, count: int) -> None:
-        def running() -> bool:
-            return sum(1 for pod in self.pods() if pod["status"]["phase"] == "Running") == count
+    def running(self) -> int:
+        """How many pods run."""
+        return sum(pod["status"]["phase"] == "Running" for pod in self.pods())
 
-        self.cluster.until(running, f"{count} pods running in {self.name}")
+    def until_running(self, count: int) -> None:
+        self.cluster.until(lambda: self.running() == count, f"{count} pods running in {self.name}")
 
     def reported_cpus(self, pod: str) -> list[str]:
         """Of each container of a pod, as its node told the extender, once it has."""

@@ -24,9 +24,10 @@ from tests.cluster.workloads import Deployment, Namespace, deployment, nodes_by_
 from tests.e2e.conftest import for_real_node, have_real_node
 from tests.e2e.guest import real_node
 from tests.e2e.guest.world import WAITS
-from tests.e2e.lab import image, vm
+from tests.e2e.lab import vm
 from tests.e2e.lab.kubelet import configuration
 from tests.e2e.lab.node import Node, running
+from tests.e2e.lab.pods import pod_spec, program
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = [pytest.mark.numavm, pytest.mark.runtime, pytest.mark.timeout(vm.TEST_S)]
@@ -151,7 +152,7 @@ def until_running(namespace: Namespace, count: int, boot: Future[vm.Result]) -> 
     """Or until the boot has ended, which says why."""
 
     def done() -> bool:
-        return boot.done() or sum(pod["status"]["phase"] == "Running" for pod in namespace.pods()) == count
+        return boot.done() or namespace.running() == count
 
     namespace.cluster.until(done, f"{count} pods to run", vm.LONGEST_S)
 
@@ -167,15 +168,10 @@ def runnable(name: str, replicas: int, *, group: str = "", node: str = "", calls
     annotations = {"group.numakin.io": group} if group else {}
     made = deployment(name, replicas, annotations=annotations)
     resources = {"requests": {"cpu": "100m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}
-    container = {"name": name, "image": image.NAME, "imagePullPolicy": "Never", "command": list(WAITS)}
     env = [{"name": "PEER", "value": f"{calls}:7070"}] if calls else []
-    made["spec"]["template"]["spec"] |= {
-        "hostNetwork": True,
-        "automountServiceAccountToken": False,
-        "tolerations": [{"operator": "Exists"}],
-        "containers": [container | {"resources": resources, "env": env}],
-        "nodeSelector": {"kubernetes.io/hostname": node} if node else {},
-    }
+    container = program(name, *WAITS[1:]) | {"resources": resources, "env": env}
+    selector = {"kubernetes.io/hostname": node} if node else {}
+    made["spec"]["template"]["spec"] = pod_spec(containers=[container], nodeSelector=selector)
     return made
 
 
