@@ -18,14 +18,14 @@ from extender.pod_wait import PodWait
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
-from extender.scoring.prepared import Prepared, Snapshot, prepared
+from extender.scoring.prepared import Found, Prepared, Snapshot, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
 from extender.scoring.shares import KinShares
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
-from extender.scoring.weighing import few, nearly_all, over_arrays
+from extender.scoring.weighing import few, nearly_all, over_arrays, within_quota
 from extender.settings import DEFAULT_SETTINGS, Settings
-from extender.state.column_store import Candidates
+from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
 from extender.state.node_report import Report, ReportRefused
@@ -52,7 +52,7 @@ class Cluster:
         self._planner, self._shares, self._expired = GroupPlanner(), KinShares(), 0
         self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
         self._listed: set[str] = set()  # the nodes that the API server has sent
-        self._last: Snapshot | None = None
+        self._last: Found | None = None
         self.wait = PodWait(self._ledger, clock, settings.patience)
 
     # What enforcers send.
@@ -140,11 +140,14 @@ class Cluster:
 
     def prepared_at_once(self, want: Wanted, names: Sequence[str]) -> Prepared | None:
         """As `prepared`, where that waits for nothing and is little work; else None, for `prepared` to go on from."""
-        if not few(want, len(names), self._nodes.numa_nodes) or not self.wait.over(want):
+        if not self.wait.over(want):
             return None
-        last = self._last = self._snapshot(want, names)
-        live = last.candidates.live(self.settings.report_timeout)
-        return self._prepared(last) if nearly_all(last.known, live) else None
+        self._last = found = self._found(want, names)
+        if not few(found.candidates, want):
+            return None
+        self._last = snapshot = self._weighed(found)
+        live = found.candidates.live(self.settings.report_timeout)
+        return self._prepared(snapshot) if nearly_all(snapshot.known, live) else None
 
     def _prepared(self, snapshot: Snapshot) -> Prepared:
         self._last = None
@@ -204,14 +207,26 @@ class Cluster:
             return replace(welcome, pods=self._refused.wake(checks.places, now))
 
     def _snapshot(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Snapshot:
+        return self._weighed(self._found(want, names, anew=anew))
+
+    def _found(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Found:
         """The last one, where it is of the same question; anew for each filter, as of a pod that was woken."""
         last = None if anew else self._last
         with self._lock:
             now = self.clock()
             if last is not None and last.serves(want, names, now, self._nodes.holds):
                 return last
-            candidates, holds = self._candidates(want, names), self._nodes.holds
-        return Snapshot(want, candidates, over_arrays(candidates, want, self._shares, self.faults), now, holds)
+            return Found(want, self._candidates(want, names), now, self._nodes.holds)
+
+    def _weighed(self, found: Found) -> Snapshot:
+        if isinstance(found, Snapshot):
+            return found
+        want, candidates = found.want, found.candidates
+        known = over_arrays(candidates, want, self._shares, self.faults)
+        if candidates.keeps:
+            with self._lock:
+                self._nodes.keep(candidates, known)
+        return Snapshot(want, candidates, found.at, found.holds, within_quota(known, candidates, want))
 
     def _candidates(self, want: Wanted, names: Sequence[str]) -> Candidates:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""

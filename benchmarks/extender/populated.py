@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from sys import intern
 
 from extender.cluster import Cluster
 from extender.state.node_report import Report
@@ -36,11 +37,11 @@ def machine(kind: int) -> Machine:
 
 
 def populated(nodes: int) -> Cluster:
-    """60 pods on each node; on every seventh some are of the group default/shop."""
+    """60 pods on each node; on every seventh some are of the group default/shop. Names as a report's session has them."""
     cluster = Cluster()
     machines = [machine(kind) for kind in range(3)]
     for at in range(nodes):
-        of, name = machines[at % 3], f"node-{at:05}"
+        of, name = machines[at % 3], intern(f"node-{at:05}")
         count = len(of.numa_nodes)
         reservations = tuple(
             Reservation(

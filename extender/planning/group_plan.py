@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from extender.state.cells import Cells
+from extender.state.columns.cells import Cells
 from extender.state.node_view import NodeView
 from placement.plan.partition import PartitionProblem, PartitionState
 from placement.plan.planner import kept_or_replaced

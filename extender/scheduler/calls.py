@@ -58,7 +58,7 @@ class SchedulerCall:
         return self._measured(self._quick, body, self._then, self._after) if self._quick is not None else None
 
     def __call__(self, body: bytes) -> CallAnswer:
-        answered = self._measured(self._answer, body, after=self._after)
+        answered = self._measured(self._answer, body, after=self._after or self._then)
         assert answered is not None
         return answered
 

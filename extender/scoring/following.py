@@ -8,7 +8,8 @@ none may hold a group that one larger one would.
 from __future__ import annotations
 
 from extender.scoring.predict import Prediction, Wanted
-from extender.state.cells import Cells, Floats, free_milli, groups_on
+from extender.state.columns.arrays import Floats
+from extender.state.columns.cells import Cells, free_milli, groups_on
 from extender.state.kins import Kins
 from placement.model.topology import Machine
 from placement.state.load_index import EMPTY
@@ -21,9 +22,9 @@ def begins(want: Wanted, kins: Kins) -> bool:
     return unknown and not kins.nobody.elsewhere and not kins.near
 
 
-def of_cells(there: Cells, want: Wanted) -> Floats:
-    """Millicores for those that follow, of each NUMA node by itself, once the pod is there."""
-    share: Floats = (there.free - want.pod.demand.cpu_milli).clip(min=0.0) / (there.groups + 1.0)
+def of_cells(there: Cells, taken: int) -> Floats:
+    """Millicores for those that follow, of each NUMA node by itself, once the pod is there, which takes so many."""
+    share: Floats = (there.free - taken).clip(min=0.0) / (there.groups + 1.0)
     return share
 
 

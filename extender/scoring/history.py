@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from extender.scoring.predict import Wanted
-from extender.state.cells import Floats
+from extender.state.columns.arrays import Floats
 from extender.state.kins import Kins
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption, NodeView
@@ -65,7 +65,7 @@ class Offer:
 
     def best(self, count: int) -> list[ExplainRow]:
         """Of those alike the first."""
-        best = np.argsort(-np.array(self.scores), kind="stable")[:count]
+        best = np.argsort(-np.array(self.scores, dtype=np.int8), kind="stable")[:count]
         return [self.row(at) for at in best.tolist()]
 
 

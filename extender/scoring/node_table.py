@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import compress
 
 from extender.planning.group_planner import Plans
 from extender.scoring.group_kin import GroupMembers
 from extender.scoring.kin import kins
 from extender.scoring.predict import Wanted, opt_ins, wanted
+from extender.scoring.single import NodeScores, needs_of
 from extender.scoring.steering import vacant
 from extender.scoring.waiting_members import WaitingMembers
-from extender.state.column_store import Candidates, ColumnStore
+from extender.state.columns.candidates import Candidates
+from extender.state.columns.store import ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.kins import Kins
 from extender.state.node_report import Report, ReportRefused
@@ -115,8 +116,8 @@ class NodeTable:
         """
         return self._planned(nodes, want)[0]
 
-    def _planned(self, nodes: Sequence[str], want: Wanted) -> tuple[Kins, int | None]:
-        """And the position in the list of the node with that slot."""
+    def _planned(self, nodes: Sequence[str], want: Wanted) -> tuple[Kins, str | None]:
+        """And the node with that slot."""
         spec = self.spec(want.pod, want.group)
         members = self._members(want.group) if spec.priorities else ()
         waiting = self.waiting.beside(want.pod.uid, want.group)
@@ -124,7 +125,7 @@ class NodeTable:
         place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
         if place is None:
             return on_nodes, None
-        return on_nodes.planned(place.node, place.numa_node), nodes.index(place.node)
+        return on_nodes.planned(place.node, place.numa_node), place.node
 
     def spec(self, pod: PodRow, group: str) -> GroupSpec:
         """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
@@ -168,12 +169,16 @@ class NodeTable:
         ]
 
     def candidates(self, names: Sequence[str], want: Wanted, now: float) -> Candidates:
-        on_nodes, slot = self._planned(names, want)
+        on_nodes, planned = self._planned(names, want)
         home = self.locations.node(want.pod.uid)
-        unlike = {*on_nodes.near, *self.groups.nodes(want.group), home}
-        near = list(compress(range(len(names)), map(unlike.__contains__, names)))
-        own = next((at for at in near if names[at] == home), None) if home else None
-        return self._columns.candidates(names, now, kins=on_nodes, near=near, slot=slot, own=own)
+        return self._columns.candidates(
+            names, now, needs_of(want, on_nodes), kins=on_nodes, planned=planned, own=home,
+            unlike={*on_nodes.near, *self.groups.nodes(want.group), *((home,) if home else ())},
+        )  # fmt: skip
+
+    def keep(self, candidates: Candidates, known: NodeScores) -> None:
+        """For pods to come that need the same. known: as `weighing.over_arrays` has them."""
+        self._columns.keep(candidates, known.rows)
 
     def refresh(self) -> None:
         """Works out what candidates will be made of."""

@@ -18,8 +18,8 @@ from zlib import crc32
 import numpy as np
 
 from extender.scoring.single import DIGITS, NodeScores
-from extender.state.cells import Floats
-from extender.state.column_store import Candidates, Positions
+from extender.state.columns.arrays import Floats, Positions
+from extender.state.columns.candidates import Candidates
 from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
 
 BEST = 10

@@ -12,7 +12,7 @@ from extender.scoring.points import points
 from extender.scoring.predict import PredictedPlace, Wanted, place_on_one, predict
 from extender.scoring.single import NodeScores
 from extender.scoring.weighing import weigh
-from extender.state.column_store import Candidates, age_factor
+from extender.state.columns.candidates import Candidates, age_factor
 from extender.state.faults import Faults
 
 LASTS_S = 0.5
@@ -22,12 +22,11 @@ next pod.
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """at: on the cluster's clock. holds: as `NodeTable.holds` was. known: as `weighing.over_arrays` has them."""
+class Found:
+    """at: on the cluster's clock. holds: as `NodeTable.holds` was."""
 
     want: Wanted
     candidates: Candidates
-    known: NodeScores
     at: float
     holds: int
 
@@ -37,6 +36,13 @@ class Snapshot:
 
     def lasts(self, now: float, holds: int) -> bool:
         return self.holds == holds and now - self.at < LASTS_S
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Found):
+    """known: as `weighing.within_quota` has them."""
+
+    known: NodeScores
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from functools import reduce
 
 from extender.scoring.predict import Wanted, predict
 from extender.scoring.shares import KinShares
-from extender.scoring.weighing import likeness, over_arrays
-from extender.state.column_store import Candidates
+from extender.scoring.weighing import likeness, over_arrays, within_quota
+from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
@@ -113,7 +113,8 @@ class WelcomeRound:
     def _welcome(self, want: Wanted) -> bool:
         candidates = self._candidates(want)
         views = candidates.fresh(self._timeout)
-        fits = over_arrays(candidates, want, self._shares, self._faults).sure.tolist()
+        known = over_arrays(candidates, want, self._shares, self._faults)
+        fits = within_quota(known, candidates, want).sure.tolist()
         certain_first = sorted(range(len(views)), key=lambda at: not fits[at])
         return any(
             self._takes(view, want, candidates.kins.of(view.name))

@@ -7,14 +7,14 @@ its members count alike, what they are worth is kept by slot, and worked out ane
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
 from extender.scoring.predict import Wanted
-from extender.state.cells import Floats
-from extender.state.column_store import Bools, Candidates, Positions
+from extender.state.columns.arrays import Bools, Floats, Positions
+from extender.state.columns.candidates import Candidates, Weighing
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.kin_share import pulls, strangers, weight_by_home
@@ -34,7 +34,17 @@ class _GroupShares:
         self.share: Floats = np.zeros((width, slots))
         self.here: Floats = np.zeros(slots)
         self.plain: Bools = np.zeros(slots, dtype=np.bool_)
-        self.revision: npt.NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
+        self.revision: Positions = np.zeros(slots, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class KinOnNodes:
+    """Of the nodes that are weighed. share: of each NUMA node, as their cells have them. plain: where the arrays hold
+    all that decide() would read; not where a node's share can't be computed.
+    """
+
+    share: Floats
+    plain: Bools
 
 
 class KinShares:
@@ -44,42 +54,43 @@ class KinShares:
         self._lock = Lock()
         self._groups: OrderedDict[str, _GroupShares] = OrderedDict()
 
-    def of(self, candidates: Candidates, want: Wanted, plain: Bools, faults: Faults) -> Floats:
-        """Of each NUMA node of the plain nodes, as the cells have them. Nearly all nodes have no kin.
-
-        plain: where the arrays hold all that decide() would read; set here for the nodes that are not like most, and
-        not where their share can't be computed.
-        """
-        share, near = np.zeros(candidates.cells.numa_node.shape), np.array(candidates.near, dtype=np.intp)
-        plain[near] = False
+    def of(self, candidates: Candidates, weighing: Weighing, want: Wanted, faults: Faults) -> KinOnNodes:
+        """Of the nodes that are to be weighed. Nearly all nodes have no kin."""
+        near = np.array(candidates.near, dtype=np.intp)
+        columns = np.searchsorted(weighing.anew, near)
+        on_nodes = KinOnNodes(np.zeros(weighing.cells.numa_node.shape), weighing.plain.copy())
+        share, plain = on_nodes.share, on_nodes.plain
+        plain[columns] = False
         if any(kin.weights or kin.planned for kin in candidates.kins.near.values()):
-            self._each(candidates, want, plain, share, faults)
+            self._each(candidates, columns, want, on_nodes, faults)
         elif len(near):
             kins, names, slots = candidates.kins, candidates.names, candidates.slots[near]
             there, nobody = kins.near.get, kins.nobody
             elsewhere = np.array([there(names[at], nobody).elsewhere for at in candidates.near])
             with self._lock:
-                rows = self._group(candidates, near, want, faults)
-                here, plain[near] = rows.here[slots], rows.plain[slots]
-                share[:, near] = rows.share[: len(share), slots] * (here / np.where(here > 0, here + elsewhere, 1.0))
+                rows = self._group(candidates, near, want, faults, len(share))
+                here, plain[columns] = rows.here[slots], rows.plain[slots]
+                share[:, columns] = rows.share[: len(share), slots] * (here / np.where(here > 0, here + elsewhere, 1.0))
         if candidates.own is not None:
-            plain[candidates.own] = False
-        return share
+            plain[np.searchsorted(weighing.anew, candidates.own)] = False
+        return on_nodes
 
-    def _each(self, candidates: Candidates, want: Wanted, plain: Bools, share: Floats, faults: Faults) -> None:
+    def _each(
+        self, candidates: Candidates, columns: Positions, want: Wanted, on_nodes: KinOnNodes, faults: Faults
+    ) -> None:
         """Each node's kin are its own. What was worked out is remembered on the view: newcomers find it alike."""
-        for at in candidates.near:
+        for at, column in zip(candidates.near, columns.tolist(), strict=True):
             view, kin = candidates.views[at], candidates.kins.of(candidates.names[at])
             if view is not None and view.table is not None and not kin.planned:
                 with faults.contained(view.name):
                     near, here = _remembered(view, want, kin)
-                    share[: len(near), at] = near * (here / (here + kin.elsewhere)) if here else near
-                    plain[at] = not _keeps(view, want.group)
+                    on_nodes.share[: len(near), column] = near * (here / (here + kin.elsewhere)) if here else near
+                    on_nodes.plain[column] = not _keeps(view, want.group)
 
-    def _group(self, candidates: Candidates, near: Positions, want: Wanted, faults: Faults) -> _GroupShares:
+    def _group(self, candidates: Candidates, near: Positions, want: Wanted, faults: Faults, width: int) -> _GroupShares:
         """With what the nodes near by are now."""
         slots, revisions = candidates.slots[near], candidates.revisions[near]
-        rows = self._rows(want.group, len(candidates.cells.numa_node), int(slots.max()) + 1)
+        rows = self._rows(want.group, width, int(slots.max()) + 1)
         for at in near[rows.revision[slots] != revisions].tolist():
             view, slot = candidates.views[at], candidates.slots[at]
             rows.share[:, slot], rows.here[slot], rows.plain[slot], rows.revision[slot] = 0.0, 0.0, False, 0

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from extender.scoring import following
 from extender.scoring.predict import Wanted
-from extender.state.cells import Cells, Floats
-from extender.state.column_store import Bools
+from extender.state.columns.arrays import Bools, Floats, Positions
+from extender.state.columns.cells import Cells
+from extender.state.columns.needs import Need, Needs
+from extender.state.kins import Kins
 from placement.decide.request import Request
 from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
 from placement.optin.options import Cpus, Pool
@@ -43,6 +44,19 @@ class NodeScores:
     def unknown(cls, count: int) -> NodeScores:
         return cls(np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.bool_))
 
+    @property
+    def rows(self) -> Floats:
+        """All but the kin's part."""
+        nothing = np.zeros(len(self.score))
+        optional = (nothing if values is None else values for values in (self.following, self.homes))
+        return np.array([self.score, self.sure, *optional])
+
+    @classmethod
+    def of_rows(cls, rows: Floats, kin: Floats, *, begins: bool) -> NodeScores:
+        """begins: whether `following` is there."""
+        score, sure, following, homes = rows
+        return cls(score, kin, sure > 0, following if begins else None, homes)
+
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
@@ -69,51 +83,64 @@ def covered(want: Wanted) -> bool:
     )
 
 
-def best(cells: Cells, want: Wanted, kin: Floats, rest: float, *, begins: bool = False) -> NodeScores:
-    """cells, kin: NUMA nodes x nodes; kin: each one's share of the kin; rest: what each node is sent that the group
-    will still ask for. want: covered, and reported by none of the nodes. begins: the group has no members yet.
-    """
-    first, *later = want.whole[:1] if want.alone_decides else want.whole
-    memory = first.reservation_demand.memory
+def needs_of(want: Wanted, kins: Kins) -> Needs | None:
+    """None where such a pod's place can't be computed here."""
+    rest = kins.nobody.room_milli
+    if not covered(want) or (want.opt_in.size and not rest):
+        return None
+    deciding = want.whole[:1] if want.alone_decides else want.whole
+    leaves = want.pod.demand.cpu_milli if following.begins(want, kins) else None
+    return Needs(tuple(_need(request, want) for request in deciding), rest, leaves)
+
+
+def _need(request: Request, want: Wanted) -> Need:
+    demand = request.reservation_demand
+    own = request.demand.whole_cpus if request.wants_exclusive else 0
+    cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
+    return Need(max(demand.cpu_milli, 1000 * own), demand.memory, own, cores, request.name in want.lasting)
+
+
+def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
+    """cells, kin: NUMA nodes x nodes; kin: each one's share of the kin."""
+    first, *later = needs.containers
+    rest = needs.rest
     terms = _terms(cells, first, np.float64(0), rest)
-    fits = terms.fits & ((memory == 0) | ((cells.account >= memory) & (cells.real >= memory)))
+    fits = terms.fits & ((first.memory == 0) | ((cells.account >= first.memory) & (cells.real >= first.memory)))
     telling = [term for term, differs in ((kin, kin.any()), (terms.room, rest > 0), (terms.empty, True)) if differs]
     chosen = _chosen(fits, *(np.round(term, DIGITS) for term in telling), -cells.reservations)
     rows = chosen, np.arange(len(chosen))
     sure, near, score = fits[rows], kin[rows], terms.score(kin)[rows]
     if later:
         there, taken = cells.at(rows), np.zeros(len(chosen))
-        for before, request in zip(want.whole, later, strict=False):
-            taken = taken + _kept(there, before, want)
-            terms = _terms(there, request, taken, rest)
+        for before, need in zip(needs.containers, later, strict=False):
+            taken = taken + _kept(there, before)
+            terms = _terms(there, need, taken, rest)
             sure &= terms.fits
             score += terms.score(near)
-        score /= len(want.whole)
-    follow = following.of_cells(cells.at(rows), want) if begins else None
+        score /= len(needs.containers)
+    follow = None if needs.leaves is None else following.of_cells(cells.at(rows), needs.leaves)
     return NodeScores(score, near, sure, follow, homes=cells.numa_node[rows])
 
 
-def _terms(cells: Cells, request: Request, taken: Floats | np.float64, rest: float) -> _Terms:
+def _terms(cells: Cells, need: Need, taken: Floats | np.float64, rest: int) -> _Terms:
     """taken: CPUs there that the pod's other containers have for themselves by now."""
-    own = request.demand.whole_cpus if request.wants_exclusive else 0
-    need = max(request.reservation_demand.cpu_milli, 1000 * own)
-    left = cells.free - need
-    usable = _can_have_exclusive(cells, request, own, taken) if own else cells.spare > taken
+    left = cells.free - need.cpu_milli
+    usable = _can_have_exclusive(cells, need, taken) if need.own else cells.spare > taken
     room = np.clip(left / rest, 0.0, 1.0) if rest > 0 else np.ones_like(left)
     empty = np.maximum(0.0, np.minimum(left, cells.whole - cells.used) / cells.whole)
-    return _Terms(usable & ((left >= 0) | (need == 0)), room, empty)
+    return _Terms(usable & ((left >= 0) | (need.cpu_milli == 0)), room, empty)
 
 
-def _can_have_exclusive(cells: Cells, request: Request, wanted: int, taken: Floats | np.float64) -> Bools:
+def _can_have_exclusive(cells: Cells, need: Need, taken: Floats | np.float64) -> Bools:
     """Whether so many CPUs may become the container's own: as placement.decide.survey's `takeable` and `own.most` have
     it.
     """
-    spare = cells.spare - taken
+    spare, wanted = cells.spare - taken, need.own
     budget = np.floor(cells.free / 1000) - taken
     tight = spare <= wanted + 1
     last = cells.unowned - taken - wanted < 1
     budget = np.where(last | (tight & (cells.shared > 0)), np.minimum(budget, spare - 1), budget)
-    if request.opt_in.cpus is Cpus.EXCLUSIVE_CORES:
+    if need.cores:
         size = np.maximum(1.0, cells.core)
         able = np.minimum(cells.cores - taken, np.floor(budget / size) * size)
     else:
@@ -123,24 +150,23 @@ def _can_have_exclusive(cells: Cells, request: Request, wanted: int, taken: Floa
     return able_to
 
 
-def _kept(there: Cells, request: Request, want: Wanted) -> Floats:
+def _kept(there: Cells, need: Need) -> Floats:
     """The CPUs that a container has for itself as long as its pod lives."""
-    if not request.wants_exclusive or request.name not in want.lasting:
+    if not need.own or not need.lasts:
         return np.zeros(len(there.core))
-    wanted = request.demand.whole_cpus
-    if request.opt_in.cpus is Cpus.EXCLUSIVE:
-        return np.full(len(there.core), float(wanted))
+    if not need.cores:
+        return np.full(len(there.core), float(need.own))
     size = np.maximum(1.0, there.core)
-    return np.ceil(wanted / size) * size
+    return np.ceil(need.own / size) * size
 
 
-def _chosen(fits: Bools, *terms: Floats) -> npt.NDArray[np.intp]:
+def _chosen(fits: Bools, *terms: Floats) -> Positions:
     """The row of each column that comes first: by the first term, rounded, of those alike by the second, and so on."""
     left = fits
     for term in terms:
         worth = np.where(left, term, -np.inf)
         left = left & (worth == worth.max(axis=0))
-    first: npt.NDArray[np.intp] = left.argmax(axis=0)
+    first: Positions = left.argmax(axis=0)
     return first
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from extender.planning.group_plan import Place
 from extender.planning.group_planner import Plans
 from extender.scoring.predict import Wanted
-from extender.state.cells import Cells
+from extender.state.columns.cells import Cells
 from extender.state.node_view import NodeView
 from extender.state.workload_locations import WorkloadLocations
 from placement.state.allocations import as_one

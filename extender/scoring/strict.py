@@ -12,7 +12,7 @@ import numpy as np
 
 from extender.scoring.predict import Prediction, Wanted, predict
 from extender.scoring.single import NodeScores
-from extender.state.column_store import Candidates
+from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.decide import Kin

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from extender.scoring.predict import Wanted
 from extender.scoring.strict import admits
-from extender.state.column_store import Candidates
+from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from extender.state.pods import PodRow

@@ -10,8 +10,9 @@ import numpy as np
 from extender.scoring import following
 from extender.scoring.predict import Wanted, predict
 from extender.scoring.shares import KinShares
-from extender.scoring.single import NodeScores, best, covered
-from extender.state.column_store import Bools, Candidates
+from extender.scoring.single import NodeScores, best
+from extender.state.columns.arrays import Bools
+from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from placement.decide.asked.quota import in_use, limit_of, taken_by
@@ -25,18 +26,19 @@ spread over NUMA nodes of; where they are more, the rest get no points this time
 """
 
 MOST_CELLS_AT_ONCE = 4_000
-"""NUMA nodes of all offered nodes, for each container that is weighed by itself: 1,000 nodes with four of them."""
+"""NUMA nodes of the nodes that are to be weighed anew, for each container that is weighed by itself: 1,000 nodes with
+four of them.
+"""
 
 MOST_DECIDED_AT_ONCE = 4
 """Nodes for which decide() is asked on the event loop, some 0.1 to 0.4 ms each."""
 
 
-def few(want: Wanted, nodes: int, numa_nodes: int) -> bool:
-    """Whether the arrays are small enough for the event loop, where nobody else is answered meanwhile. numa_nodes: of
-    the largest machine.
-    """
+def few(candidates: Candidates, want: Wanted) -> bool:
+    """Whether the arrays are small enough for the event loop, where nobody else is answered meanwhile."""
     containers = 1 if want.alone_decides else len(want.requests)
-    return nodes * numa_nodes * containers <= MOST_CELLS_AT_ONCE
+    cells = 0 if candidates.weighing is None else candidates.weighing.cells.numa_node.size
+    return cells * containers <= MOST_CELLS_AT_ONCE
 
 
 def nearly_all(known: NodeScores, live: Bools) -> bool:
@@ -69,21 +71,33 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
 
 
 def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults: Faults) -> NodeScores:
-    """Of the nodes of which a single NUMA node holds the pod for certain; elsewhere it may still be so."""
-    rest = float(candidates.kins.nobody.room_milli)
-    if not covered(want) or (want.opt_in.size and not rest):
-        return NodeScores.unknown(len(candidates.names))
-    plain: Bools = candidates.cells.keeps[0] == 0
-    kin = shares.of(candidates, want, plain, faults)
-    scores = best(candidates.cells, want, kin, rest, begins=following.begins(want, candidates.kins))
-    if want.exclusive:
-        limited = (
-            plain if want.requests[0].max_exclusive_cpus is not None else plain & (candidates.cells.limited[0] > 0)
-        )
-        for at in np.flatnonzero(limited & scores.sure).tolist():
-            view = candidates.views[at]
-            plain[at] = view is not None and _within_quota(view, want)
-    return replace(scores, sure=scores.sure & plain)
+    """Of the nodes of which a single NUMA node holds the pod for certain, whatever its namespace may have; elsewhere it
+    may still be so.
+    """
+    count = len(candidates.names)
+    if (weighing := candidates.weighing) is None:
+        return NodeScores.unknown(count)
+    at, on_nodes = weighing.anew, shares.of(candidates, weighing, want, faults)
+    part = best(weighing.cells, weighing.needs, on_nodes.share)
+    part = replace(part, sure=part.sure & on_nodes.plain)
+    if len(at) == count:
+        return part
+    rows, kin = weighing.before, np.zeros(count)
+    rows[:, at], kin[at] = part.rows, part.kin
+    return NodeScores.of_rows(rows, kin, begins=weighing.needs.leaves is not None)
+
+
+def within_quota(known: NodeScores, candidates: Candidates, want: Wanted) -> NodeScores:
+    """known: as `over_arrays` has it; of nodes on which the pod's namespace may not have as many exclusive CPUs as the
+    pod asks for, decide() is to be asked.
+    """
+    if not want.exclusive:
+        return known
+    everywhere, sure = want.requests[0].max_exclusive_cpus is not None, known.sure.copy()
+    for at in np.flatnonzero(sure if everywhere else sure & candidates.limited).tolist():
+        view = candidates.views[at]
+        sure[at] = view is not None and _within_quota(view, want)
+    return replace(known, sure=sure)
 
 
 def _within_quota(view: NodeView, want: Wanted) -> bool:

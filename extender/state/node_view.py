@@ -9,7 +9,8 @@ from typing import Any
 
 import structlog
 
-from extender.state.cells import Counted, Floats, table
+from extender.state.columns.arrays import Floats
+from extender.state.columns.cells import Counted, table
 from extender.state.node_index import NodeIndex
 from extender.state.node_report import Report, ReportRefused
 from placement.model.cpuset import NumaSet

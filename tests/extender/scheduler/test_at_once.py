@@ -52,11 +52,24 @@ def test_nor_is_what_is_expected_of_its_workload():
     assert waited == [0.0], "it is told of the pod, and may not wait"
 
 
-def test_many_nodes_are_a_threads_work():
+def test_many_nodes_are_a_threads_work_until_they_were_weighed_for_a_pod_alike():
     site, many = Site(), [f"n{number}" for number in range(MOST_CELLS_AT_ONCE // 2)]
     assert site.ready(body("p", *many[:-2], *NAMES))
     assert site.ready(body("p", *many, *NAMES)) is None
-    assert scores(site.prioritize(body("p", *many, *NAMES)).body)["a"]
+    answered = scores(site.prioritize(body("p", *many, *NAMES)).body)
+    assert answered["a"] > answered["b"] > 0
+    assert site.ready(body("q", *many, *NAMES))["a"]
+    assert site.ready(body("q", *many, *NAMES, cpus="exclusive")) is None
+
+
+def test_what_a_thread_has_answered_is_held_and_told_once_the_answer_is_sent(capsys: pytest.CaptureFixture[str]):
+    """An answer waits for no more than it says."""
+    site, many = Site(), [f"n{number}" for number in range(MOST_CELLS_AT_ONCE)]
+    answer = site.prioritize(body("p", *many, *NAMES))
+    assert "scored" not in capsys.readouterr().out
+    answer.after()
+    assert "scored" in capsys.readouterr().out
+    assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
 
 
 def test_decisions_that_arrays_do_not_cover_are_a_threads_work_where_they_are_many():

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from extender.scoring.points import BEST, LEAD
 from extender.scoring.points import points as ranked
 from extender.scoring.single import NodeScores
-from extender.state.cells import COLUMNS
-from extender.state.column_store import Candidates, age_factor, cells_of
+from extender.state.columns.candidates import Candidates, age_factor
 
 RATED = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda entry: (0.7 * entry[0] + 0.3 * entry[1], entry[0]))
 """A node's score, and its kin."""
@@ -25,13 +24,19 @@ def names(count):
 
 
 def candidates(listed, slot=None, free=1.0):
-    """Nodes of 8 CPUs. free: the share of them that nobody requests."""
+    """free: the share of each node's CPUs that nobody requests."""
     count = len(listed)
-    cells = cells_of([np.array([[0, 8000, 8000] + [0] * (len(COLUMNS) - 3)], dtype=float).T] * count)
-    cells.free[0] = 8000 * np.broadcast_to(free, count)
     numbers = np.arange(count)
     return Candidates(
-        listed, [None] * count, np.zeros(count), np.ones(count, dtype=bool), cells, numbers, numbers, slot=slot
+        names=listed,
+        views=[None] * count,
+        ages=np.zeros(count),
+        registered=np.ones(count, dtype=bool),
+        free_share=np.broadcast_to(np.array(free, dtype=float), count),
+        limited=np.zeros(count, dtype=bool),
+        slots=numbers,
+        revisions=numbers,
+        slot=slot,
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.scoring.shares import GROUPS, KinShares
-from extender.state.column_store import ColumnStore
+from extender.scoring.single import needs_of
+from extender.state.columns.store import ColumnStore
 from extender.state.faults import Faults
 from extender.state.kins import Kins
 from placement.decide.decide import Kin
@@ -22,9 +22,10 @@ CHANGES = st.lists(
 
 def asked(store: ColumnStore, shares: KinShares, names, group: str, elsewhere: float):
     kins = Kins(near={name: Kin(elsewhere=elsewhere) for name in NAMES})
-    candidates = store.candidates(names, 0.0, kins=kins, near=range(len(names)))
-    plain = np.ones(len(names), dtype=np.bool_)
-    return shares.of(candidates, want(group=group), plain, Faults()).tolist(), plain.tolist()
+    pod = want(group=group)
+    candidates = store.candidates(names, 0.0, needs_of(pod, kins), kins=kins, unlike=kins.near)
+    on_nodes = shares.of(candidates, candidates.weighing, pod, Faults())
+    return on_nodes.share.tolist(), on_nodes.plain.tolist()
 
 
 @settings(max_examples=60, deadline=None)

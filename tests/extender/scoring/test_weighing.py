@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from extender.scoring import following
 from extender.scoring.predict import place_on_one, predict
 from extender.scoring.shares import KinShares
+from extender.scoring.single import needs_of
 from extender.scoring.strict import refusal
-from extender.scoring.weighing import MOST_DECIDED, over_arrays, weigh
-from extender.state.column_store import Candidates, cells_of
+from extender.scoring.weighing import MOST_DECIDED, over_arrays, weigh, within_quota
+from extender.state.columns import store
+from extender.state.columns.store import ColumnStore
 from extender.state.faults import Faults
 from extender.state.kins import Kins
 from extender.state.node_view import NodeView
@@ -67,22 +70,26 @@ KINS = st.builds(
 ROOMS = st.sampled_from([0, 1, 2000])
 
 
-def candidates_of(nodes, kins, room_milli=0):
+def candidates_of(pod, nodes, kins, room_milli=0):
     """All are known, live, and unlike each other. room_milli: what the rest of the pod's group will ask for."""
-    count = len(nodes)
-    cells, names = cells_of(view.table for view in nodes), [view.name for view in nodes]
-    near = {name: replace(kin, room_milli=room_milli) for name, kin in zip(names, kins, strict=True)}
-    return Candidates(
-        names,
-        list(nodes),
-        np.zeros(count),
-        np.ones(count, dtype=bool),
-        cells,
-        np.arange(count),
-        np.arange(1, count + 1),
-        Kins(Kin(room_milli=room_milli), near),
-        list(range(count)),
-    )
+    near = {view.name: replace(kin, room_milli=room_milli) for view, kin in zip(nodes, kins, strict=True)}
+    return asked(store_of(nodes), pod, [*near], Kins(Kin(room_milli=room_milli), near))
+
+
+def store_of(nodes):
+    store = ColumnStore()
+    for view in nodes:
+        store.put(view)
+        store.received(view.name, 0.0)
+    return store
+
+
+def asked(store, pod, names, kins):
+    return store.candidates(names, 0.0, needs_of(pod, kins), kins=kins, unlike=kins.near)
+
+
+def arrays(candidates, pod):
+    return within_quota(over_arrays(candidates, pod, KinShares(), Faults()), candidates, pod)
 
 
 @settings(max_examples=200, deadline=None)
@@ -93,12 +100,10 @@ def candidates_of(nodes, kins, room_milli=0):
     ROOMS,
     st.sampled_from([None, None, 0, 1, 3]),
 )
-def test_every_score_is_the_score_of_the_decision(nodes, asked, kins, room_milli, most_exclusive):
-    pod = want(**asked, quota=Quota(most_exclusive))
-    candidates = candidates_of(nodes, kins, room_milli)
-    weighed = weigh(
-        candidates, pod, over_arrays(candidates, pod, KinShares(), Faults()), candidates.registered, Faults()
-    )
+def test_every_score_is_the_score_of_the_decision(nodes, asks, kins, room_milli, most_exclusive):
+    pod = want(**asks, quota=Quota(most_exclusive))
+    candidates = candidates_of(pod, nodes, kins, room_milli)
+    weighed = weigh(candidates, pod, arrays(candidates, pod), candidates.registered, Faults())
     for view, score, near in zip(nodes, weighed.score, weighed.kin, strict=True):
         decision = predict(view.machine, view.occupancy, pod, candidates.kins.of(view.name))
         assert score == pytest.approx(decision.score, abs=1e-9)
@@ -107,11 +112,11 @@ def test_every_score_is_the_score_of_the_decision(nodes, asked, kins, room_milli
 
 @settings(max_examples=200, deadline=None)
 @given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED))
-def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(nodes, asked):
-    pod, candidates = want(**asked), replace(candidates_of(nodes, [Kin()] * 3), kins=Kins())
-    weighed = weigh(
-        candidates, pod, over_arrays(candidates, pod, KinShares(), Faults()), candidates.registered, Faults()
-    )
+def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(nodes, asks):
+    pod = want(**asks)
+    names = [view.name for view in nodes]
+    candidates = store_of(nodes).candidates(names, 0.0, needs_of(pod, Kins()), unlike=names)
+    weighed = weigh(candidates, pod, arrays(candidates, pod), candidates.registered, Faults())
     if pod.opt_in.size:
         assert weighed.following is None
         return
@@ -123,9 +128,10 @@ def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(
 
 @settings(max_examples=200, deadline=None)
 @given(views("n"), st.sampled_from(ASKED), KINS, ROOMS)
-def test_the_place_that_arrays_know_is_that_of_the_decision(node, asked, kin, room_milli):
-    pod, candidates = want(**asked), candidates_of([node], [kin], room_milli)
-    known = over_arrays(candidates, pod, KinShares(), Faults())
+def test_the_place_that_arrays_know_is_that_of_the_decision(node, asks, kin, room_milli):
+    pod = want(**asks)
+    candidates = candidates_of(pod, [node], [kin], room_milli)
+    known = arrays(candidates, pod)
     if known.sure[0]:
         decided = predict(node.machine, node.occupancy, pod, candidates.kins.of("n"))
         assert known.homes[0] == decided.decisions[0].numa_nodes.lowest
@@ -134,14 +140,15 @@ def test_the_place_that_arrays_know_is_that_of_the_decision(node, asked, kin, ro
 
 @settings(max_examples=100, deadline=None)
 @given(views("n"), st.sampled_from(ASKED), KINS, ROOMS)
-def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked, kin, room_milli):
-    pod, candidates = want(**asked), candidates_of([node], [kin], room_milli)
-    if over_arrays(candidates, pod, KinShares(), Faults()).sure[0]:
+def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asks, kin, room_milli):
+    pod = want(**asks)
+    candidates = candidates_of(pod, [node], [kin], room_milli)
+    if arrays(candidates, pod).sure[0]:
         assert refusal(node, pod, candidates.kins.of("n")) is None
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "asks",
     [
         pytest.param({"cpu": "2"}, id="shared"),
         pytest.param({"cpus": "exclusive", "cpu": "2"}, id="own"),
@@ -151,9 +158,9 @@ def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asked,
         pytest.param({"scope": "container", "beside": (OTHER,)}, id="containers-one-by-one"),
     ],
 )
-def test_the_common_pods_are_weighed_over_arrays_alone(asked):
-    empty = NodeView("n", "s", "1", XEON)
-    assert over_arrays(candidates_of([empty], [Kin(elsewhere=3.0)]), want(**asked), KinShares(), Faults()).sure.all()
+def test_the_common_pods_are_weighed_over_arrays_alone(asks):
+    pod, empty = want(**asks), NodeView("n", "s", "1", XEON)
+    assert arrays(candidates_of(pod, [empty], [Kin(elsewhere=3.0)]), pod).sure.all()
 
 
 def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
@@ -161,11 +168,60 @@ def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
     count = MOST_DECIDED + 20
     nodes = [NodeView(f"n{at}", "s", "1", XEON) for at in range(count)]
     wide = str(len(XEON.numa_nodes[0].cpus) + 1)
-    candidates = candidates_of(nodes, [Kin()] * count)
     pods = [want(uid, cpu=wide) for uid in ("one", "two")]
-    first, second = (
-        weigh(candidates, pod, over_arrays(candidates, pod, KinShares(), Faults()), candidates.registered, Faults())
-        for pod in pods
-    )
+    candidates = candidates_of(pods[0], nodes, [Kin()] * count)
+    first, second = (weigh(candidates, pod, arrays(candidates, pod), candidates.registered, Faults()) for pod in pods)
     assert np.count_nonzero(first.score) == MOST_DECIDED
     assert np.count_nonzero(second.score) == count
+
+
+NAMES = ("n0", "n1", "n2")
+
+CHANGES = st.lists(
+    st.one_of(st.sampled_from(NAMES).flatmap(views), st.tuples(st.just("drop"), st.sampled_from(NAMES))), max_size=3
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(CHANGES, st.permutations(NAMES), st.sampled_from(ASKED), st.sets(st.sampled_from(NAMES)), ROOMS))
+)
+def test_what_was_kept_for_pods_alike_is_what_would_be_worked_out_now(rounds):
+    """Whatever the nodes became in between, and whoever has kin where."""
+    with patch.object(store, "FEW", 0):
+        nodes, of_all = {}, ColumnStore()
+        for number, (changes, names, asks, near, room_milli) in enumerate(rounds):
+            for change in changes:
+                match change:
+                    case ("drop", name):
+                        nodes.pop(name, None)
+                        of_all.drop(name)
+                    case view:
+                        nodes[view.name] = view
+                        of_all.put(view)
+            pod = want(f"p{number}", **asks)
+            kins = Kins(Kin(room_milli=room_milli), {name: Kin({"n0-0": 1.0}, room_milli=room_milli) for name in near})
+            known, anew = (
+                over_arrays(candidates, pod, KinShares(), Faults())
+                for candidates in (asked(of_all, pod, names, kins), asked(store_of(nodes.values()), pod, names, kins))
+            )
+            of_all.keep(asked(of_all, pod, names, kins), known.rows)
+            assert known.sure.tolist() == anew.sure.tolist()
+            for mine, its in ((known.score, anew.score), (known.kin, anew.kin), (known.homes, anew.homes)):
+                assert mine is its or mine[anew.sure].tolist() == its[anew.sure].tolist()
+            if anew.following is not None:
+                assert known.following[anew.sure].tolist() == anew.following[anew.sure].tolist()
+
+
+def test_of_pods_alike_only_changed_nodes_and_those_with_kin_are_weighed_anew():
+    with patch.object(store, "FEW", 0):
+        nodes = store_of([NodeView(name, "s", "1", XEON) for name in NAMES])
+        first, second = want("one"), want("two")
+        candidates = asked(nodes, first, NAMES, Kins())
+        assert candidates.weighing.anew.tolist() == [0, 1, 2]
+        nodes.keep(candidates, over_arrays(candidates, first, KinShares(), Faults()).rows)
+        assert asked(nodes, second, NAMES, Kins()).weighing.anew.tolist() == []
+        nodes.put(NodeView("n1", "s", "2", XEON))
+        assert asked(nodes, second, NAMES, Kins()).weighing.anew.tolist() == [1]
+        begun = asked(nodes, second, NAMES, Kins(near={"n0": Kin()}))
+        assert begun.weighing.anew.tolist() == [0, 1, 2], "where a group has begun something else is asked"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.scoring.predict import predict
-from extender.state.cells import table
+from extender.state.columns.cells import table
 from extender.state.node_view import UNMADE, Assumption
 from placement.decide.decide import Kin
 from tests.extender.machines import views, want

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.state.cells import COLUMNS
-from extender.state.column_store import ColumnStore, cells_of
+from extender.state.columns.cells import COLUMNS
+from extender.state.columns.needs import Needs
+from extender.state.columns.store import ColumnStore, cells_of
 from extender.state.node_view import NodeView
 from standins.machines import MACHINES
 from tests.extender.machines import views
@@ -16,6 +17,8 @@ from tests.extender.machines import views
 XEON = MACHINES["xeon-8380"].machine
 
 NAMES = ["a", "b", "c"]
+
+ANYTHING = Needs((), rest=0, leaves=None)
 
 STEPS = st.lists(
     st.one_of(
@@ -52,12 +55,12 @@ def test_candidates_tell_of_each_node_what_it_was_told_last(steps):
             case view:
                 column_store.put(view)
                 sent[view.name] = view
-    candidates = column_store.candidates([*NAMES, "unknown"], 100.0)
-    assert candidates.views == [sent.get(name) for name in NAMES] + [None]
+    candidates = column_store.candidates([*NAMES, "unknown"], 100.0, ANYTHING)
+    assert [*candidates.views] == [sent.get(name) for name in NAMES] + [None]
     assert candidates.ages.tolist() == [100.0 - received.get(name, -np.inf) for name in [*NAMES, "unknown"]]
     for at, name in enumerate(NAMES):
         expected = cells_of([sent[name].table]) if name in sent else cells_of([None])
-        assert numbers(candidates.cells, at) == numbers(expected, 0)
+        assert numbers(candidates.weighing.cells, at) == numbers(expected, 0)
 
 
 def test_a_node_that_takes_over_a_slot_is_not_as_old_as_the_one_before():
@@ -76,6 +79,6 @@ def test_there_is_room_for_any_number_of_nodes(count):
     for at, name in enumerate(names):
         column_store.put(NodeView(name, "s", "1", XEON))
         column_store.received(name, float(at))
-    candidates = column_store.candidates(names, 1000.0)
+    candidates = column_store.candidates(names, 1000.0, ANYTHING)
     assert candidates.ages.tolist() == [1000.0 - at for at in range(count)]
-    assert (candidates.cells.whole == 1000 * len(XEON.numa_nodes[0].cpus)).all()
+    assert (candidates.weighing.cells.whole == 1000 * len(XEON.numa_nodes[0].cpus)).all()

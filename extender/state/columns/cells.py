@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from extender.state.columns.arrays import Floats, Positions
 from placement.decide.memory import STALLED, capacity, really_free
 from placement.model.cpuset import NumaSet
 from placement.model.topology import Machine
 from placement.state import pools
 from placement.state.load_index import EMPTY, NodeLoad
 from placement.state.occupancy import Occupancy
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Cells:
     keeps: Floats
     limited: Floats
 
-    def at(self, rows: tuple[npt.NDArray[np.intp], ...]) -> Cells:
+    def at(self, rows: tuple[Positions, ...]) -> Cells:
         """The same of some of them."""
         return Cells(*(getattr(self, name)[rows] for name in COLUMNS))
 

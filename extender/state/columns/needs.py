@@ -1,0 +1,32 @@
+"""What is asked of nodes' numbers: all that the answer depends on beside them and the kin on the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one container asks of a NUMA node. memory: bytes, of which the first container's is the whole pod's. own:
+    CPUs of its own; cores: whether they are whole cores. lasts: whether as long as the pod.
+    """
+
+    cpu_milli: int
+    memory: int
+    own: int
+    cores: bool
+    lasts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """A pod's.
+
+    containers: those whose decision settles the pod's place. rest: what each node is sent that the group will still
+    ask for, in millicores. leaves: the pod's own millicores, where a group begins and it counts what can follow; else
+    None.
+    """
+
+    containers: tuple[Need, ...]
+    rest: int
+    leaves: int | None

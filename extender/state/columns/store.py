@@ -1,0 +1,185 @@
+"""The numbers of all nodes in one block, so that thousands of them are weighed without being put together first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import compress, repeat
+
+import numpy as np
+
+from extender.state.columns.arrays import Floats, Positions
+from extender.state.columns.candidates import NO_KINS, Candidates, Views, Weighing
+from extender.state.columns.cells import COLUMNS, NOBODY, Cells
+from extender.state.columns.memo import SlotMemo
+from extender.state.columns.needs import Needs
+from extender.state.kins import Kins
+from extender.state.node_view import NodeView
+
+FREE, WHOLE, LIMITED = map(COLUMNS.index, ("free", "whole", "limited"))
+
+UNKNOWN = 0
+"""The slot of all nodes that are not known, in which nothing fits."""
+
+FEW = 4_000
+"""NUMA nodes of all offered nodes, 1,000 nodes with four of them: so many are weighed as fast as they are recalled."""
+
+
+class ColumnStore:
+    """Under the cluster's lock. A block of columns x NUMA nodes x slots; each node has a slot while it is known."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}
+        self._vacant: list[int] = []
+        self._changed: set[int] = set()
+        self._views: list[NodeView | None] = [None]
+        self._seen: tuple[NodeView | None, ...] | None = None
+        self._received_at = np.full(64, -np.inf)
+        self._registered = np.zeros(64, dtype=np.bool_)
+        self._revisions, self._revision = np.zeros(64, dtype=np.intp), 0
+        self._free_share, self._limited = np.zeros(64), np.zeros(64, dtype=np.bool_)
+        self._block = _blank(64, 2)
+        self._memo = SlotMemo()
+
+    @property
+    def numa_nodes(self) -> int:
+        width: int = self._block.shape[1]
+        return width
+
+    def put(self, view: NodeView) -> None:
+        """The node's view from now on; its numbers are worked out when they are asked for."""
+        slot = self._slots.get(view.name)
+        if slot is None:
+            slot = self._slots[view.name] = self._vacant.pop() if self._vacant else len(self._views)
+            if slot == len(self._views):
+                self._views.append(None)
+        self._show(slot, view)
+
+    def received(self, node: str, at: float) -> None:
+        """The node's enforcer sent something; nothing for a node that has no view."""
+        slot = self._slots.get(node, UNKNOWN)
+        if slot != UNKNOWN:
+            self._grow(slot + 1, 0)
+            self._received_at[slot] = at
+
+    def drop(self, node: str) -> None:
+        slot = self._slots.pop(node, None)
+        if slot is not None:
+            self._grow(slot + 1, 0)
+            self._received_at[slot] = -np.inf
+            self._show(slot, None)
+            self._vacant.append(slot)
+
+    def refresh(self) -> None:
+        """Works out the numbers of the views that are new."""
+        for changed in self._changed:
+            self._write(changed, self._views[changed])
+        self._changed.clear()
+
+    def candidates(
+        self,
+        names: Sequence[str],
+        now: float,
+        needs: Needs | None = None,
+        *,
+        kins: Kins = NO_KINS,
+        unlike: Collection[str] = (),
+        planned: str | None = None,
+        own: str | None = None,
+    ) -> Candidates:
+        """As `Candidates` has them, by name. unlike: nodes that are not like most."""
+        self.refresh()
+        slots = np.fromiter(map(self._slots.get, names, repeat(UNKNOWN)), np.intp, len(names))
+        revisions, near = self._revisions[slots], self._among(names, slots, unlike)
+        return Candidates(
+            names=names,
+            views=Views(self._all_views(), slots),
+            ages=now - self._received_at[slots],
+            registered=self._registered[slots],
+            free_share=self._free_share[slots],
+            limited=self._limited[slots],
+            slots=slots,
+            revisions=revisions,
+            kins=kins,
+            near=near.tolist(),
+            slot=None if planned is None else names.index(planned),
+            own=next((at for at in near.tolist() if names[at] == own), None) if own else None,
+            weighing=None if needs is None else self._weighing(needs, slots, revisions, near),
+        )
+
+    def keep(self, candidates: Candidates, answers: Floats) -> None:
+        """For the next pod with these needs. answers: of all nodes, as `memo` has them."""
+        weighing = candidates.weighing
+        if weighing is not None and weighing.kept:
+            alike = np.zeros(len(candidates.names), dtype=np.bool_)
+            alike[weighing.anew] = True
+            alike[list(candidates.near)] = False
+            slots, revisions = candidates.slots[alike], candidates.revisions[alike]
+            self._memo.keep(weighing.needs, slots, revisions, answers[:, alike])
+
+    def _weighing(self, needs: Needs, slots: Positions, revisions: Positions, near: Positions) -> Weighing:
+        kept = len(slots) * self.numa_nodes > FEW
+        before, known = self._memo.recall(needs if kept else None, slots, revisions)
+        known[near] = False
+        anew = np.flatnonzero(~known)
+        cells = Cells(*self._block.take(slots[anew], axis=2))
+        return Weighing(needs, kept, before, anew, cells, cells.keeps[0] == 0)
+
+    def _among(self, names: Sequence[str], slots: Positions, nodes: Collection[str]) -> Positions:
+        """The positions of these nodes."""
+        if len(nodes) > len(names):
+            return np.fromiter(compress(range(len(names)), map(nodes.__contains__, names)), np.intp)
+        theirs = [slot for node in nodes if (slot := self._slots.get(node)) is not None]
+        marked = np.zeros(len(self._views), dtype=np.bool_)
+        marked[theirs] = True
+        return np.flatnonzero(marked[slots])
+
+    def _all_views(self) -> tuple[NodeView | None, ...]:
+        """By slot. One tuple until a view changes."""
+        if self._seen is None:
+            self._seen = tuple(self._views)
+        return self._seen
+
+    def _show(self, slot: int, view: NodeView | None) -> None:
+        self._views[slot], self._seen = view, None
+        self._changed.add(slot)
+
+    def _write(self, slot: int, view: NodeView | None) -> None:
+        table = view.table if view is not None else None
+        width = 0 if table is None else table.shape[1]
+        self._grow(slot + 1, width)
+        self._block[:, :, slot] = NOBODY[:, None]
+        if table is not None:
+            self._block[:, :width, slot] = table
+        self._free_share[slot] = 0.0 if table is None else np.maximum(table[FREE], 0.0).sum() / table[WHOLE].sum()
+        self._limited[slot] = table is not None and table[LIMITED, 0] > 0
+        self._registered[slot] = view is not None and view.registered
+        self._revision += 1
+        self._revisions[slot] = self._revision
+
+    def _grow(self, slots: int, width: int) -> None:
+        before = self._block
+        if slots <= before.shape[2] and width <= before.shape[1]:
+            return
+        room = before.shape[2] if slots <= before.shape[2] else 2 * slots
+        self._block = _blank(room, max(width, before.shape[1]))
+        self._block[:, : before.shape[1], : before.shape[2]] = before
+        more = room - before.shape[2]
+        self._received_at = np.append(self._received_at, np.full(more, -np.inf))
+        self._registered = np.append(self._registered, np.zeros(more, dtype=np.bool_))
+        self._revisions = np.append(self._revisions, np.zeros(more, dtype=np.intp))
+        self._free_share = np.append(self._free_share, np.zeros(more))
+        self._limited = np.append(self._limited, np.zeros(more, dtype=np.bool_))
+
+
+def cells_of(tables: Iterable[Floats | None]) -> Cells:
+    """As the candidates of just these nodes have them."""
+    listed = list(tables)
+    block = _blank(len(listed), max((table.shape[1] for table in listed if table is not None), default=1))
+    for slot, table in enumerate(listed):
+        if table is not None:
+            block[:, : table.shape[1], slot] = table
+    return Cells(*block)
+
+
+def _blank(slots: int, width: int) -> Floats:
+    return np.broadcast_to(NOBODY[:, None, None], (len(COLUMNS), width, slots)).copy()
