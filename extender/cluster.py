@@ -18,13 +18,12 @@ from extender.pod_wait import PodWait
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
-from extender.scoring.prepared import Found, Prepared, Snapshot, prepared
+from extender.scoring.prepared import Prepared, Snapshot, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
-from extender.scoring.shares import KinShares
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
-from extender.scoring.weighing import few, nearly_all, over_arrays, within_quota
 from extender.settings import DEFAULT_SETTINGS, Settings
+from extender.snapshots import Snapshots
 from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
@@ -49,10 +48,10 @@ class Cluster:
         self._nodes, self._history, self._refused = nodes or NodeTable(), History(), RefusedPods()
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
-        self._planner, self._shares, self._expired = GroupPlanner(), KinShares(), 0
+        self._planner, self._expired = GroupPlanner(), 0
+        self._snapshots = Snapshots(self._lock, self._nodes, self._candidates, self.faults, clock)
         self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
         self._listed: set[str] = set()  # the nodes that the API server has sent
-        self._last: Found | None = None
         self.wait = PodWait(self._ledger, clock, settings.patience)
 
     # What enforcers send.
@@ -97,9 +96,8 @@ class Cluster:
         thread.
         """
         with self._lock:
-            nodes = self._nodes.states(now := self.clock())
+            views = self._nodes.live_views(now := self.clock(), self.settings.report_timeout)
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
-        views = [node_state.view for node_state in nodes if self.live(node_state)]
         plans = self._planner.plans_or_none(known, views, workloads, specs, now)
         with self._lock:
             self._nodes.known, self._nodes.plans = known, plans
@@ -136,21 +134,17 @@ class Cluster:
     def prepared(self, want: Wanted, names: Sequence[str]) -> Prepared:
         """What `score` answers; nothing is held yet."""
         self.wait.wait(want)
-        return self._prepared(self._snapshot(want, names))
+        return self._prepared(self._snapshots.of(want, names))
 
     def prepared_at_once(self, want: Wanted, names: Sequence[str]) -> Prepared | None:
         """As `prepared`, where that waits for nothing and is little work; else None, for `prepared` to go on from."""
         if not self.wait.over(want):
             return None
-        self._last = found = self._found(want, names)
-        if not few(found.candidates, want):
-            return None
-        self._last = snapshot = self._weighed(found)
-        live = found.candidates.live(self.settings.report_timeout)
-        return self._prepared(snapshot) if nearly_all(snapshot.known, live) else None
+        snapshot = self._snapshots.of_few(want, names, self.settings.report_timeout)
+        return None if snapshot is None else self._prepared(snapshot)
 
     def _prepared(self, snapshot: Snapshot) -> Prepared:
-        self._last = None
+        self._snapshots.answered()
         return prepared(snapshot, self.settings.report_timeout, self.faults, self.clock())
 
     def serves(self, ready: Prepared) -> bool:
@@ -179,7 +173,7 @@ class Cluster:
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
         """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
         self.wait.wait(want)
-        snapshot = self._last = self._snapshot(want, names, anew=True)
+        snapshot = self._snapshots.of(want, names, anew=True)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:
             self._refused.answered(want, everywhere=len(refused) == len(names) and self._ledger.knows(want.pod))
@@ -205,28 +199,6 @@ class Cluster:
         welcome = checks.among(waiting)
         with self._lock:
             return replace(welcome, pods=self._refused.wake(checks.places, now))
-
-    def _snapshot(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Snapshot:
-        return self._weighed(self._found(want, names, anew=anew))
-
-    def _found(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Found:
-        """The last one, where it is of the same question; anew for each filter, as of a pod that was woken."""
-        last = None if anew else self._last
-        with self._lock:
-            now = self.clock()
-            if last is not None and last.serves(want, names, now, self._nodes.holds):
-                return last
-            return Found(want, self._candidates(want, names), now, self._nodes.holds)
-
-    def _weighed(self, found: Found) -> Snapshot:
-        if isinstance(found, Snapshot):
-            return found
-        want, candidates = found.want, found.candidates
-        known = over_arrays(candidates, want, self._shares, self.faults)
-        if candidates.keeps:
-            with self._lock:
-                self._nodes.keep(candidates, known)
-        return Snapshot(want, candidates, found.at, found.holds, within_quota(known, candidates, want))
 
     def _candidates(self, want: Wanted, names: Sequence[str]) -> Candidates:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""

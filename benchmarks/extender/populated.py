@@ -37,7 +37,7 @@ def machine(kind: int) -> Machine:
 
 
 def populated(nodes: int) -> Cluster:
-    """60 pods on each node; on every seventh some are of the group default/shop. Names as a report's session has them."""
+    """60 pods on each node; on every seventh some are of the group default/shop. Names are as a session has them."""
     cluster = Cluster()
     machines = [machine(kind) for kind in range(3)]
     for at in range(nodes):

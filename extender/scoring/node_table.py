@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
 from extender.scoring.group_kin import GroupMembers
@@ -28,8 +29,7 @@ from placement.optin.parsing import OptIn, opted_in
 from placement.optin.quotas import UNLIMITED, Quota
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(NamedTuple):
     """A node's view with what passes with time. age: seconds since its enforcer last sent anything."""
 
     view: NodeView
@@ -167,6 +167,10 @@ class NodeTable:
             NodeState(view, now - self._received_at[node], node in self._connected)
             for node, view in self._views.items()
         ]
+
+    def live_views(self, now: float, timeout: float) -> list[NodeView]:
+        """Of the nodes where pods that start now would be placed. timeout: seconds of silence."""
+        return self._columns.live_views(now, timeout)
 
     def candidates(self, names: Sequence[str], want: Wanted, now: float) -> Candidates:
         on_nodes, planned = self._planned(names, want)

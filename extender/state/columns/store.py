@@ -106,6 +106,13 @@ class ColumnStore:
             weighing=None if needs is None else self._weighing(needs, slots, revisions, near),
         )
 
+    def live_views(self, now: float, timeout: float) -> list[NodeView]:
+        """As `Candidates.live` has them, of all nodes."""
+        self.refresh()
+        count = len(self._views)
+        live = self._registered[:count] & (now - self._received_at[:count] < timeout)
+        return [view for view in compress(self._views, live.tolist()) if view is not None]
+
     def keep(self, candidates: Candidates, answers: Floats) -> None:
         """For the next pod with these needs. answers: of all nodes, as `memo` has them."""
         weighing = candidates.weighing
