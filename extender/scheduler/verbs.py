@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -71,14 +70,15 @@ class Verbs:
         if want is None:
             return wire.filter_answer(call, wire.FilterRefusals())
         refused = self._cluster.refusals(want, call.names) if self._refuse and want.strict else {}
-        left = [name for name in call.names if name not in refused]
+        left = [name for name in call.names if name not in refused] if refused else call.names
         if len(left) == 1:
             # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
             self._cluster.score(want, left)
         elif not refused:
             self._expect_scores(body)
-        if refused:
-            self._count(call.pod, refused)
+        if not refused:
+            return wire.every_node(body)
+        self._count(call.pod, refused)
         return wire.filter_answer(
             call,
             wire.FilterRefusals(
@@ -176,11 +176,13 @@ class Verbs:
 
     def _settle(self) -> None:
         """Holds and tells what was promised, once."""
-        with suppress(IndexError):
-            while True:
+        while True:
+            try:
                 promised = self._promised.popleft()
-                self._cluster.settle()
-                self._tell(promised)
+            except IndexError:  # another thread may have settled it
+                return
+            self._cluster.settle()
+            self._tell(promised)
 
     def _tell(self, offer: Offer) -> None:
         pod, group, nodes = _named(offer.want.pod), offer.want.group, len(offer.names)

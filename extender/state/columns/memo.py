@@ -13,7 +13,7 @@ import numpy as np
 from extender.state.columns.arrays import Bools, Floats, Positions
 
 KEYS = 32
-"""Questions of which the answers are kept: 0.8 MiB each with 20,000 nodes. Pods that come together are mostly alike."""
+"""Questions of which the answers are kept: 1 MiB each with 20,000 nodes. Pods that come together are mostly alike."""
 
 NEVER = -1
 """No revision."""
@@ -56,7 +56,7 @@ class SlotMemo:
         """With room for so many; begun anew where there was not."""
         answers = self._answers.get(key)
         if answers is None or len(answers.revisions) < slots:
-            answers = self._answers[key] = _Answers(rows, 2 * slots)
+            answers = self._answers[key] = _Answers(rows, slots + slots // 4)
         if len(self._answers) > KEYS:
             self._answers.popitem(last=False)
         return answers

@@ -92,7 +92,7 @@ class ColumnStore:
         revisions, near = self._revisions[slots], self._among(names, slots, unlike)
         return Candidates(
             names=names,
-            views=Views(self._all_views(), slots),
+            views=self._views_of(slots),
             ages=now - self._received_at[slots],
             registered=self._registered[slots],
             free_share=self._free_share[slots],
@@ -140,11 +140,13 @@ class ColumnStore:
         marked[theirs] = True
         return np.flatnonzero(marked[slots])
 
-    def _all_views(self) -> tuple[NodeView | None, ...]:
-        """By slot. One tuple until a view changes."""
+    def _views_of(self, slots: Positions) -> Sequence[NodeView | None]:
+        """Of few nodes a list of their own: it may be kept for long, and those of all others with it otherwise."""
+        if 2 * len(slots) < len(self._views):
+            return [self._views[slot] for slot in slots.tolist()]
         if self._seen is None:
             self._seen = tuple(self._views)
-        return self._seen
+        return Views(self._seen, slots)
 
     def _show(self, slot: int, view: NodeView | None) -> None:
         self._views[slot], self._seen = view, None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -82,3 +85,18 @@ def test_there_is_room_for_any_number_of_nodes(count):
     candidates = column_store.candidates(names, 1000.0, ANYTHING)
     assert candidates.ages.tolist() == [1000.0 - at for at in range(count)]
     assert (candidates.weighing.cells.whole == 1000 * len(XEON.numa_nodes[0].cpus)).all()
+
+
+def test_the_views_of_few_nodes_keep_no_other_ones():
+    """They are kept as long as somebody may ask why a pod is where it is."""
+    column_store = ColumnStore()
+    names = [f"n{at}" for at in range(9)]
+    for name in names:
+        column_store.put(NodeView(name, "s", "1", XEON))
+    others = [weakref.ref(view) for view in column_store.candidates(names[2:], 0.0).views]
+    kept = column_store.candidates(names[:2], 0.0).views
+    for name in names:
+        column_store.put(NodeView(name, "s", "2", XEON))
+    gc.collect()
+    assert [view.name for view in kept] == names[:2]
+    assert [other() for other in others] == [None] * 7
