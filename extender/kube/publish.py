@@ -43,7 +43,7 @@ STALE_AFTER_S = 120.0
 """Without one object done, or nothing to do."""
 
 AGAIN_S = 30.0
-"""How long an object is left alone after a failure of the API server itself."""
+"""How long an object is left alone after a failure of the API server itself, and where it was gone when written."""
 
 _UNSERVED = "the server could not find the requested resource"
 
@@ -91,10 +91,12 @@ class Unwanted:
 
 @dataclass
 class Ledger:
-    """What was applied, by its digests, each with until when it counts, and what is left alone until when."""
+    """What was applied, by its digests, each with until when it counts, and what is left alone until when: an object by
+    its uid too, since what was refused of one says nothing of another in its place.
+    """
 
     applied: dict[str, dict[bytes, float]] = field(default_factory=dict)
-    aside: dict[str, float] = field(default_factory=dict)
+    aside: dict[str, tuple[str | None, float]] = field(default_factory=dict)
     absent: dict[str, float] = field(default_factory=dict)
 
     def due(self, desired: Iterable[Desired | Unwanted], now: float) -> list[Desired | Unwanted]:
@@ -104,13 +106,17 @@ class Ledger:
         """
         wanted = {item.path: item for item in desired}
         self.applied = {path: digests for path, digests in self.applied.items() if path in wanted}
-        self.aside = {path: until for path, until in self.aside.items() if path in wanted}
+        self.aside = {path: left for path, left in self.aside.items() if path in wanted}
         due: dict[str, list[Desired | Unwanted]] = {}
         for item in wanted.values():
-            if self.aside.get(item.path, 0) <= now and (isinstance(item, Unwanted) or self._differs(item, now)):
+            if not self._left_alone(item, now) and (isinstance(item, Unwanted) or self._differs(item, now)):
                 due.setdefault(item.kind if isinstance(item, Desired) else "", []).append(item)
         turns = chain.from_iterable(zip_longest(*due.values()))
         return [*islice((turn for turn in turns if turn is not None), PER_ROUND)]
+
+    def _left_alone(self, item: Desired | Unwanted, now: float) -> bool:
+        uid, until = self.aside.get(item.path, (None, 0.0))
+        return uid == item.uid and until > now
 
     def _differs(self, item: Desired, now: float) -> bool:
         applied = self.applied.get(item.path, {})
@@ -217,8 +223,10 @@ class Publisher:
             self._ledger.absent[item.kind] = now + ABSENT_S
             _log.info("kind not served: not published", kind=item.kind)
             return
-        passing = refused.code == 429 or refused.code >= 500
-        self._ledger.aside[item.path] = now + (max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S)
+        # Not found: somebody deletes it just now.
+        passing = refused.code in {404, 429} or refused.code >= 500
+        left_s = max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S
+        self._ledger.aside[item.path] = item.uid, now + left_s
         what = "left to its other owner" if refused.code == 409 else "not published"
         _log.warning(what, path=item.path, error=str(refused))
 

@@ -8,11 +8,7 @@ import pytest
 from extender.kube import publish
 from extender.kube.api import MERGE_PATCH, Api, Unreachable
 from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
-from extender.kube.objects.nrt import topology
-from extender.kube.publish import Desired, Ledger, Publisher, Unwanted
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine, NumaNode
-from placement.state.occupancy import Occupancy
+from extender.kube.publish import Desired, Publisher, Unwanted
 from process.threads import Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut
@@ -154,6 +150,19 @@ def test_one_that_somebody_deleted_before_it_was_seen_is_made_anew(server, wante
     assert not gone(server)
 
 
+GONE = Answer(
+    404, b'{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"message":"\\"cart\\" not found"}'
+)
+
+
+def test_one_that_is_made_and_deleted_at_once_is_made_anew_before_long(server, wanted, monkeypatch):
+    monkeypatch.setattr(publish, "AGAIN_S", 0.0)
+    server.order(GONE, "patch", "affinitygroups")
+    assert wanted.round(CART) == 0
+    assert wanted.round(CART) == 1
+    assert not gone(server)
+
+
 def test_a_new_publisher_finds_all_right_and_changes_nothing(server, api, wanted):
     wanted.round(CART)
     revision = server.store.revision
@@ -290,11 +299,3 @@ def test_the_fullest_status_fits_into_etcd(server, wanted):
     assert (result["edgeCount"], len(result["edges"])) == (600, 100)
     assert result["edges"][0]["bytesPerSecond"] == 599
     assert len(json.dumps(result)) < 1_000_000
-
-
-def test_a_group_does_not_wait_for_the_objects_of_thousands_of_nodes():
-    node = Machine((NumaNode(0, CpuSet.of((0,)), 1 << 30, {0: 10}),))
-    nodes = [topology(f"n{at}", node, Occupancy(), f"uid-{at}") for at in range(1000)]
-    due = Ledger().due([*nodes, affinity_group(CART)], now=0.0)
-    assert len(due) == publish.PER_ROUND
-    assert [entry.kind for entry in due[:3]] == ["NodeResourceTopology", "AffinityGroup", "NodeResourceTopology"]
