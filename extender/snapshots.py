@@ -63,7 +63,7 @@ class Snapshots:
             return found
         want, candidates = found.want, found.candidates
         known = over_arrays(candidates, want, self._shares, self._faults)
-        if candidates.keeps:
+        if (weighing := candidates.weighing) is not None and weighing.kept:
             with self._lock:
-                self._nodes.keep(candidates, known)
+                self._nodes.keep(candidates, weighing, known)
         return Snapshot(want, candidates, found.at, found.holds, within_quota(known, candidates, want))

@@ -76,9 +76,10 @@ class Verbs:
             self._cluster.score(want, left)
         elif not refused:
             self._expect_scores(body)
-        if not refused:
+        if refused:
+            self._count(call.pod, refused)
+        elif call.items is None:
             return wire.every_node(body)
-        self._count(call.pod, refused)
         return wire.filter_answer(
             call,
             wire.FilterRefusals(

@@ -15,7 +15,7 @@ from extender.scoring.predict import Wanted, opt_ins, wanted
 from extender.scoring.single import NodeScores, needs_of
 from extender.scoring.steering import vacant
 from extender.scoring.waiting_members import WaitingMembers
-from extender.state.columns.candidates import Candidates
+from extender.state.columns.candidates import Candidates, Weighing
 from extender.state.columns.store import ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.kins import Kins
@@ -105,11 +105,6 @@ class NodeTable:
         table._none_late_before = -math.inf
         return table
 
-    @property
-    def numa_nodes(self) -> int:
-        """Of the largest machine that there was."""
-        return self._columns.numa_nodes
-
     def kins(self, nodes: Sequence[str], want: Wanted) -> Kins:
         """The pod's kin as each node's enforcer should weigh them, with the slot that is planned for it on one of these
         nodes.
@@ -180,9 +175,9 @@ class NodeTable:
             unlike={*on_nodes.near, *self.groups.nodes(want.group), *((home,) if home else ())},
         )  # fmt: skip
 
-    def keep(self, candidates: Candidates, known: NodeScores) -> None:
-        """For pods to come that need the same. known: as `weighing.over_arrays` has them."""
-        self._columns.keep(candidates, known.rows)
+    def keep(self, candidates: Candidates, weighing: Weighing, known: NodeScores) -> None:
+        """For pods to come that need the same. weighing: the candidates'. known: as `weighing.over_arrays` has them."""
+        self._columns.keep(candidates, weighing, known.rows)
 
     def refresh(self) -> None:
         """Works out what candidates will be made of."""

@@ -89,11 +89,6 @@ class Candidates:
     own: int | None = None
     weighing: Weighing | None = None
 
-    @property
-    def keeps(self) -> bool:
-        """Whether what is worked out is kept for the next."""
-        return self.weighing is not None and self.weighing.kept
-
     def live(self, timeout: float) -> Bools:
         """Where pods that start now would be placed. timeout: seconds of silence."""
         return self.registered & (self.ages < timeout)

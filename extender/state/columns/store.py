@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import compress, repeat
 
 import numpy as np
@@ -113,15 +113,13 @@ class ColumnStore:
         live = self._registered[:count] & (now - self._received_at[:count] < timeout)
         return [view for view in compress(self._views, live.tolist()) if view is not None]
 
-    def keep(self, candidates: Candidates, answers: Floats) -> None:
-        """For the next pod with these needs. answers: of all nodes, as `memo` has them."""
-        weighing = candidates.weighing
-        if weighing is not None and weighing.kept:
-            alike = np.zeros(len(candidates.names), dtype=np.bool_)
-            alike[weighing.anew] = True
-            alike[list(candidates.near)] = False
-            slots, revisions = candidates.slots[alike], candidates.revisions[alike]
-            self._memo.keep(weighing.needs, slots, revisions, answers[:, alike])
+    def keep(self, candidates: Candidates, weighing: Weighing, answers: Floats) -> None:
+        """For the next pod with these needs. weighing: the candidates'. answers: of all nodes, as `memo` has them."""
+        alike = np.zeros(len(candidates.names), dtype=np.bool_)
+        alike[weighing.anew] = True
+        alike[list(candidates.near)] = False
+        slots, revisions = candidates.slots[alike], candidates.revisions[alike]
+        self._memo.keep(weighing.needs, slots, revisions, answers[:, alike])
 
     def _weighing(self, needs: Needs, slots: Positions, revisions: Positions, near: Positions) -> Weighing:
         kept = len(slots) * self.numa_nodes > FEW
@@ -178,16 +176,6 @@ class ColumnStore:
         self._revisions = np.append(self._revisions, np.zeros(more, dtype=np.intp))
         self._free_share = np.append(self._free_share, np.zeros(more))
         self._limited = np.append(self._limited, np.zeros(more, dtype=np.bool_))
-
-
-def cells_of(tables: Iterable[Floats | None]) -> Cells:
-    """As the candidates of just these nodes have them."""
-    listed = list(tables)
-    block = _blank(len(listed), max((table.shape[1] for table in listed if table is not None), default=1))
-    for slot, table in enumerate(listed):
-        if table is not None:
-            block[:, : table.shape[1], slot] = table
-    return Cells(*block)
 
 
 def _blank(slots: int, width: int) -> Floats:

@@ -205,7 +205,9 @@ def test_what_was_kept_for_pods_alike_is_what_would_be_worked_out_now(rounds):
                 over_arrays(candidates, pod, KinShares(), Faults())
                 for candidates in (asked(of_all, pod, names, kins), asked(store_of(nodes.values()), pod, names, kins))
             )
-            of_all.keep(asked(of_all, pod, names, kins), known.rows)
+            candidates = asked(of_all, pod, names, kins)
+            if candidates.weighing is not None:
+                of_all.keep(candidates, candidates.weighing, known.rows)
             assert known.sure.tolist() == anew.sure.tolist()
             for mine, its in ((known.score, anew.score), (known.kin, anew.kin), (known.homes, anew.homes)):
                 assert mine is its or mine[anew.sure].tolist() == its[anew.sure].tolist()
@@ -219,7 +221,8 @@ def test_of_pods_alike_only_changed_nodes_and_those_with_kin_are_weighed_anew():
         first, second = want("one"), want("two")
         candidates = asked(nodes, first, NAMES, Kins())
         assert candidates.weighing.anew.tolist() == [0, 1, 2]
-        nodes.keep(candidates, over_arrays(candidates, first, KinShares(), Faults()).rows)
+        known = over_arrays(candidates, first, KinShares(), Faults())
+        nodes.keep(candidates, candidates.weighing, known.rows)
         assert asked(nodes, second, NAMES, Kins()).weighing.anew.tolist() == []
         nodes.put(NodeView("n1", "s", "2", XEON))
         assert asked(nodes, second, NAMES, Kins()).weighing.anew.tolist() == [1]
