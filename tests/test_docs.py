@@ -38,6 +38,14 @@ def named(document: str) -> set[str]:
     }
 
 
+def shown(document: str) -> set[str]:
+    """Files and modules of this repository that commands name: `tests/x.py`, and `a/b` for `python -m a.b`."""
+    words = re.findall(r"[\w./-]+", document)
+    modules = re.findall(r"python[\d.]* -m ([\w.]+)", document)
+    paths = {word for word in words if FILE.fullmatch(word)} | {module.replace(".", "/") for module in modules}
+    return {path for path in paths if path.partition("/")[0] in FOLDERS and "/" in path}
+
+
 def there(path: str) -> bool:
     """By its whole path, or by the end of one where a paragraph has named the folder before."""
     return path in files() or any(known.endswith(f"/{path}") for known in files())
@@ -48,6 +56,13 @@ def test_every_path_that_a_document_names_is_there(document: Path) -> None:
     if document.name in HISTORY:
         return
     assert {path for path in named(document.read_text()) if not there(path)} == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_and_module_of_ours_that_a_command_names_is_there(document: Path) -> None:
+    if document.name in HISTORY:
+        return
+    assert {path for path in shown(document.read_text()) if not {path, f"{path}.py"} & files()} == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -73,4 +88,11 @@ def test_a_path_that_is_not_there_would_be_noticed() -> None:
     text = "`enforcer/cri/looking.py`, `looking.py`, `placement/nothing/`, `placement/model/`, `cpuset.py`, `x.py y`"
     assert {path for path in named(text) if not there(path)} == {
         "enforcer/cri/looking.py", "looking.py", "placement/nothing",
+    }  # fmt: skip
+
+
+def test_a_command_for_what_is_not_there_would_be_noticed() -> None:
+    text = "    pytest tests/test_docs.py tests/by_hand.py\n\n`python -m benchmarks.nothing`, `python3 -m benchmarks.decide`"
+    assert {path for path in shown(text) if not {path, f"{path}.py"} & files()} == {
+        "tests/by_hand.py", "benchmarks/nothing",
     }  # fmt: skip
