@@ -20,7 +20,7 @@ from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
 from extender.scoring.prepared import Prepared, Snapshot, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
-from extender.scoring.strict import NodeRefusal, refusals
+from extender.scoring.strict import NodeRefusal, refusals, uncertain
 from extender.scoring.victims import Terms, victims
 from extender.settings import DEFAULT_SETTINGS, Settings
 from extender.snapshots import Snapshots
@@ -170,14 +170,26 @@ class Cluster:
         """Whether an answer would wait for another thread."""
         return self._lock.locked()
 
-    def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
-        """As `strict.refusals`; a pod that all of them are refused to is to be woken once one would take it."""
+    def refusals(self, want: Wanted, names: Sequence[str], *, anew: bool = True) -> dict[str, NodeRefusal]:
+        """As `strict.refusals`; who is refused everywhere is to be woken. anew: else as `refuses_none` found nodes."""
         self.wait.wait(want)
-        snapshot = self._snapshots.of(want, names, anew=True)
+        snapshot = self._snapshots.of(want, names, anew=anew)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:
             self._refused.answered(want, everywhere=len(refused) == len(names) and self._ledger.knows(want.pod))
         return refused
+
+    def refuses_none(self, want: Wanted, names: Sequence[str]) -> bool:
+        """Whether `refusals` would be empty, where that waits for nothing and is little work to know; else False."""
+        if not self.wait.over(want):
+            return False
+        timeout = self.settings.report_timeout
+        snapshot = self._snapshots.of_few(want, names, timeout, anew=True)
+        if snapshot is None or uncertain(snapshot.candidates, snapshot.known, timeout).any():
+            return False
+        with self._lock:
+            self._refused.answered(want, everywhere=False)
+        return True
 
     def victims(self, want: Wanted, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
         """As `victims.victims`. named: uids by node."""

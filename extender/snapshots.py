@@ -36,11 +36,11 @@ class Snapshots:
         self._last = snapshot = self._weighed(self._found(want, names, anew=anew))
         return snapshot
 
-    def of_few(self, want: Wanted, names: Sequence[str], timeout: float) -> Snapshot | None:
+    def of_few(self, want: Wanted, names: Sequence[str], timeout: float, *, anew: bool = False) -> Snapshot | None:
         """None where that is no little work; what was found out by then is there for who asks again. timeout: seconds
         of silence after which a node is not live.
         """
-        self._last = found = self._found(want, names)
+        self._last = found = self._found(want, names, anew=anew)
         if not few(found.candidates, want):
             return None
         self._last = snapshot = self._weighed(found)

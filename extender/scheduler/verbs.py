@@ -58,8 +58,12 @@ class Verbs:
         self._ahead: Ahead[_Ready | None] | None = None
         self._promised: deque[Offer] = deque()
         self._passed: bytes | None = None
+        self._weighed: bytes | None = None  # the body of the filter call for which nodes were weighed on the event loop
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
-        self.quick = {"prioritize": self._scores_at_once} | ({} if refuse else {"filter": self._every_node})
+        self.quick = {
+            "prioritize": self._scores_at_once,
+            "filter": self._unless_refused if refuse else self._every_node,
+        }
         self.then = {"prioritize": self._settle}
         self.after = {"filter": self._work_ahead}
         self.plain = {"filter": self._plain_filter, "prioritize": self._plain_prioritize}
@@ -69,7 +73,7 @@ class Verbs:
         call, want = self._asked(body)
         if want is None:
             return wire.filter_answer(call, wire.FilterRefusals())
-        refused = self._cluster.refusals(want, call.names) if self._refuse and want.strict else {}
+        refused = self._refusals(body, call, want) if self._refuse and want.strict else {}
         left = [name for name in call.names if name not in refused] if refused else call.names
         if len(left) == 1:
             # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
@@ -88,6 +92,9 @@ class Verbs:
             ),
         )
 
+    def _refusals(self, body: bytes, call: wire.Arguments, want: Wanted) -> Mapping[str, NodeRefusal]:
+        return self._cluster.refusals(want, call.names, anew=self._weighed is not body)
+
     def _plain_filter(self, body: bytes) -> bytes:
         answer = wire.every_node(body)
         self._passed = body
@@ -102,6 +109,20 @@ class Verbs:
         if answer is not None:
             self._expect_scores(body)
         return answer
+
+    def _unless_refused(self, body: bytes) -> bytes | None:
+        """None where a node may be refused, or that takes more to know."""
+        if self._cluster.busy or len(body) > AT_ONCE_BYTES:
+            return None
+        call, want = self._asked(body)
+        if want is None or call.items is not None or len(call.names) < 2:
+            return None
+        if want.strict:
+            self._weighed = body
+            if not self._cluster.refuses_none(want, call.names):
+                return None
+        self._expect_scores(body)
+        return wire.every_node(body)
 
     def _expect_scores(self, body: bytes) -> None:
         """kube-scheduler asks with the same bytes again, where no other extender filters nodes out."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from extender.scoring.predict import Prediction, Wanted, predict
 from extender.scoring.single import NodeScores
+from extender.state.columns.arrays import Bools
 from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
@@ -37,14 +38,19 @@ def refusals(
 
     known: as `weighing.over_arrays` has them. timeout: seconds of silence after which a node is not live.
     """
-    uncertain = candidates.current(timeout) & ~known.sure
     refused = {}
-    for view in (candidates.views[at] for at in np.flatnonzero(uncertain).tolist()):
+    for view in (candidates.views[at] for at in np.flatnonzero(uncertain(candidates, known, timeout)).tolist()):
         if view is not None:
             with faults.contained(view.name):
                 if (why := refusal(view, want, candidates.kins.of(view.name))) is not None:
                     refused[view.name] = why
     return refused
+
+
+def uncertain(candidates: Candidates, known: NodeScores, timeout: float) -> Bools:
+    """Where decide() says whether the pod may go. known, timeout: as for `refusals`."""
+    asked: Bools = candidates.current(timeout) & ~known.sure
+    return asked
 
 
 def refusal(view: NodeView, want: Wanted, kin: Kin) -> NodeRefusal | None:

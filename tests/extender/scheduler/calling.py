@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from extender.cluster import Cluster
-from extender.scheduler.calls import SchedulerCall, scheduler_calls
+from extender.scheduler.calls import CallAnswer, SchedulerCall, scheduler_calls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.settings import DEFAULT_SETTINGS, Settings
@@ -38,14 +38,15 @@ class Site:
     def prioritize(self) -> SchedulerCall:
         return self._calls["prioritize"]
 
+    def left(self, request: bytes) -> list[str] | None:
+        """What filter leaves where it needs no thread; None where it does."""
+        answer = self._calls["filter"].at_once(request)
+        return None if answer is None else _left(answer)
+
     def filter(self, request: bytes) -> list[str]:
         """The nodes that are left; what comes after the answer is done too."""
         call = self._calls["filter"]
-        answer = call.at_once(request) or call(request)
-        if answer.after is not None:
-            answer.after()
-        names: list[str] = json.loads(answer.body)["NodeNames"]
-        return names
+        return _left(call.at_once(request) or call(request))
 
     def ready(self, request: bytes) -> dict[str, int] | None:
         """The scores that need no thread; None where there are none. What they leave to be done is done too."""
@@ -55,6 +56,13 @@ class Site:
         if answer.then is not None:
             answer.then()
         return scores(answer.body)
+
+
+def _left(answer: CallAnswer) -> list[str]:
+    if answer.after is not None:
+        answer.after()
+    names: list[str] = json.loads(answer.body)["NodeNames"]
+    return names
 
 
 def scores(answer: bytes) -> dict[str, int]:

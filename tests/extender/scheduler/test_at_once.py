@@ -9,6 +9,7 @@ from extender.scoring.weighing import MOST_CELLS_AT_ONCE, MOST_DECIDED_AT_ONCE
 from extender.settings import Settings
 from extender.state.pods import Changes
 from standins.patience import PATIENCE_S
+from tests.extender.running import reservation
 from tests.extender.scheduler.calling import NAMES, Site, body, scores
 from tests.extender.told import reservations_of, tell
 
@@ -82,6 +83,47 @@ def test_decisions_that_arrays_do_not_cover_are_a_threads_work_where_they_are_ma
     request = request.replace(b'["a", "b"]', str([*more, "b"]).replace("'", '"').encode())
     assert site.ready(request) is None
     assert scores(site.prioritize(request).body)["b"]
+
+
+STRICT = {"policy": "single-numa-node"}
+
+
+def test_a_filter_that_refuses_no_node_needs_no_thread_and_prioritize_goes_on_from_it():
+    site = Site(refuse=True)
+    assert site.left(body(**STRICT)) == ["a", "b"]
+    assert site.ready(body(**STRICT)) == scores(Site(refuse=True).prioritize(body(**STRICT)).body)
+
+
+@pytest.mark.parametrize("annotations", [{}, {"policy": "best-effort"}])
+def test_nor_does_one_for_a_pod_to_which_no_node_can_be_refused(annotations: dict[str, str]):
+    site = Site(refuse=True)
+    for name in NAMES:
+        tell(site.cluster, name, *(reservation(f"{name}{node}", node, milli=8000) for node in "01"))
+    assert site.left(body(**annotations)) == ["a", "b"]
+
+
+def test_where_a_node_may_be_refused_a_thread_finds_out_by_nodes_as_they_are():
+    site = Site(refuse=True)
+    assert site.left(body(**STRICT)) == ["a", "b"]
+    tell(site.cluster, "b", *(reservation(f"other{node}", node, milli=8000) for node in "01"))
+    assert site.left(body(**STRICT)) is None
+    assert site.filter(body(**STRICT)) == ["a"]
+    tell(site.cluster, "b")
+    assert site.filter(body(**STRICT)) == ["a", "b"]
+
+
+def test_a_filter_of_one_node_holds_room_there_and_so_is_a_threads_work():
+    """kube-scheduler asks for no score then."""
+    site = Site(refuse=True)
+    assert site.left(body("p", "b", **STRICT)) is None
+    assert site.filter(body("p", "b", **STRICT)) == ["b"]
+    assert [*reservations_of(site.cluster, "b")] == ["p"]
+
+
+def test_a_strict_pod_that_the_watch_has_not_shown_is_never_waited_for_there():
+    site = Site(Settings(patience=PATIENCE_S), refuse=True)
+    site.cluster.apply_pods(Changes(whole=True))
+    assert site.left(body(**STRICT)) is None
 
 
 def test_a_bad_request_is_answered_as_one():
