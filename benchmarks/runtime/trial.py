@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.runtime import plugins
 from benchmarks.runtime.plugins import Numakin, Plugin, Usage
+from enforcer.machine.cgroup import CgroupTree
 from process.ports import free_address
 from standins.machines import MACHINES, write_sysfs
 
@@ -101,7 +102,8 @@ def run(settings: Settings, binaries: Path, folder: Path) -> Result:
         numakin = Numakin(folder / name, folder / "sys", settings.running, source)
         subjects.append(Plugin(name, ("opted", "plain"), numakin.command(metrics[name]), numakin.socket))
     with ExitStack() as stack:
-        driver = stack.enter_context(_driver(binaries / "driver", settings, subjects))
+        memory = stack.enter_context(_pods_cgroup())
+        driver = stack.enter_context(_driver(binaries / "driver", settings, subjects, memory))
         assert driver.stdout is not None
         driver.stdout.readline()  # it listens
         started, registered_s = {}, {}
@@ -148,8 +150,38 @@ def _measured(driver: subprocess.Popen[str], subjects: Sequence[Plugin], load: L
 
 
 @contextmanager
-def _driver(program: Path, settings: Settings, subjects: Sequence[Plugin]) -> Iterator[subprocess.Popen[str]]:
+def _pods_cgroup() -> Iterator[Path | None]:
+    """A cgroup of the memory controller for new pods, as a kubelet gives each of its own; None where that may not be
+    made. The kubelet limits a pod's before its sandbox is there, so that nobody has to look again at CreateContainer.
+    """
+    tree = CgroupTree.discover()
+    mount = tree.controllers.get("memory", tree.unified)
+    assert mount is not None
+    folder = mount / f"numakin-benchmark-{os.getpid()}"
+    try:
+        try:
+            folder.mkdir()
+            if tree.version("memory") == 2:
+                (folder / "cgroup.subtree_control").write_text("+memory")
+        except OSError as error:
+            print(f"new pods have no cgroup of their own, as a kubelet would make: {error}", file=sys.stderr)
+            yield None
+        else:
+            yield folder
+    finally:
+        for made in sorted(folder.rglob("*/"), reverse=True):
+            made.rmdir()
+        with suppress(FileNotFoundError):
+            folder.rmdir()
+
+
+@contextmanager
+def _driver(
+    program: Path, settings: Settings, subjects: Sequence[Plugin], memory: Path | None
+) -> Iterator[subprocess.Popen[str]]:
+    """memory: where new pods' cgroups are made."""
     options = [f"-{name}={getattr(settings, name)}" for name in ("block", "running", "shares")]
+    options += [] if memory is None else [f"-memory={memory}"]
     command = [program, *options, *(subject.argument for subject in subjects)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
         try:

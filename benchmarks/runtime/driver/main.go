@@ -15,6 +15,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +36,7 @@ var (
 	shares   = flag.Int("shares", 300, "CPU shares of each container")
 	env      = flag.Int("env", 20, "environment variables of each container")
 	mounts   = flag.Int("mounts", 10, "mounts of each container")
+	memory   = flag.String("memory", "", "a cgroup's folder in the memory controller's hierarchy, below which each new pod has a cgroup with its limit before its sandbox, as a kubelet makes it; without it none has one")
 	gap      = flag.Duration("gap", 5*time.Millisecond, "from RunPodSandbox to CreateContainer; a kubelet takes 100 ms and more")
 )
 
@@ -44,14 +47,18 @@ type row struct {
 	Pinned int       `json:"pinned"`
 }
 
-func pod(i int, opted bool) *api.PodSandbox {
-	uid := fmt.Sprintf("00000000-0000-0000-0000-%012d", i)
+const memoryLimit = 64 << 20
+
+func uidOf(i int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", i) }
+
+func pod(i int, opted bool, parent string) *api.PodSandbox {
+	uid := uidOf(i)
 	p := &api.PodSandbox{
 		Id: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("svc%d-5d4f8c7b9-%06d", i%*services, i), Uid: uid, Namespace: "bench",
 		Labels:      map[string]string{"app": fmt.Sprintf("svc%d", i%*services), "pod-template-hash": "5d4f8c7b9"},
 		Annotations: map[string]string{"kubernetes.io/config.source": "api"},
 		Linux: &api.LinuxPodSandbox{
-			CgroupParent: "/kubepods/burstable/pod" + uid, CgroupsPath: "/kubepods/burstable/pod" + uid + "/" + fmt.Sprintf("%064d", i),
+			CgroupParent: parent + "/pod" + uid, CgroupsPath: parent + "/pod" + uid + "/" + fmt.Sprintf("%064d", i),
 			PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(*shares))}}},
 	}
 	if opted {
@@ -60,18 +67,18 @@ func pod(i int, opted bool) *api.PodSandbox {
 	return p
 }
 
-func container(i int) *api.Container {
-	uid := fmt.Sprintf("00000000-0000-0000-0000-%012d", i)
+func container(i int, parent string) *api.Container {
+	uid := uidOf(i)
 	id := fmt.Sprintf("%063dc", i)
 	c := &api.Container{
 		Id: id, PodSandboxId: fmt.Sprintf("%064d", i), Name: "app", State: api.ContainerState_CONTAINER_CREATED,
 		Args:        []string{"/bin/app", "--port=8080"},
 		Labels:      map[string]string{"io.kubernetes.container.name": "app"},
 		Annotations: map[string]string{"io.kubernetes.cri.container-type": "container"},
-		Linux: &api.LinuxContainer{CgroupsPath: "/kubepods/burstable/pod" + uid + "/" + id,
+		Linux: &api.LinuxContainer{CgroupsPath: parent + "/pod" + uid + "/" + id,
 			Resources: &api.LinuxResources{
 				Cpu:    &api.LinuxCPU{Shares: api.UInt64(uint64(*shares)), Quota: api.Int64(int64(200000)), Period: api.UInt64(uint64(100000))},
-				Memory: &api.LinuxMemory{Limit: api.Int64(int64(64 << 20))}}},
+				Memory: &api.LinuxMemory{Limit: api.Int64(int64(memoryLimit))}}},
 	}
 	for k := 0; k < *env; k++ {
 		c.Env = append(c.Env, fmt.Sprintf("SERVICE_%02d_PORT=tcp://10.0.0.%d:8080", k, k))
@@ -90,16 +97,55 @@ func check(err error) {
 	}
 }
 
-// plugin is one that is measured, with a runtime of its own. Creates before the one numbered timed warm up.
+// plugin is one that is measured, with a runtime of its own. parent: its pods' cgroup. memory: the folder of that in the
+// memory controller's hierarchy; empty: they have none there. Creates before the one numbered timed warm up.
 type plugin struct {
-	name  string
-	kinds []string
-	nri   *adaptation.Adaptation
-	next  atomic.Int64
-	timed int
-	lock  sync.Mutex
-	rows  map[string]*row
-	kept  []int
+	name   string
+	kinds  []string
+	parent string
+	memory string
+	nri    *adaptation.Adaptation
+	next   atomic.Int64
+	timed  int
+	lock   sync.Mutex
+	rows   map[string]*row
+	kept   []int
+}
+
+func (p *plugin) makeParent() {
+	if *memory == "" {
+		p.parent = "/kubepods/burstable"
+		return
+	}
+	p.parent, p.memory = "/"+filepath.Base(*memory)+"/"+p.name, filepath.Join(*memory, p.name)
+	check(os.Mkdir(p.memory, 0o755))
+	if control := filepath.Join(p.memory, "cgroup.subtree_control"); exists(control) { // cgroup v2
+		check(os.WriteFile(control, []byte("+memory"), 0o644))
+	}
+}
+
+func (p *plugin) makeCgroup(i int) {
+	if p.memory == "" {
+		return
+	}
+	folder := filepath.Join(p.memory, "pod"+uidOf(i))
+	check(os.Mkdir(folder, 0o755))
+	limit := filepath.Join(folder, "memory.max")
+	if !exists(limit) { // cgroup v1
+		limit = filepath.Join(folder, "memory.limit_in_bytes")
+	}
+	check(os.WriteFile(limit, []byte(strconv.Itoa(memoryLimit)), 0o644))
+}
+
+func (p *plugin) removeCgroup(i int) {
+	if p.memory != "" {
+		check(os.Remove(filepath.Join(p.memory, "pod"+uidOf(i))))
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func listen(argument, empty string, registered chan string) *plugin {
@@ -108,14 +154,15 @@ func listen(argument, empty string, registered chan string) *plugin {
 		check(fmt.Errorf("%q is not NAME=SOCKET=KINDS", argument))
 	}
 	p := &plugin{name: parts[0], kinds: strings.Split(parts[2], ",")}
+	p.makeParent()
 	opted := strings.Contains(parts[2], "opted")
 	var started atomic.Bool
 	sync := func(ctx context.Context, synchronize adaptation.SyncCB) error {
 		pods, containers := []*api.PodSandbox{}, []*api.Container{}
 		for i := 0; i < *running; i++ {
-			c := container(900000 + i)
+			c := container(900000+i, p.parent)
 			c.State = api.ContainerState_CONTAINER_RUNNING
-			pods, containers = append(pods, pod(900000+i, opted)), append(containers, c)
+			pods, containers = append(pods, pod(900000+i, opted, p.parent)), append(containers, c)
 		}
 		_, err := synchronize(ctx, pods, containers)
 		if err == nil && started.Load() {
@@ -136,7 +183,8 @@ func listen(argument, empty string, registered chan string) *plugin {
 func (p *plugin) cycle(ctx context.Context) {
 	i := int(p.next.Add(1)) - 1
 	kind := p.kinds[i%len(p.kinds)]
-	sandbox, c := pod(i, kind == "opted"), container(i)
+	sandbox, c := pod(i, kind == "opted", p.parent), container(i, p.parent)
+	p.makeCgroup(i)
 	check(runPod(ctx, p.nri, sandbox))
 	time.Sleep(*gap)
 	began := time.Now()
@@ -157,7 +205,8 @@ func (p *plugin) cycle(ctx context.Context) {
 	}
 	p.lock.Unlock()
 	if gone >= 0 {
-		check(endPod(ctx, p.nri, pod(gone, p.kinds[gone%len(p.kinds)] == "opted"), container(gone)))
+		check(endPod(ctx, p.nri, pod(gone, p.kinds[gone%len(p.kinds)] == "opted", p.parent), container(gone, p.parent)))
+		p.removeCgroup(gone)
 	}
 }
 
