@@ -103,7 +103,7 @@ def run(settings: Settings, binaries: Path, folder: Path) -> Result:
         subjects.append(Plugin(name, ("opted", "plain"), numakin.command(metrics[name]), numakin.socket))
     with ExitStack() as stack:
         memory = stack.enter_context(_pods_cgroup())
-        driver = stack.enter_context(_driver(binaries / "driver", settings, subjects, memory))
+        driver = stack.enter_context(_driver(binaries / "driver", settings, subjects, memory, folder))
         assert driver.stdout is not None
         driver.stdout.readline()  # it listens
         started, registered_s = {}, {}
@@ -177,13 +177,14 @@ def _pods_cgroup() -> Iterator[Path | None]:
 
 @contextmanager
 def _driver(
-    program: Path, settings: Settings, subjects: Sequence[Plugin], memory: Path | None
+    program: Path, settings: Settings, subjects: Sequence[Plugin], memory: Path | None, folder: Path
 ) -> Iterator[subprocess.Popen[str]]:
-    """memory: where new pods' cgroups are made."""
+    """memory: where new pods' cgroups are made. folder: for what it leaves when it is killed."""
     options = [f"-{name}={getattr(settings, name)}" for name in ("block", "running", "shares")]
     options += [] if memory is None else [f"-memory={memory}"]
     command = [program, *options, *(subject.argument for subject in subjects)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as driver:
         try:
             yield driver
         finally:
