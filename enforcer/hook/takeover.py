@@ -150,8 +150,7 @@ class Takeover:
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
         ledger.records.check(pod, container)
-        given = {grant.homes for grant in known.grants.values() if grant.pod == pod.uid and grant.homes}
-        request = ledger.request(pod, container, given)
+        request = ledger.request(pod, container, known.homes.get(pod.uid, ()))
         if request is None:
             claim = claim_on_stranger(ledger.machine, ledger.occupancy, container, known.exclusive)
             ledger.note_unmanaged(pod, container, claim)

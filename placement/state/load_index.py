@@ -231,8 +231,12 @@ def _add(index: dict[str, tuple[str, ...]], key: str, value: str) -> None:
 
 
 def _remove(index: dict[str, tuple[str, ...]], key: str, value: str) -> None:
-    rest = tuple(other for other in index.get(key, ()) if other != value)
+    values = index.get(key, ())
+    if value not in values:
+        return
+    at = values.index(value)
+    rest = values[:at] + values[at + 1 :]
     if rest:
         index[key] = rest
     else:
-        index.pop(key, None)
+        del index[key]

@@ -54,6 +54,15 @@ class Past:
             mask |= grant.exclusive.mask
         return CpuSet(mask)
 
+    @cached_property
+    def homes(self) -> Mapping[str, frozenset[NumaSet]]:
+        """The NUMA nodes that each pod's containers were given, by the pod's uid."""
+        homes: dict[str, frozenset[NumaSet]] = {}
+        for grant in self.grants.values():
+            if grant.homes:
+                homes[grant.pod] = homes.get(grant.pod, frozenset()) | {grant.homes}
+        return homes
+
     def ended(self, container: str, exclusive: CpuSet) -> Past:
         """The container has ended. That the runtime says so shows that it had every answer before this one."""
         if container not in self.grants and exclusive == self.freed:
