@@ -5,13 +5,13 @@ One boot runs tests/e2e/guest/caches.py; each test here reads what it found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from placement.model.cpuset import CpuSet
-from tests.e2e.guest import caches
+from tests.e2e.guest import cache_moves, caches
 from tests.e2e.lab import vm
 
 pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
@@ -23,16 +23,20 @@ CACHES = {"0": {"0-3", "4-7"}, "1": {"8-11", "12-15"}}
 
 class Observed:
     """What the boot printed. before, beside, after: each pod's CPUs while a pod had none of theirs for itself, while it
-    had, and once it was gone.
+    had, and once it was gone. came, met: those of pods that talk, as they came and after moves; begun, hot, cool: those
+    of one that computes, at first, in the end, and once it had stopped.
     """
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
         self.caches: list[str] = records[0]["caches"]
         self.pods: dict[str, dict[str, Any]] = {record["pod"]: record for record in records if "pod" in record}
-        self.changes = {key: value for record in records[1:] if "pod" not in record for key, value in record.items()}
-        self.before, self.beside, self.after = (
-            {pod: row["cpus"] for pod, row in self.changes[when]["allowed"].items()}
-            for when in ("before", "beside", "after")
+        found = {key: value for record in records[1:] if "pod" not in record for key, value in record.items()}
+        self.changes = {when: found[when] for when in ("before", "beside", "after")}
+        self.before, self.beside, self.after = (_cpus(change["allowed"]) for change in self.changes.values())
+        self.came, self.met = _cpus(found["came"]), _cpus(found["met"])
+        self.moves: list[str] = found["moves"]
+        self.begun, self.hot, self.cool = (
+            _cpus(found[when])[cache_moves.WORKER.name] for when in ("begun", "hot", "cool")
         )
 
     def of(self, *pods: str) -> set[str]:
@@ -41,6 +45,10 @@ class Observed:
 
     def numa_node(self, pod: str) -> str:
         return str(self.pods[pod]["allowed"]["mems"])
+
+
+def _cpus(allowed: Mapping[str, Any]) -> dict[str, str]:
+    return {pod: place["cpus"] for pod, place in allowed.items()}
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +113,28 @@ def test_the_extender_s_prediction_is_what_happened(observed: Observed, pod: str
 def test_the_cgroups_say_what_is_in_force(observed: Observed) -> None:
     for when, now in observed.changes.items():
         assert now["cgroup"] == now["allowed"], when
+
+
+def test_servers_that_came_first_share_a_cache_and_leave_their_clients_the_one_beside_it(observed: Observed) -> None:
+    servers, clients = ({observed.came[pod] for pod in pods} for pods in zip(*cache_moves.PAIRS.items(), strict=True))
+    assert servers | clients in CACHES.values()
+    assert len(servers) == len(clients) == 1
+
+
+def test_those_that_talk_meet_in_one_cache_by_two_that_change_places(observed: Observed) -> None:
+    caches_of_pairs = [{observed.met[server], observed.met[client]} for server, client in cache_moves.PAIRS.items()]
+    assert [len(cpus) for cpus in caches_of_pairs] == [1, 1]
+    assert set().union(*caches_of_pairs) == set(observed.came.values())
+    assert len([pod for pod, cpus in observed.met.items() if cpus != observed.came[pod]]) == 2
+
+
+def test_what_each_move_within_the_numa_node_brings_is_told(observed: Observed) -> None:
+    assert len(observed.moves) == 2
+    assert all("cache" in why for why in observed.moves), observed.moves
+
+
+def test_who_makes_its_cache_hot_is_let_out_of_it_and_is_back_once_it_has_cooled(observed: Observed) -> None:
+    assert observed.begun in observed.caches
+    assert observed.hot in NUMA_NODES.values()
+    assert CpuSet.parse(observed.begun) <= CpuSet.parse(observed.hot)
+    assert observed.cool == observed.begun

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.guest import auto_group
 from tests.e2e.guest.auto_group import PAIRS, REPLICAS, Pair, pod_name
+from tests.e2e.guest.talkers import NRI_SOCKET
 from tests.e2e.lab import vm
 
 pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
@@ -175,6 +176,6 @@ def test_the_doctor_says_what_is_in_force_here(observed: Observed) -> None:
     assert ("traffic", "good", "wake-ups are seen") in output
     assert ("NUMA", "good", "4 NUMA nodes with 2 CPUs each") in output
     assert any(topic == "memory" and text.startswith("the kernel's NUMA balancing is on") for topic, _, text in output)
-    assert ("NRI", "good", f"the container runtime listens at {auto_group.NRI_SOCKET}") in output
+    assert ("NRI", "good", f"the container runtime listens at {NRI_SOCKET}") in output
     assert observed.doctors_status == 0
     assert observed.traffic["collector"] == "cgroup_skb"

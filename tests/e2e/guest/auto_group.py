@@ -14,41 +14,29 @@ CPUs, with what the enforcer says of their memory then and what became of the mo
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import tempfile
 import urllib.request
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from proto import cri_pb2 as cri
 from standins.patience import PATIENCE_S, until
-from tests.e2e.guest import web
+from tests.e2e.guest.talkers import METRICS, NRI_SOCKET, POLL_S, WINDOW_S, Talker, Talkers, asked, traffic
 from tests.e2e.lab import kernel
-from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK, SLEEP, Kubelet
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK, Kubelet
 from tests.metrics import value
 
-NRI_SOCKET = "/run/nri/nri.sock"
-METRICS = "127.0.0.1:16862"
-WINDOW_S = 10
 WINDOWS_TO_LEARN = 2
-POLL_S = 0.5  # a question costs the emulated machine a good part of a second
 
 AUTO = {"group.numakin.io": "auto"}
 HASH = "6d4cf"
 # Thousandths of a CPU. Servers are large, so that who comes later would not go to them for room's sake.
 SERVER_MILLI, CLIENT_MILLI = 500, 100
-MEMORY_LIMIT = 64 << 20
-
-# nginx and wrk come from the machine: the image has busybox alone.
-LIBRARIES = {"/usr": "/usr", **{f"/{name}": f"/usr/{name}" for name in ("lib", "lib64") if Path("/usr", name).exists()}}
-CONNECTIONS, PAUSE_MS = 2, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,103 +59,48 @@ def pod_name(deployment: str, replica: int) -> str:
     return f"{deployment}-{HASH}-x2x7{replica}"
 
 
-class World:
-    """containerd and the enforcer, and the pods on them."""
+def talker(deployment: str, replica: int, network: cri.NamespaceOption = NODE_NETWORK) -> Talker:
+    milli = SERVER_MILLI if deployment in SERVERS else CLIENT_MILLI
+    return Talker(pod_name(deployment, replica), AUTO, milli, {"pod-template-hash": HASH}, network)
 
-    def __init__(self, folder: Path) -> None:
-        subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
-        self.kubelet = Kubelet(Path("/run/containerd/containerd.sock"), "/numakin-lab")
-        options = ("--metrics-listen", METRICS, "--duty-cycle", "1", "--window-s", str(WINDOW_S))
-        self.enforcer = RunningEnforcer(folder, Path(NRI_SOCKET), *options)
-        self.folder = folder
-        self.uids: dict[str, str] = {}
-        self.pids: dict[str, int] = {}
 
-    def allowed(self) -> dict[str, dict[str, str]]:
-        """Of the pairs, by Deployment."""
-        ends = [entry for pair in PAIRS for entry in (pair.server, pair.client)]
-        return {entry: asdict(kernel.allowed(self.pids[pod_name(entry, 1)])) for entry in ends}
+class World(Talkers):
+    """The pairs, and their replicas."""
 
     def talk(self, pair: Pair) -> None:
         """Both ends of a pair, from the server's creation to the client's asking."""
-        server, client = self._pod(pair.server, 1, pair.network), self._pod(pair.client, 1, pair.network)
-        address = self.kubelet.address(server) or "127.0.0.1"
-        folder = self._folder(pair.server)
-        self._run(server, web.server(folder, f"{address}:{pair.port}"), folder)
-        until(lambda: listens(address, pair.port), f"{pair.server} to listen", PATIENCE_S)
-        folder = self._folder(pair.client)
-        asking = web.client(folder, f"{address}:{pair.port}", CONNECTIONS, 3600, PAUSE_MS)
-        self._run(client, asking, folder)
+        server, client = talker(pair.server, 1, pair.network), talker(pair.client, 1, pair.network)
+        address = self.serve(server, pair.port)
+        self.say(server)
+        self.ask(client, address)
+        self.say(client)
 
     def all_talk(self) -> bool:
         """Whether each server has answered its client."""
-        logs = (self._folder(pair.server) / web.LOG for pair in PAIRS)
-        return all(log.exists() and log.stat().st_size for log in logs)
+        return all(self.answered(pod_name(pair.server, 1)) for pair in PAIRS)
 
     def replica(self, deployment: str) -> None:
         """One more, which need not talk any more to be placed."""
         sibling, kin = (self.pids[pod_name(entry, 1)] for entry in (deployment, REPLICAS[deployment]))
         before = kernel.allowed(kin)
-        pod = self._pod(deployment, 2, NODE_NETWORK)
-        self._run(pod, list(SLEEP), self._folder(deployment))
+        added = talker(deployment, 2)
+        self.start(added)
+        self.say(added)
         places = {"siblings": [kernel.allowed(sibling)], "kin": [before, kernel.allowed(kin)]}
         joined = {who: [place.cpus for place in where] for who, where in places.items()}
-        say({"joined": pod.config.metadata.name, **joined, "log": self._log_of(pod.config.metadata.name)})
+        say({"joined": added.name, **joined, "log": self._log_of(added.name)})
+
+    def say(self, talker: Talker) -> None:
+        say({"pod": talker.name, "allowed": asdict(kernel.allowed(self.pids[talker.name]))})
+
+    def pairs(self) -> dict[str, dict[str, str]]:
+        """What the kernel says of them, by Deployment."""
+        ends = [entry for pair in PAIRS for entry in (pair.server, pair.client)]
+        places = self.allowed(*(pod_name(entry, 1) for entry in ends))
+        return dict(zip(ends, places.values(), strict=True))
 
     def _log_of(self, pod: str) -> list[str]:
         return [line for line in self.enforcer.log.read_text().splitlines() if pod in line]
-
-    def passer_by(self) -> None:
-        """A member that comes and goes: a runtime of this age takes moves along with such."""
-        pod = self._pod("passer-by", 1, NODE_NETWORK)
-        self._run(pod, list(SLEEP), self._folder("passer-by"))
-        self.kubelet.end_pod(pod.id)
-
-    def _pod(self, deployment: str, replica: int, network: cri.NamespaceOption) -> Any:
-        name = pod_name(deployment, replica)
-        labels = {"pod-template-hash": HASH}
-        pod = self.kubelet.run_pod(name, annotations=AUTO, labels=labels, namespaces=network, memory_limit=MEMORY_LIMIT)
-        self.uids[name] = pod.uid
-        return pod
-
-    def _run(self, pod: Any, command: list[str], folder: Path) -> None:
-        mounts = {**LIBRARIES, str(folder): str(folder)}
-        name = pod.config.metadata.name
-        milli = SERVER_MILLI if folder.name in SERVERS else CLIENT_MILLI
-        resources = cri.LinuxContainerResources(cpu_shares=milli * 1024 // 1000, memory_limit_in_bytes=MEMORY_LIMIT)
-        pid = self.kubelet.pid(self.kubelet.run(pod, command=command, resources=resources, mounts=mounts))
-        self.pids[name] = pid
-        say({"pod": name, "allowed": asdict(kernel.allowed(pid))})
-
-    def _folder(self, deployment: str) -> Path:
-        folder = self.folder / deployment
-        folder.mkdir(exist_ok=True)
-        return folder
-
-
-def listens(address: str, port: int) -> bool:
-    with suppress(OSError), socket.create_connection((address, port), 5):
-        return True
-    return False
-
-
-def asked(path: str) -> dict[str, Any]:
-    """An answer of the enforcer's port, once there is one."""
-    return until(lambda: tried(path), f"an answer to {path}", PATIENCE_S, pause_s=POLL_S)
-
-
-def tried(path: str) -> dict[str, Any]:
-    """{} without an answer."""
-    try:
-        with urllib.request.urlopen(f"http://{METRICS}{path}", timeout=PATIENCE_S) as answer:
-            result: dict[str, Any] = json.load(answer)
-    except OSError:
-        return {}
-    return result
-
-
-def traffic() -> dict[str, Any]:
-    return asked("/api/v1/traffic")
 
 
 def windows() -> dict[int, dict[str, Any]]:
@@ -193,8 +126,7 @@ def say(record: Mapping[str, Any]) -> None:
 
 
 def learn(world: World) -> None:
-    seeing = "the enforcer to see traffic"
-    until(lambda: traffic().get("collector", "none") != "none", seeing, PATIENCE_S, pause_s=POLL_S)
+    world.seeing()
     with ThreadPoolExecutor() as pool:
         list(pool.map(world.talk, PAIRS))
     until(world.all_talk, "each server to have answered", PATIENCE_S)
@@ -212,7 +144,7 @@ def plan(world: World) -> None:
         return world.enforcer.log_records("a move is planned")
 
     until(lambda: len(told()) >= len(PAIRS), "the pairs' moves to be told", PATIENCE_S, pause_s=WINDOW_S / 2)
-    say({"planned": told(), "meanwhile": world.allowed()})
+    say({"planned": told(), "meanwhile": world.pairs()})
 
 
 def gather(world: World) -> None:
@@ -220,15 +152,12 @@ def gather(world: World) -> None:
 
     def together() -> bool:
         world.passer_by()
-        now = world.allowed()
+        now = world.pairs()
         return all(now[pair.server]["cpus"] == now[pair.client]["cpus"] for pair in PAIRS)
 
-    def logged() -> list[str]:
-        return [log_record["why"] for log_record in world.enforcer.log_records("container moved")]
-
     until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S / 2)
-    until(lambda: len(logged()) >= len(PAIRS), "the moves to be logged", PATIENCE_S)  # after they were made
-    say({"gathered": world.allowed(), "moved": logged(), "memory": memory(world), "metric": places()})
+    until(lambda: len(world.moves()) >= len(PAIRS), "the moves to be logged", PATIENCE_S)  # after they were made
+    say({"gathered": world.pairs(), "moved": world.moves(), "memory": memory(world), "metric": places()})
     until(lambda: len(proofs(world)) >= len(PAIRS), "the moves to be proven", PATIENCE_S, pause_s=WINDOW_S / 2)
     say({"proven": proofs(world)})
 
@@ -257,7 +186,8 @@ def places() -> dict[str, float]:
 
 
 def main() -> None:
-    world = World(Path(tempfile.mkdtemp()))
+    subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
+    world = World(Kubelet(Path("/run/containerd/containerd.sock"), "/numakin-lab"), Path(tempfile.mkdtemp()))
     try:
         with ThreadPoolExecutor() as pool:
             examined = pool.submit(doctor)

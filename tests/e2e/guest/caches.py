@@ -3,8 +3,8 @@
     python3 -m tests.e2e.guest.caches
 
 Prints a JSON object a line: first the CPUs of each cache, then each pod with what the extender predicted and what the
-kernel says, then where all may run before a pod takes CPUs of a cache for itself, beside it, and after it has gone. At
-the end come the logs.
+kernel says, then where all may run before a pod takes CPUs of a cache for itself, beside it, and after it has gone; then
+what tests/e2e/guest/cache_moves.py finds. At the end come the logs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.e2e.guest import logs
+from tests.e2e.guest import cache_moves, logs
 from tests.e2e.guest.world import PodRequest, World
 
 CACHE = "cache"
@@ -52,8 +52,13 @@ def main() -> None:
             world.end(ALONE)
             world.place(PASSER_BY)
             print(json.dumps({"after": world.where()}), flush=True)
+            kubelet = world.kubelet
+        kubelet.end_all_pods()
+        for found in cache_moves.watched(kubelet, folder / "talking"):
+            print(json.dumps(found), flush=True)
     finally:
         logs.show(folder)
+        logs.show(folder / "talking")
 
 
 def caches() -> list[str]:
