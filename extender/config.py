@@ -54,6 +54,7 @@ class Config:
     tls_client_ca: str = ""
     service_names: bool = True
     network_policies: bool = True
+    application_label: str = ""
     own_ca: bool = False
     authorise_readers: bool = False
     grpc_tls_cert: str = ""
@@ -83,6 +84,8 @@ class Config:
             raise BadConfig(f"--{bad}") from bad
         if self.enforcer_account and not _ACCOUNT.fullmatch(self.enforcer_account):
             raise BadConfig(f"--enforcer-account must be NAMESPACE:NAME, not {self.enforcer_account!r}")
+        if self.application_label and not _LABEL.fullmatch(self.application_label):
+            raise BadConfig(f"--application-label must be a label's key, not {self.application_label!r}")
         if self.namespace and not _NAMESPACE.fullmatch(self.namespace):
             raise BadConfig(f"--namespace must be a namespace's name, not {self.namespace!r}")
         ready = Path(self.ready_file)
@@ -102,6 +105,7 @@ class Config:
 
 
 _ACCOUNT = re.compile(r"[a-z0-9.-]+:[a-z0-9.-]+")
+_LABEL = re.compile(r"([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 _RANGES = (
@@ -168,6 +172,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "network_policies": (
         "",
         "expect workloads to talk that NetworkPolicies let talk to each other",
+    ),
+    "application_label": (
+        "LABEL",
+        "of pods, such as app.kubernetes.io/part-of: those with different values share no group found by traffic",
     ),
     "own_ca": (
         "",

@@ -69,7 +69,7 @@ class Program(SessionCallbacks):
         self.cluster = Cluster(Settings(config.report_timeout, config.hold, config.patience))
         self.calls = scheduler_calls(Verbs(self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
-        self.learner = Learner(self.cluster.learned, threads=self.threads)
+        self.learner = Learner(self.cluster.learned, threads=self.threads, application_label=config.application_label)
         self.namespaces = NamespaceSettings()
         self.saved_learning = SavedLearning(self.learner.restored, lambda: self.cluster.known)
         self.groups = GroupObjects()

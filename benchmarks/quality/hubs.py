@@ -3,7 +3,8 @@
     python -m benchmarks.quality.hubs
 
 Six systems with their published call graphs, each under a load of its own: each in a namespace of its own, as the hubs
-are, and all in one namespace, with the hubs. Precision and recall are of pairs of workloads: those in one group with
+are; all in one namespace, with the hubs; and there with labels that say which system a workload is of, or that it is
+none's. Precision and recall are of pairs of workloads: those in one group with
 the hubs there, against those in one group without them. Steady is the share of workloads that keep their group, or stay
 without, through ten more windows of the same rates.
 """
@@ -14,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from random import Random
 from statistics import median
+from types import MappingProxyType
 
 from benchmarks.graphs.app import App
 from benchmarks.quality.scenario import CALLS_PER_S, GRAPHS, Pair
@@ -25,6 +27,9 @@ HUBS = ("dns", "metrics", "ingress", "database", "proxy")
 """dns: every workload spends up to a seventh on it. metrics: every workload is scraped alike. ingress: calls each front
 end as often as users do. database: a quarter of each system's workloads use it much. proxy: a fifth of them talk
 through it."""
+
+APART, TOGETHER = "each in a namespace of its own", "all in one namespace"
+LABELLED = f"{TOGETHER}, with labels"
 
 SYSTEMS = 6
 SEEDS = 20
@@ -82,13 +87,18 @@ def resampled(weights: Mapping[Pair, float], seed: int) -> dict[Pair, float]:
     return {pair: weight * lots.uniform(1 - NOISE, 1 + NOISE) for pair, weight in sorted(weights.items())}
 
 
-def steady(weights: Mapping[Pair, float]) -> float:
+def labelled(weights: Mapping[Pair, float]) -> dict[str, str]:
+    """By workload of the one namespace the system that it is of; a hub is one of its own."""
+    return {end: end.rpartition("/")[2].partition("-")[0] for pair in weights for end in pair}
+
+
+def steady(weights: Mapping[Pair, float], applications: Mapping[str, str] = MappingProxyType({})) -> float:
     """Share of the workloads that keep their group, or stay without, through `WINDOWS` more windows."""
     workloads = {end for pair in weights for end in pair}
-    first = last = partition(weights, workloads, {})
+    first = last = partition(weights, workloads, {}, applications=applications)
     moved: set[str] = set()
     for window in range(WINDOWS):
-        last = partition(resampled(weights, window), workloads, {}, last)
+        last = partition(resampled(weights, window), workloads, {}, last, applications=applications)
         moved |= {name for name in workloads if _group(last, name) != _group(first, name)}
     return 1 - len(moved) / len(workloads)
 
@@ -97,20 +107,24 @@ def _group(found: Partition, workload: str) -> str:
     return found.members[workload].group if workload in found.members else ""
 
 
-def agreement(with_hubs: Mapping[Pair, float], without: Mapping[Pair, float]) -> tuple[float, float]:
-    """Precision and recall of pairs of workloads in one group."""
+def agreement(
+    with_hubs: Mapping[Pair, float],
+    without: Mapping[Pair, float],
+    applications: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[float, float]:
+    """Precision and recall of pairs of workloads in one group. applications: as `labelled`, of those with the hubs."""
     workloads = sorted({end for pair in without for end in pair})
-    grouped, true = _groups(with_hubs), _groups(without)
+    grouped, true = _groups(with_hubs, applications), _groups(without, {})
     same = [(grouped[a] == grouped[b], true[a] == true[b]) for a, b in combinations(workloads, 2)]
     both = sum(here and there for here, there in same)
     here, there = sum(pair[0] for pair in same), sum(pair[1] for pair in same)
     return both / here if here else 1.0, both / there if there else 1.0
 
 
-def _groups(weights: Mapping[Pair, float]) -> dict[str, str]:
+def _groups(weights: Mapping[Pair, float], applications: Mapping[str, str]) -> dict[str, str]:
     """The group of each workload; one without any is its own."""
     workloads = {end for pair in weights for end in pair}
-    members = partition(weights, workloads, {}).members
+    members = partition(weights, workloads, {}, applications=applications).members
     return {workload: members[workload].group if workload in members else workload for workload in workloads}
 
 
@@ -145,21 +159,23 @@ def _strength(weights: Mapping[Pair, float]) -> dict[str, float]:
 
 def main() -> None:
     columns = ("precision", "recall", "steady")
-    for together in (False, True):
-        print("\nall in one namespace" if together else "each in a namespace of its own")
+    for where in (APART, TOGETHER, LABELLED):
+        print(f"\n{where}")
         print(f"{'':12}" + "".join(f"{name:>18}" for name in columns))
         print(f"{'':12}" + f"{'median':>9}{'worst':>9}" * len(columns))
         for kinds in [*((kind,) for kind in HUBS), HUBS]:
-            rows = [_row(seed, kinds, together=together) for seed in range(SEEDS)]
+            rows = [_row(seed, kinds, where) for seed in range(SEEDS)]
             name = kinds[0] if len(kinds) == 1 else "all"
             print(
                 f"{name:12}" + "".join(f"{median(column):9.3f}{min(column):9.3f}" for column in zip(*rows, strict=True))
             )
 
 
-def _row(seed: int, kinds: Sequence[str], *, together: bool) -> tuple[float, float, float]:
+def _row(seed: int, kinds: Sequence[str], where: str) -> tuple[float, float, float]:
+    together = where is not APART
     with_hubs = planted(seed, kinds, together=together)
-    return *agreement(with_hubs, planted(seed, (), together=together)), steady(with_hubs)
+    applications = labelled(with_hubs) if where is LABELLED else {}
+    return *agreement(with_hubs, planted(seed, (), together=together), applications), steady(with_hubs, applications)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ def row(pod: PodBody) -> PodRow:
         host_network=bool(spec.host_network),
         priority=spec.priority or 0,
         template_hash=(meta.labels or {}).get("pod-template-hash", ""),
+        labels=meta.labels or {},
         requests=amounts(spec.resources.requests if spec.resources else None),
         limits=amounts(spec.resources.limits if spec.resources else None),
     )

@@ -44,13 +44,16 @@ class Address(NamedTuple):
 
 
 class IndexedPod(NamedTuple):
-    """What is kept of an opted-in pod. group: empty where it is to be learned. node and ip: empty while not known."""
+    """What is kept of an opted-in pod. group: empty where it is to be learned. node and ip: empty while not known.
+    application: by its label; empty without.
+    """
 
     workload: str
     group: str
     node: str
     ip: str
     host_network: bool
+    application: str = ""
 
 
 def address(endpoint: str) -> Address | None:
@@ -59,9 +62,12 @@ def address(endpoint: str) -> Address | None:
 
 
 class PodIndex:
-    """The cluster's pods as the API server and kube-scheduler report them."""
+    """The cluster's pods as the API server and kube-scheduler report them. application_label: whose value is the
+    application that a pod is of; empty: no pod says.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, application_label: str = "") -> None:
+        self._application_label = application_label
         self._live: dict[str, IndexedPod] = {}
         self._others: dict[str, str] = {}
         self._asked: dict[str, None] = {}
@@ -108,6 +114,14 @@ class PodIndex:
     def groups(self) -> dict[str, str]:
         """By workload that is here the group that its pods say; empty where it is to be learned."""
         return {pod.workload: pod.group for pod in self._live.values()}
+
+    def applications(self) -> dict[str, str]:
+        """By workload that is here or was here lately the application that its pods say; empty where none says any."""
+        found: dict[str, str] = {}
+        if self._application_label:
+            for pod in (*self._past.values(), *self._live.values()):
+                found[pod.workload] = pod.application or found.get(pod.workload, "")
+        return found
 
     def by_ip(self, ip: str) -> str | None:
         """The pod whose own address it is: a uid, or OUTSIDE; None when nobody's: a Service, a node, the world."""
@@ -162,7 +176,8 @@ class PodIndex:
         before = self._live.get(row.uid)
         opt_in = parse(row.namespace, row.annotations)
         group = opt_in.group if opt_in else ""
-        pod = IndexedPod(row.workload, group, row.node, _canonical(row.ip), row.host_network)
+        application = row.labels.get(self._application_label, "")
+        pod = IndexedPod(row.workload, group, row.node, _canonical(row.ip), row.host_network, application)
         self._live[row.uid] = pod
         self._ended.pop(row.uid, None)
         past = self._past.pop(row.uid, None)

@@ -12,6 +12,9 @@ with each other at random. It is raised by moving single workloads, then merging
   - a group falls apart where hardly anything joins its parts any more;
   - all is divided anew, from single workloads, where that gains `PAYS` of all traffic over what the old groups became.
 
+Where pods say by a label which application they are of, groups are found within each application likewise: a database
+that several of a namespace share, and that is of none of them, does not join them.
+
 Relays (placement/traffic/relays.py) join nobody: what they exchange is left out, and each is then a member of the group
 that it exchanges most with.
 
@@ -26,6 +29,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from hashlib import blake2b
+from types import MappingProxyType
 
 from extender.traffic.climbing import STAYS, climbed
 from extender.traffic.exchanged import Traffic, namespace_of
@@ -50,13 +54,17 @@ def partition(
     named: Mapping[str, str],
     previous: Partition = NOBODY,
     relays: AbstractSet[str] = frozenset(),
+    *,
+    applications: Mapping[str, str] = MappingProxyType({}),
 ) -> Partition:
     """weights: of pairs of workloads (`Graph.weights`). auto: workloads to divide. named: those that declare their
-    group, by workload. relays: those of either that pass on what they receive.
+    group, by workload. relays: those of either that pass on what they receive. applications: by workload the one that
+    it is of, empty: of none; who is not in it may be of any.
     """
     pairs: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
     for pair, weight in SEPARATE.within(weights).items():
-        pairs[namespace_of(pair[0])][pair] = weight
+        if _of_one_application(pair, applications):
+            pairs[namespace_of(pair[0])][pair] = weight
     to_divide: dict[str, set[str]] = defaultdict(set)
     for workload in auto:
         to_divide[namespace_of(workload)].add(workload)
@@ -66,7 +74,13 @@ def partition(
     members: dict[str, Membership] = {}
     for namespace, workloads in sorted(to_divide.items()):
         members |= _of_one(pairs[namespace], workloads, theirs[namespace], previous, relays).members
-    return Partition(members)
+    of_application = {name: replace(member, application=applications.get(name, "")) for name, member in members.items()}
+    return Partition(of_application)
+
+
+def _of_one_application(pair: tuple[str, str], applications: Mapping[str, str]) -> bool:
+    a, b = map(applications.get, pair)
+    return a is None or b is None or a == b
 
 
 def _of_one(

@@ -56,12 +56,16 @@ class _Waiting:
 
 
 class ClusterGraph:
-    """One owner. Times are seconds of any clock that never runs backwards."""
+    """One owner. Times are seconds of any clock that never runs backwards. application_label: as for `PodIndex`."""
 
     def __init__(
-        self, half_life: float = HALF_LIFE_S, most_edges: int = MOST_EDGES, costs: Costs | None = None
+        self,
+        half_life: float = HALF_LIFE_S,
+        most_edges: int = MOST_EDGES,
+        costs: Costs | None = None,
+        application_label: str = "",
     ) -> None:
-        self.pod_index = PodIndex()
+        self.pod_index = PodIndex(application_label)
         self.remembered = Remembered(half_life)
         self.fates = Fates()
         self._sums = Sums(half_life, most_edges, costs)

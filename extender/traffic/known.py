@@ -88,10 +88,10 @@ class ClusterTraffic:
 
 
 class TrafficLearning:
-    """One owner. Times are seconds of any clock that never runs backwards."""
+    """One owner. Times are seconds of any clock that never runs backwards. application_label: as for `PodIndex`."""
 
-    def __init__(self, half_life: float = HALF_LIFE_S) -> None:
-        self.graph = ClusterGraph(half_life)
+    def __init__(self, half_life: float = HALF_LIFE_S, application_label: str = "") -> None:
+        self.graph = ClusterGraph(half_life, application_label=application_label)
         self.priors = Priors()
         self.tenancy = SEPARATE
         self._found = NOBODY
@@ -140,7 +140,10 @@ class TrafficLearning:
         self._relays_changed(relays(workloads, self._relays))
         self._own_relays = relays(_within_namespaces(workloads), self._own_relays)
         to_divide = self._to_divide(workloads, declared)
-        found = partition(weights, to_divide, _named(declared), self._found, self._own_relays)
+        applications = graph.pod_index.applications()
+        found = partition(
+            weights, to_divide, _named(declared), self._found, self._own_relays, applications=applications
+        )
         self._found = _without_traffic(found, neighbours(SEPARATE.within(seen)))
         return ClusterTraffic(
             workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.pod_index.replicas(),

@@ -44,7 +44,9 @@ BACKOFF = Backoff(first_s=0.01, longest_s=1.0)
 
 
 class Learner:
-    """publish: called on its thread with what is known by now. Everything else may be called from any thread."""
+    """publish: called on its thread with what is known by now. application_label: as for `PodIndex`. All else may be
+    called from any thread.
+    """
 
     def __init__(
         self,
@@ -52,12 +54,13 @@ class Learner:
         clock: Callable[[], float] = time.monotonic,
         *,
         threads: Threads,
+        application_label: str = "",
     ) -> None:
         self.dropped_flows = 0
         self._learned_at: float | None = None
         self._publish = publish
         self._clock = clock
-        self._learning = TrafficLearning()
+        self._learning = TrafficLearning(application_label=application_label)
         self._steps = StepQueue()
         self._lock = threading.Lock()
         self._flows = 0

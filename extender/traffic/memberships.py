@@ -17,6 +17,7 @@ class Membership:
     """group: NAMESPACE/name. share: of the workload's traffic with other opted-in workloads of its namespace, what
     stays in the group. partners: those of it that it talks with most; size: how many of it it talks with. relay: it
     passes on what it receives, and so joins nobody with its group. expected: none of that traffic was seen yet.
+    application: the one that the workload is of, and within which its group was found; empty: its namespace.
     """
 
     group: str
@@ -25,6 +26,7 @@ class Membership:
     size: int = 0
     relay: bool = False
     expected: bool = False
+    application: str = ""
 
     @property
     def reason(self) -> str:
@@ -33,7 +35,8 @@ class Membership:
         if self.expected:
             return f"expected to talk with {names}{more}, by what is written down: no traffic was seen yet"
         passing = "a relay: passes on what it receives; " if self.relay else ""
-        return f"{passing}exchanges {round(100 * self.share)} % of its traffic within its namespace with {names}{more}"
+        within = f"application {self.application}" if self.application else "its namespace"
+        return f"{passing}exchanges {round(100 * self.share)} % of its traffic within {within} with {names}{more}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
         (["--tls-cert", "a.crt"], "--tls-cert and --tls-key belong together"),
         (["--grpc-tls-client-ca", "ca.crt"], "--grpc-tls-cert and --grpc-tls-key belong together"),
         (["--enforcer-account", "enforcer"], "--enforcer-account must be NAMESPACE:NAME, not 'enforcer'"),
+        (["--application-label", "part of"], "--application-label must be a label's key, not 'part of'"),
         (["--config", "/nowhere.toml"], "--config: /nowhere.toml: No such file or directory"),
     ],
 )

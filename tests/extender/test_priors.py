@@ -29,6 +29,8 @@ NAMES = {
 }
 """The environment by Deployment. Two applications: web, cart and redis; mail and broker."""
 
+TEAM_OF = {"web": "front", "cart": "front", "redis": "stores", "mail": "post", "broker": "post"}
+
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
@@ -56,7 +58,7 @@ def created(server: ApiServer, workload: str, replica: int = 0, **annotations: s
     return server.create_pod(
         f"{workload}-5d7-{replica}",
         annotations=annotations or AUTO,
-        labels={"app": workload, "pod-template-hash": "5d7"},
+        labels={"app": workload, "pod-template-hash": "5d7", "example.com/team": TEAM_OF[workload]},
         containers=[{"name": "main", "image": "x", "resources": resources, "env": environment}],
         owner={"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-5d7", "uid": "r"},
     )
@@ -123,6 +125,14 @@ def test_pods_land_beside_the_services_that_they_name_before_any_packet(extender
         for pair in (("broker", "mail"), ("cart", "redis"), ("cart", "web"))
     }
     assert SECRET not in extender.log.read_text() + json.dumps(extender.get("/api/v1/graph"))
+
+
+@pytest.mark.parametrize("extender", [("--application-label", "example.com/team")], indirect=True)
+def test_an_operators_label_says_within_which_applications_groups_are_found(extender: Extender, server: ApiServer):
+    extender.enforcer("n1").report(machine())
+    for name in ORDER:
+        created(server, name)
+    until(lambda: groups(extender) == {("cart", "web"), ("broker", "mail")}, "two groups, without redis, are found")
 
 
 @pytest.mark.parametrize("extender", [("--no-service-names", "--no-network-policies")], indirect=True)

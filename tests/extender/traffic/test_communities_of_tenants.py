@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.traffic.communities import partition
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from placement.namespaces import AFFINITY_KEY, Namespaces, read
 from placement.traffic.graph import Flow
+from tests.extender.traffic.weights import weights_between
 
 SHOP = [f"shop/Deployment/{name}" for name in "abcdef"]
 OTHERS = [f"{namespace}/Deployment/{name}" for namespace in ("attacker", "shop-2") for name in "abc"]
-
-Weights = dict[tuple[str, str], float]
-
-
-def weights_between(ends: list[str], others: list[str]) -> st.SearchStrategy[Weights]:
-    pairs = st.tuples(st.sampled_from(ends), st.sampled_from(others)).filter(lambda pair: pair[0] != pair[1])
-    return st.dictionaries(pairs.map(lambda pair: (min(pair), max(pair))), st.floats(0.01, 1e9), max_size=15)
-
 
 own, foreign = weights_between(SHOP, SHOP), weights_between(OTHERS, SHOP + OTHERS)
 
