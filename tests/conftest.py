@@ -21,10 +21,15 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 """No test fails for how long it takes: the machine may be busy."""
 
-ONE_AT_A_TIME = ("tests/e2e/test_numa", "tests/e2e", "tests/cluster", "tests/enforcer/observe", "tests/web")
+ONE_AT_A_TIME = (
+    "tests/e2e/test_numa_caches", "tests/e2e/test_numa", "tests/e2e", "tests/cluster", "tests/enforcer/observe",
+    "tests/web",
+)  # fmt: skip
 """Whose tests share a machine, a containerd, a cluster, the kernel's counters or a site with its browser: each is one
-process's, and is started before the rest since it takes longest. The tests of any other file are one process's too
-(`make test` runs several). Not by pytest-xdist's own groups: they do nothing with pytest 9.2."""
+process's, and is started before the rest since it takes longest; the longest boot is by itself, as all would wait for
+it. The tests of any other file are one process's too (`make test` runs several). Not by pytest-xdist's own groups: they
+do nothing with pytest 9.2.
+"""
 
 OUR_FAULT = re.compile(r"Traceback|\b(Import|ModuleNotFound|Attribute|Name|Type|Syntax)Error\b|the loader failed")
 """In the reason of a skip: nothing that a machine lacks, but code that is broken."""

@@ -100,13 +100,20 @@ def test_bypass_mode_needs_no_capability_to_write_a_cpuset_and_to_speak_to_roots
     assert answer.stdout.split() == ["cpuset", "socket"], answer.stderr
 
 
-def kubelets_policy(procfs_root: Path, *command: str) -> str:
-    """The CPU manager's policy of a kubelet with all of root's powers, as this command finds it."""
-    words = ["kubelet", "-c", "import time; print(flush=True); time.sleep(600)", f"--root-dir={procfs_root}"]
-    looks = "from pathlib import Path; from enforcer.cli.kubelet import managers; print(managers(Path('/proc')).cpu)"
+def kubelets_policy(folder: Path, *command: str) -> str:
+    """The CPU manager's policy of a kubelet with all of root's powers and this folder, as this command finds it; in a
+    procfs of that process alone: beside others of these tests a real kubelet runs.
+    """
+    words = ["kubelet", "-c", "import time; print(flush=True); time.sleep(600)", f"--root-dir={folder}"]
+    procfs = folder / "proc"
+    looks = (
+        f"from pathlib import Path; from enforcer.cli.kubelet import managers; print(managers(Path('{procfs}')).cpu)"
+    )
     with subprocess.Popen(words, executable=sys.executable, stdout=subprocess.PIPE) as kubelet:
         assert kubelet.stdout is not None
         kubelet.stdout.readline()
+        procfs.mkdir()
+        (procfs / str(kubelet.pid)).symlink_to(f"/proc/{kubelet.pid}")
         answer = subprocess.run(
             [*command, sys.executable, "-c", looks], cwd=ROOT, capture_output=True, text=True, check=False
         )
