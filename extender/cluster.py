@@ -171,7 +171,7 @@ class Cluster:
         return self._lock.locked()
 
     def refusals(self, want: Wanted, names: Sequence[str], *, anew: bool = True) -> dict[str, NodeRefusal]:
-        """As `strict.refusals`; who is refused everywhere is to be woken. anew: else as `refuses_none` found nodes."""
+        """As `strict.refusals`; who is refused everywhere is to be woken. anew: or goes on from `refuses_none`."""
         self.wait.wait(want)
         snapshot = self._snapshots.of(want, names, anew=anew)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)

@@ -18,6 +18,7 @@ import msgspec
 
 from extender.kube.lease import LeaseDurations
 from extender.kube.publish import EVERY_S
+from placement.model.names import is_label_key
 from process.files import read_regular, worded
 from process.version import VERSION
 
@@ -84,7 +85,7 @@ class Config:
             raise BadConfig(f"--{bad}") from bad
         if self.enforcer_account and not _ACCOUNT.fullmatch(self.enforcer_account):
             raise BadConfig(f"--enforcer-account must be NAMESPACE:NAME, not {self.enforcer_account!r}")
-        if self.application_label and not _LABEL.fullmatch(self.application_label):
+        if self.application_label and not is_label_key(self.application_label):
             raise BadConfig(f"--application-label must be a label's key, not {self.application_label!r}")
         if self.namespace and not _NAMESPACE.fullmatch(self.namespace):
             raise BadConfig(f"--namespace must be a namespace's name, not {self.namespace!r}")
@@ -105,7 +106,6 @@ class Config:
 
 
 _ACCOUNT = re.compile(r"[a-z0-9.-]+:[a-z0-9.-]+")
-_LABEL = re.compile(r"([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 _RANGES = (

@@ -46,6 +46,11 @@ def shown(document: str) -> set[str]:
     return {path for path in paths if path.partition("/")[0] in FOLDERS and "/" in path}
 
 
+def runs(path: str) -> bool:
+    """Whether a command that names it finds it: by its whole path, a module's without its ending."""
+    return not files().isdisjoint({path, f"{path}.py"})
+
+
 def there(path: str) -> bool:
     """By its whole path, or by the end of one where a paragraph has named the folder before."""
     return path in files() or any(known.endswith(f"/{path}") for known in files())
@@ -62,7 +67,7 @@ def test_every_path_that_a_document_names_is_there(document: Path) -> None:
 def test_every_file_and_module_of_ours_that_a_command_names_is_there(document: Path) -> None:
     if document.name in HISTORY:
         return
-    assert {path for path in shown(document.read_text()) if not {path, f"{path}.py"} & files()} == set()
+    assert {path for path in shown(document.read_text()) if not runs(path)} == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -93,6 +98,6 @@ def test_a_path_that_is_not_there_would_be_noticed() -> None:
 
 def test_a_command_for_what_is_not_there_would_be_noticed() -> None:
     text = "    pytest tests/test_docs.py tests/by_hand.py\n\n`python -m benchmarks.nothing`, `python3 -m benchmarks.decide`"
-    assert {path for path in shown(text) if not {path, f"{path}.py"} & files()} == {
+    assert {path for path in shown(text) if not runs(path)} == {
         "tests/by_hand.py", "benchmarks/nothing",
     }  # fmt: skip

@@ -3,10 +3,10 @@
     python -m benchmarks.quality.hubs
 
 Six systems with their published call graphs, each under a load of its own: each in a namespace of its own, as the hubs
-are; all in one namespace, with the hubs; and there with labels that say which system a workload is of, or that it is
-none's. Precision and recall are of pairs of workloads: those in one group with
-the hubs there, against those in one group without them. Steady is the share of workloads that keep their group, or stay
-without, through ten more windows of the same rates.
+are; all in one namespace, with the hubs; and there with labels that say which system a workload is of, where a hub is
+of one of its own. Precision and recall are of pairs of workloads: those in one group with the hubs there, against those
+in one group without them. Steady is the share of workloads that keep their group, or stay without, through ten more
+windows of the same rates.
 """
 
 from __future__ import annotations

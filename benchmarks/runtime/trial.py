@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from typing import TypeAlias
 from benchmarks.runtime import plugins
 from benchmarks.runtime.plugins import Numakin, Plugin, Usage
 from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.errors import MachineError, NotThere
 from process.ports import free_address
 from standins.machines import MACHINES, write_sysfs
 
@@ -154,25 +155,32 @@ def _pods_cgroup() -> Iterator[Path | None]:
     """A cgroup of the memory controller for new pods, as a kubelet gives each of its own; None where that may not be
     made. The kubelet limits a pod's before its sandbox is there, so that nobody has to look again at CreateContainer.
     """
+    with ExitStack() as stack:
+        try:
+            folder = _made_cgroup(stack)
+        except (OSError, MachineError) as error:
+            print(f"new pods have no cgroup of their own, as a kubelet would make: {error}", file=sys.stderr)
+            folder = None
+        yield folder
+
+
+def _made_cgroup(stack: ExitStack) -> Path:
+    """Removed with the stack, and what was made below it. OSError, MachineError."""
     tree = CgroupTree.discover()
     mount = tree.controllers.get("memory", tree.unified)
-    assert mount is not None
+    if mount is None:
+        raise NotThere("the memory controller is not mounted")
     folder = mount / f"numakin-benchmark-{os.getpid()}"
-    try:
-        try:
-            folder.mkdir()
-            if tree.version("memory") == 2:
-                (folder / "cgroup.subtree_control").write_text("+memory")
-        except OSError as error:
-            print(f"new pods have no cgroup of their own, as a kubelet would make: {error}", file=sys.stderr)
-            yield None
-        else:
-            yield folder
-    finally:
-        for made in sorted(folder.rglob("*/"), reverse=True):
-            made.rmdir()
-        with suppress(FileNotFoundError):
-            folder.rmdir()
+    folder.mkdir()
+    stack.callback(_remove, folder)
+    if tree.version("memory") == 2:
+        (folder / "cgroup.subtree_control").write_text("+memory")
+    return folder
+
+
+def _remove(cgroup: Path) -> None:
+    for folder in sorted([cgroup, *cgroup.rglob("*/")], reverse=True):
+        folder.rmdir()
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def row(pod: PodBody) -> PodRow:
             raise BadRequest(f"Pod.{path}: {shown(text)} is no name that the API server takes")
     if len(spec.containers or ()) + len(spec.init_containers or ()) > CONTAINERS:
         raise BadRequest(f"Pod.spec: more than {CONTAINERS} containers")
-    owner = controller(meta.owner_references)
+    owner, labels = controller(meta.owner_references), meta.labels or {}
     return PodRow(
         uid=meta.uid or f"{meta.namespace}/{meta.name}",
         namespace=meta.namespace or "default",
@@ -67,8 +67,8 @@ def row(pod: PodBody) -> PodRow:
         owner=owner_row(owner.kind, owner.name, owner.uid) if owner else None,
         host_network=bool(spec.host_network),
         priority=spec.priority or 0,
-        template_hash=(meta.labels or {}).get("pod-template-hash", ""),
-        labels=meta.labels or {},
+        template_hash=labels.get("pod-template-hash", ""),
+        labels=labels,
         requests=amounts(spec.resources.requests if spec.resources else None),
         limits=amounts(spec.resources.limits if spec.resources else None),
     )

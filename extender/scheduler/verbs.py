@@ -73,7 +73,8 @@ class Verbs:
         call, want = self._asked(body)
         if want is None:
             return wire.filter_answer(call, wire.FilterRefusals())
-        refused = self._refusals(body, call, want) if self._refuse and want.strict else {}
+        may_refuse, anew = self._refuse and want.strict, self._weighed is not body
+        refused = self._cluster.refusals(want, call.names, anew=anew) if may_refuse else {}
         left = [name for name in call.names if name not in refused] if refused else call.names
         if len(left) == 1:
             # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
@@ -91,9 +92,6 @@ class Verbs:
                 hopeless={name: refusal.why for name, refusal in refused.items() if refusal.hopeless},
             ),
         )
-
-    def _refusals(self, body: bytes, call: wire.Arguments, want: Wanted) -> Mapping[str, NodeRefusal]:
-        return self._cluster.refusals(want, call.names, anew=self._weighed is not body)
 
     def _plain_filter(self, body: bytes) -> bytes:
         answer = wire.every_node(body)

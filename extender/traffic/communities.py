@@ -63,7 +63,7 @@ def partition(
     """
     pairs: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
     for pair, weight in SEPARATE.within(weights).items():
-        if _of_one_application(pair, applications):
+        if not applications or _of_one_application(pair, applications):
             pairs[namespace_of(pair[0])][pair] = weight
     to_divide: dict[str, set[str]] = defaultdict(set)
     for workload in auto:
@@ -74,8 +74,8 @@ def partition(
     members: dict[str, Membership] = {}
     for namespace, workloads in sorted(to_divide.items()):
         members |= _of_one(pairs[namespace], workloads, theirs[namespace], previous, relays).members
-    of_application = {name: replace(member, application=applications.get(name, "")) for name, member in members.items()}
-    return Partition(of_application)
+    members |= {name: replace(members[name], application=applications[name]) for name in members.keys() & applications}
+    return Partition(members)
 
 
 def _of_one_application(pair: tuple[str, str], applications: Mapping[str, str]) -> bool:

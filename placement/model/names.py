@@ -51,6 +51,12 @@ def is_group(text: str) -> bool:
     return is_label(namespace) and len(name) <= NAMESPACE_LENGTH and _GROUP.fullmatch(name) is not None
 
 
+def is_label_key(text: str) -> bool:
+    """PREFIX/NAME of a label or an annotation, or NAME alone."""
+    prefix, slash, name = text.rpartition("/")
+    return (not slash or is_object(prefix)) and len(name) <= NAMESPACE_LENGTH and _GROUP.fullmatch(name) is not None
+
+
 def is_id(text: str) -> bool:
     """A uid, a container's id, an address with a port."""
     return len(text) <= ID_LENGTH and _ID.fullmatch(text) is not None and ".." not in text
