@@ -11,19 +11,49 @@ def run(program):
 
 
 @pytest.mark.parametrize(
-    "module", ["google.protobuf.internal.python_message", "grpc.aio", "asyncio", "calendar", "html", "mimetypes"]
+    "module",
+    [
+        "google.protobuf.internal.python_message",
+        "grpc.aio",
+        "asyncio",
+        "calendar",
+        "hashlib",
+        "html",
+        "inspect",
+        "mimetypes",
+        "prometheus_client.decorator",
+        "ssl",
+    ],
 )
 def test_the_enforcer_never_loads_it(module):
     program = f"import sys, enforcer.observer.process; print(type(sys.modules['{module}']).__name__)"
     assert run(program) == ["Later"]
 
 
-def test_the_hook_and_its_supervisor_load_neither_inspect_nor_openssl():
+@pytest.mark.parametrize("process", ["hook", "bypass", "observer"])
+def test_no_process_of_an_enforcer_loads_openssl_or_inspect(process):
     program = (
-        "import sys, enforcer.cli.main, enforcer.hook.process;"
-        "print(type(sys.modules['inspect']).__name__, '_hashlib' in sys.modules)"
+        f"import sys, enforcer.cli.main, enforcer.{process}.process;"
+        "print(type(sys.modules['inspect']).__name__, *({'_ssl', '_hashlib', 'ast'} & sys.modules.keys()))"
     )
-    assert run(program) == ["Later", "False"]
+    assert run(program) == ["Later"]
+
+
+def test_what_was_only_mentioned_is_loaded_when_it_is_called():
+    program = """
+import sys, enforcer.observer.process
+from prometheus_client import CollectorRegistry, Counter
+from proto.certificates import ssl
+
+counter = Counter("failures", "Counted.", registry=CollectorRegistry())
+
+@counter.count_exceptions()
+def doubled(number):
+    return 2 * number
+
+print(doubled(2), ssl.create_default_context().__module__, type(sys.modules["inspect"]).__name__)
+"""
+    assert run(program) == ["4", "ssl", "module"]
 
 
 def test_it_is_there_for_who_asks():

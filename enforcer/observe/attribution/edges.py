@@ -68,6 +68,8 @@ class Unattributed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Amount:
+    """Of traffic, one way."""
+
     bytes: int = 0
     messages: int = 0
 

@@ -16,6 +16,8 @@ SILENT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Latest:
+    """at: when it came, in seconds of the clock."""
+
     at: float
     confirmed_s_ago: float | None
 

@@ -22,6 +22,8 @@ WINDOWS = 60
 
 @dataclass(frozen=True, slots=True)
 class _Step:
+    """state: of what it was declined in. window: the number of the one in which that was."""
+
     ways: Ways
     state: object
     window: int
