@@ -25,15 +25,20 @@ def peers_of(occupancy: Occupancy, request: Request, kin: Kin) -> list[tuple[Res
     """The peers that have a reservation here, with their weights; with them the pod's other containers, where those are
     placed one by one. A peer whose own containers are, weighs as much as another, in all.
     """
-    reservations, group = occupancy.reservations, request.opt_in.group
+    reservations, directory, group = occupancy.reservations, occupancy.directory, request.opt_in.group
     weights: Mapping[str, float] = kin.weights
     if not weights and group:
-        members = occupancy.directory.by_group.get(group, ())
+        members = directory.by_group.get(group, ())
         weights = {reservations[key].pod: 1.0 for key in members}
     peers = []
     for pod, weight in weights.items():
-        there = occupancy.members_of(pod) if pod != request.pod and weight > 0 else ()
-        peers += [(reservation, weight / len(there)) for reservation in there]
+        if pod == request.pod or weight <= 0:
+            continue
+        if directory.by_pod.get(pod) == (pod,):  # as nearly all are: one reservation, of the whole pod
+            peers.append((reservations[pod], weight))
+        else:
+            there = occupancy.members_of(pod)
+            peers += [(reservation, weight / len(there)) for reservation in there]
     return [*peers, *_siblings(occupancy, request, kin.elsewhere + sum(weight for _, weight in peers))]
 
 
