@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from extender.scoring.predict import Wanted
-from extender.state.columns.arrays import Floats
+from extender.state.columns.arrays import Floats, Objects
 from extender.state.kins import Kins
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption, NodeView
@@ -39,17 +39,17 @@ class ExplainRow:
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One answer to /prioritize. at: on the cluster's clock. names to ages: of each offered node, as `ExplainRow` has
-    them.
+    them; the scores are a byte each, since hundreds of answers are kept.
 
     kin_hidden: the pod's group has members, and none of the nodes that they are on was among those to score.
     """
 
     want: Wanted
     at: float
-    names: Sequence[str]
+    names: Sequence[str] | Objects
     views: Sequence[NodeView | None]
     kins: Kins
-    scores: Sequence[int]
+    scores: bytes
     ages: Floats
     kin_hidden: bool = False
 
@@ -65,7 +65,7 @@ class Offer:
 
     def best(self, count: int) -> list[ExplainRow]:
         """Of those alike the first."""
-        best = np.argsort(-np.array(self.scores, dtype=np.int8), kind="stable")[:count]
+        best = np.argsort(-np.frombuffer(self.scores, dtype=np.int8), kind="stable")[:count]
         return [self.row(at) for at in best.tolist()]
 
 
@@ -79,8 +79,9 @@ class History:
         self._bytes = 0
 
     def offered(self, offer: Offer) -> None:
+        """Kept with its names in an array, which the garbage collector does not go through, as it does a tuple."""
         pod = offer.want.pod
-        self._offers[pod.uid] = offer
+        self._offers[pod.uid] = replace(offer, names=np.fromiter(offer.names, np.object_, len(offer.names)))
         self._offers.move_to_end(pod.uid)
         self._name(pod.namespace, pod.name, pod.uid)
         if len(self._offers) > OFFERS:

@@ -38,11 +38,11 @@ node leads by more than kube-scheduler's own plugins give for spreading.
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """scores: integers, node by node. leader: the place of the node that is ahead; None where no node would take the
-    pod.
+    """scores: integers, node by node, a byte each. leader: the place of the node that is ahead; None where no node
+    would take the pod.
     """
 
-    scores: list[int]
+    scores: bytes
     leader: int | None
 
 
@@ -53,12 +53,12 @@ def points(candidates: Candidates, scores: NodeScores, factors: Floats, group: s
         exact = np.round(np.where(exact > 0, scores.following / most, 0.0) * factors, DIGITS)
     best = float(exact.max(initial=0.0))
     if not best:
-        return Points([0] * len(exact), None)
+        return Points(bytes(len(exact)), None)
     leader = _chosen(candidates, np.flatnonzero(exact == best), group)
     most = max(LEAD, round(BEST * min(1.0, best)))
     whole = np.rint((most - LEAD) * exact / best)
     whole[leader] = most
-    return Points(whole.astype(np.int64).tolist(), leader)
+    return Points(whole.astype(np.uint8).tobytes(), leader)
 
 
 def _stretched(scores: NodeScores, slot: int | None) -> Floats:

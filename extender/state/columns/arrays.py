@@ -8,3 +8,4 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.intp]
+Objects = npt.NDArray[np.object_]

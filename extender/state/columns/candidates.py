@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
 
-from extender.state.columns.arrays import Bools, Floats, Positions
+from extender.state.columns.arrays import Bools, Floats, Objects, Positions
 from extender.state.columns.cells import Cells
 from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
@@ -28,13 +28,16 @@ def age_factor(age: Floats | float, timeout: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Views(Sequence[NodeView | None]):
-    """Nodes' views in some order, without a list of their own. by_slot: of all nodes."""
+    """Nodes' views in some order, without a list of their own. by_slot: of all nodes, NodeView or None."""
 
-    by_slot: Sequence[NodeView | None]
+    by_slot: Objects
     slots: Positions
 
     def __len__(self) -> int:
         return len(self.slots)
+
+    def __iter__(self) -> Iterator[NodeView | None]:
+        return iter(self.by_slot[self.slots].tolist())
 
     @overload
     def __getitem__(self, at: int) -> NodeView | None: ...

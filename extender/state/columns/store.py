@@ -7,7 +7,7 @@ from itertools import compress, repeat
 
 import numpy as np
 
-from extender.state.columns.arrays import Floats, Positions
+from extender.state.columns.arrays import Floats, Objects, Positions
 from extender.state.columns.candidates import NO_KINS, Candidates, Views, Weighing
 from extender.state.columns.cells import COLUMNS, NOBODY, Cells
 from extender.state.columns.memo import SlotMemo
@@ -25,14 +25,19 @@ FEW = 4_000
 
 
 class ColumnStore:
-    """Under the cluster's lock. A block of columns x NUMA nodes x slots; each node has a slot while it is known."""
+    """Under the cluster's lock. A block of columns x NUMA nodes x slots; each node has a slot while it is known.
+
+    Views are in arrays, since the garbage collector goes through the items of lists and tuples, thousands for each pod
+    that is scored, and stops every thread meanwhile.
+    """
 
     def __init__(self) -> None:
         self._slots: dict[str, int] = {}
         self._vacant: list[int] = []
         self._changed: set[int] = set()
-        self._views: list[NodeView | None] = [None]
-        self._seen: tuple[NodeView | None, ...] | None = None
+        self._views: Objects = np.full(64, None)
+        self._count = UNKNOWN + 1
+        self._seen: Objects | None = None
         self._received_at = np.full(64, -np.inf)
         self._registered = np.zeros(64, dtype=np.bool_)
         self._revisions, self._revision = np.zeros(64, dtype=np.intp), 0
@@ -49,9 +54,9 @@ class ColumnStore:
         """The node's view from now on; its numbers are worked out when they are asked for."""
         slot = self._slots.get(view.name)
         if slot is None:
-            slot = self._slots[view.name] = self._vacant.pop() if self._vacant else len(self._views)
-            if slot == len(self._views):
-                self._views.append(None)
+            slot = self._slots[view.name] = self._vacant.pop() if self._vacant else self._count
+            self._count = max(self._count, slot + 1)
+            self._grow(self._count, 0)
         self._show(slot, view)
 
     def received(self, node: str, at: float) -> None:
@@ -109,9 +114,8 @@ class ColumnStore:
     def live_views(self, now: float, timeout: float) -> list[NodeView]:
         """As `Candidates.live` has them, of all nodes."""
         self.refresh()
-        count = len(self._views)
-        live = self._registered[:count] & (now - self._received_at[:count] < timeout)
-        return [view for view in compress(self._views, live.tolist()) if view is not None]
+        live = self._registered & (now - self._received_at < timeout)
+        return [view for view in self._views[live].tolist() if view is not None]
 
     def keep(self, candidates: Candidates, weighing: Weighing, answers: Floats) -> None:
         """For the next pod with these needs. weighing: the candidates'. answers: of all nodes, as `memo` has them."""
@@ -134,16 +138,16 @@ class ColumnStore:
         if len(nodes) > len(names):
             return np.fromiter(compress(range(len(names)), map(nodes.__contains__, names)), np.intp)
         theirs = [slot for node in nodes if (slot := self._slots.get(node)) is not None]
-        marked = np.zeros(len(self._views), dtype=np.bool_)
+        marked = np.zeros(self._count, dtype=np.bool_)
         marked[theirs] = True
         return np.flatnonzero(marked[slots])
 
     def _views_of(self, slots: Positions) -> Sequence[NodeView | None]:
-        """Of few nodes a list of their own: it may be kept for long, and those of all others with it otherwise."""
-        if 2 * len(slots) < len(self._views):
-            return [self._views[slot] for slot in slots.tolist()]
+        """Of few nodes an array of their own: it may be kept for long, and those of all others with it otherwise."""
+        if 2 * len(slots) < self._count:
+            return Views(self._views[slots], np.arange(len(slots)))
         if self._seen is None:
-            self._seen = tuple(self._views)
+            self._seen = self._views.copy()
         return Views(self._seen, slots)
 
     def _show(self, slot: int, view: NodeView | None) -> None:
@@ -172,6 +176,7 @@ class ColumnStore:
         self._block[:, : before.shape[1], : before.shape[2]] = before
         more = room - before.shape[2]
         self._received_at = np.append(self._received_at, np.full(more, -np.inf))
+        self._views = np.append(self._views, np.full(more, None))
         self._registered = np.append(self._registered, np.zeros(more, dtype=np.bool_))
         self._revisions = np.append(self._revisions, np.zeros(more, dtype=np.intp))
         self._free_share = np.append(self._free_share, np.zeros(more))
