@@ -9,4 +9,4 @@ this half; neither imports the other. `cli` is what people start.
 from proto.later import later
 
 later("asyncio")  # for gRPC's, which is not used either: 1.3 MiB
-later("inspect")  # dataclasses asks for it where a class has no docstring: 0.7 MiB, 5 ms
+later("inspect")  # Python 3.11's dataclasses asks for it where a class has no docstring: 0.7 MiB, 5 ms
