@@ -168,8 +168,8 @@ class Occupancy:
         """The reservations of a pod that has opted in, without the one with the key `but`: one, or several where its
         containers are placed one by one.
         """
-        there = [self.reservations[key] for key in self.directory.by_pod.get(pod, ()) if key != but]
-        return [reservation for reservation in there if reservation.opted_in]
+        keys = (key for key in self.directory.by_pod.get(pod, ()) if key != but)
+        return [reservation for key in keys if (reservation := self.reservations[key]).opted_in]
 
     def whole_pods(self) -> dict[str, Reservation]:
         """Each pod that has opted in, as one reservation, by its uid."""

@@ -28,23 +28,22 @@ def age_factor(age: Floats | float, timeout: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Views(Sequence[NodeView | None]):
-    """Nodes' views in some order, without a list of their own. by_slot: of all nodes, NodeView or None."""
+    """An array of views, each a NodeView or None."""
 
-    by_slot: Objects
-    slots: Positions
+    array: Objects
 
     def __len__(self) -> int:
-        return len(self.slots)
+        return len(self.array)
 
     def __iter__(self) -> Iterator[NodeView | None]:
-        return iter(self.by_slot[self.slots].tolist())
+        return iter(self.array.tolist())
 
     @overload
     def __getitem__(self, at: int) -> NodeView | None: ...
     @overload
     def __getitem__(self, at: slice) -> Sequence[NodeView | None]: ...
     def __getitem__(self, at: int | slice) -> NodeView | Sequence[NodeView | None] | None:
-        return Views(self.by_slot, self.slots[at]) if isinstance(at, slice) else self.by_slot[self.slots[at]]
+        return Views(self.array[at]) if isinstance(at, slice) else self.array[at]
 
 
 @dataclass(frozen=True, slots=True)

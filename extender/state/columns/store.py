@@ -37,7 +37,6 @@ class ColumnStore:
         self._changed: set[int] = set()
         self._views: Objects = np.full(64, None)
         self._count = UNKNOWN + 1
-        self._seen: Objects | None = None
         self._received_at = np.full(64, -np.inf)
         self._registered = np.zeros(64, dtype=np.bool_)
         self._revisions, self._revision = np.zeros(64, dtype=np.intp), 0
@@ -63,13 +62,11 @@ class ColumnStore:
         """The node's enforcer sent something; nothing for a node that has no view."""
         slot = self._slots.get(node, UNKNOWN)
         if slot != UNKNOWN:
-            self._grow(slot + 1, 0)
             self._received_at[slot] = at
 
     def drop(self, node: str) -> None:
         slot = self._slots.pop(node, None)
         if slot is not None:
-            self._grow(slot + 1, 0)
             self._received_at[slot] = -np.inf
             self._show(slot, None)
             self._vacant.append(slot)
@@ -97,7 +94,7 @@ class ColumnStore:
         revisions, near = self._revisions[slots], self._among(names, slots, unlike)
         return Candidates(
             names=names,
-            views=self._views_of(slots),
+            views=Views(self._views[slots]),
             ages=now - self._received_at[slots],
             registered=self._registered[slots],
             free_share=self._free_share[slots],
@@ -142,16 +139,8 @@ class ColumnStore:
         marked[theirs] = True
         return np.flatnonzero(marked[slots])
 
-    def _views_of(self, slots: Positions) -> Sequence[NodeView | None]:
-        """Of few nodes an array of their own: it may be kept for long, and those of all others with it otherwise."""
-        if 2 * len(slots) < self._count:
-            return Views(self._views[slots], np.arange(len(slots)))
-        if self._seen is None:
-            self._seen = self._views.copy()
-        return Views(self._seen, slots)
-
     def _show(self, slot: int, view: NodeView | None) -> None:
-        self._views[slot], self._seen = view, None
+        self._views[slot] = view
         self._changed.add(slot)
 
     def _write(self, slot: int, view: NodeView | None) -> None:
