@@ -69,11 +69,12 @@ kustomize:  # 6 MB in ~/.cache/numakin, where the machine has none that renders 
 helm: $(READY)  # 40 MB in ~/.cache/numakin, where the machine has none
 	@$(PYTHON) setup/helm >/dev/null || echo "helm: the tests of the chart by Helm itself will be skipped" >&2
 
-check: $(READY)  ## lint, format, types, the layers' contracts, generated code
+check: $(READY)  ## lint, format, types, the layers' contracts, generated code, no link out of the tree
 	@$(VENV)/bin/ruff check $(SOURCES)
 	@$(VENV)/bin/ruff format --check $(SOURCES)
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
+	@setup/tree
 	@setup/generate --check
 	@setup/limits --check
 	@$(PYTHON) setup/lock --check
