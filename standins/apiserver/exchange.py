@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from typing import Literal
 
 from standins.apiserver.answers import Answers
 from standins.apiserver.behind import Behind
@@ -12,6 +12,9 @@ from standins.apiserver.model.requests import Request
 from standins.apiserver.objects.store import Store
 from standins.apiserver.watching import Watch
 from standins.patience import PATIENCE_S
+
+Counted = Literal["asked", "done", "watches"]
+"""Requests that came, those that were carried out, and watches that are open now."""
 
 
 class Exchange:
@@ -59,10 +62,26 @@ class Exchange:
         """Holds a stalled connection until the server closes."""
         self.closing.wait()
 
-    def wait_for(self, holds: Callable[[], bool], timeout_s: float = PATIENCE_S) -> bool:
-        """Waits until the predicate over `asked`, `done` or `watches` holds."""
+    def wait_for(self, counted: Counted, number: int, *, verb: str = "", resource: str = "") -> None:
+        """Waits until so many requests (or more) were counted, or exactly so many watches are open. TimeoutError.
+
+        Only what the server counts itself: nothing else wakes this up. For what a client does with the answer, `until`.
+        """
         with self._happened:
-            return self._happened.wait_for(holds, timeout_s)
+            if not self._happened.wait_for(lambda: self._reached(counted, number, verb, resource), PATIENCE_S):
+                what = f"{number} of {' '.join(word for word in (counted, verb, resource) if word)}"
+                raise TimeoutError(
+                    f"not within {PATIENCE_S:g} s: {what}; {self._number(counted, verb, resource)} so far"
+                )
+
+    def _reached(self, counted: Counted, number: int, verb: str, resource: str) -> bool:
+        reached = self._number(counted, verb, resource)
+        return reached == number if counted == "watches" else reached >= number
+
+    def _number(self, counted: Counted, verb: str, resource: str) -> int:
+        if counted == "watches":
+            return self.watches(resource)
+        return _number_of({"asked": self.asked, "done": self._done}[counted], verb, resource)
 
     def open_watches(self, resource: str = "") -> list[Watch]:
         return [watch for watch in list(self._watches) if resource in ("", watch.request.kind.plural)]
@@ -81,4 +100,4 @@ class Exchange:
 
 
 def _number_of(requests: list[Request], verb: str, resource: str) -> int:
-    return sum(request.verb == verb and resource in ("", request.kind.plural) for request in list(requests))
+    return sum(verb in ("", request.verb) and resource in ("", request.kind.plural) for request in list(requests))

@@ -62,7 +62,7 @@ def site(folder: Path, affinity_with: Mapping[str, str] = {}) -> Iterator[Site]:
             server.create_node(node)
         kubeconfig = str(server.kubeconfig(folder / "kubeconfig"))
         with running(folder, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default") as extender:
-            assert server.wait_for(lambda: server.watches() == 6)
+            server.wait_for("watches", 6)
             made = Site(server, extender)
             uids = {VICTIM: made.replica(VICTIM, 0, "n1"), ATTACKER: made.replica(ATTACKER, 0, "n2")}
             for node, namespace in (("n1", VICTIM), ("n2", ATTACKER)):

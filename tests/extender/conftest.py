@@ -24,5 +24,5 @@ def watching(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     """One that follows the pods of the test's own API server, the fixture `server`."""
     options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default")
     with running(tmp_path, "--kube", *options, "--publish-period", "0.2") as extender:
-        assert server.wait_for(lambda: server.watches("pods") == 1)
+        server.wait_for("watches", 1, resource="pods")
         yield extender

@@ -41,7 +41,7 @@ def server() -> Iterator[ApiServer]:
 def extender(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     options = ("--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig")), "--namespace", "default", "--refuse")
     with running(tmp_path, "--kube", *options, "--publish-period", "0.2") as first:
-        assert server.wait_for(lambda: server.watches() == 6)
+        server.wait_for("watches", 6)
         yield first
 
 

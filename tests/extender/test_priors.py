@@ -48,7 +48,7 @@ def extender(server: ApiServer, tmp_path: Path, request: pytest.FixtureRequest) 
     """Started with the options that the test asks for."""
     kubeconfig = str(server.kubeconfig(tmp_path / "kubeconfig"))
     with running(tmp_path, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default", *request.param) as program:
-        assert server.wait_for(lambda: server.watches("pods") == 1)
+        server.wait_for("watches", 1, resource="pods")
         yield program
 
 

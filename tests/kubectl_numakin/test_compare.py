@@ -35,7 +35,7 @@ def kubelet(api: ApiServer, run: Callable[[dict[str, Any]], Ran]) -> Iterator[No
     """Runs the pod that comes next."""
 
     def follow() -> None:
-        api.wait_for(lambda: api.done("create", "pods") > 0)
+        api.wait_for("done", 1, verb="create", resource="pods")
         (name,) = pods(api)
         phase, log = run(api.get("v1", "pods", name, "default"))
         api.behind.logs["default", name] = log

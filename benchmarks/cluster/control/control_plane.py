@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from standins.apiserver import ApiServer
+from standins.patience import until
 
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "base"
 
@@ -55,4 +56,8 @@ class ControlPlane:
 
     def watched(self, seconds: float) -> bool:
         """Whether a client watches pods within that time."""
-        return self._api.wait_for(lambda: self._api.watches("pods") > 0, seconds)
+        try:
+            until(lambda: self._api.watches("pods") > 0, "pods are watched", seconds)
+        except TimeoutError:
+            return False
+        return True

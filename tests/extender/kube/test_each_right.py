@@ -27,6 +27,7 @@ from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import ListWatch
 from placement.state.occupancy import Occupancy
 from standins.apiserver import ApiServer
+from standins.patience import until
 from tests.cluster.rights import Right, granted
 from tests.extender.kube.objects.published import MACHINE
 from tests.manifests.rendered import files, one
@@ -53,7 +54,7 @@ def watches(resource: Callable[[], Resource[Any]]) -> Works:
     def works(api: Api, site: Site) -> bool:
         watcher = ListWatch(api, resource(), lambda _changes: None, threads=threads())
         watcher.start()
-        site.server.wait_for(lambda: bool(site.server.watches() or watcher.standing.error))
+        until(lambda: site.server.watches() or watcher.standing.error, "it watches, or knows why not")
         watching = bool(site.server.watches())
         watcher.stop()
         return watching
@@ -66,7 +67,7 @@ def leads(api: Api, site: Site) -> bool:
     terms = LeaseDurations(lease_duration=1, renew_deadline=0.5, retry_period=0.02)
     election = Election(api, NAMESPACE, "numakin-extender", "me", terms=terms, threads=threads())
     election.start()
-    site.server.wait_for(lambda: renewed(site) or len(site.server.asked) > TRIES)
+    until(lambda: renewed(site) or len(site.server.asked) > TRIES, "the Lease is renewed, or will not be")
     election.stop()
     return renewed(site)
 

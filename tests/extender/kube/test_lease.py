@@ -116,7 +116,8 @@ def test_a_reason_not_to_renew_is_warned_of_once(server, elected):
 
 def test_of_many_that_start_together_one_leads(server, elected):
     many = [elected(f"r{number}")[0] for number in range(5)]
-    assert server.wait_for(lambda: server.count("get", "leases") > 50 and any(entry.leading for entry in many))
+    server.wait_for("asked", 50, verb="get", resource="leases")
+    until(lambda: any(entry.leading for entry in many), "one leads")
     assert sum(entry.leading for entry in many) == 1
 
 

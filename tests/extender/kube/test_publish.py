@@ -1,6 +1,7 @@
 """Objects are kept as they should be: applied when they differ, never by force, and nothing is repeated."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -12,10 +13,14 @@ from extender.kube.publish import Desired, Publisher, Unwanted
 from process.threads import Failure, Threads
 from standins.apiserver import ApiServer
 from standins.apiserver.faults import Answer, Cut
+from standins.patience import until
 from tests.manifests.rendered import files, one
 from tests.supervised import threads
 
 GROUPS = "numakin.io/v1alpha1"
+
+LOOKS = 5
+"""Of a round that waits for pods to have been scheduled, before they have been."""
 
 
 @pytest.fixture
@@ -227,47 +232,54 @@ def test_a_round_is_bounded(server, wanted, monkeypatch):
 def test_it_runs_by_itself_until_it_is_stopped(server, api):
     publisher = Publisher(api, lambda: [affinity_group(CART)], every_s=0.01, threads=threads())
     publisher.start()
-    assert server.wait_for(lambda: server.done("patch", "affinitygroups") == 2)
+    server.wait_for("done", 2, verb="patch", resource="affinitygroups")
     publisher.stop()
     assert status(server)["memberCount"] == 1
 
 
-@pytest.mark.parametrize("longest_s", [60.0, 0.2])
-def test_it_waits_while_pods_are_scheduled_but_not_for_long(server, api, monkeypatch, longest_s):
+@pytest.mark.parametrize(
+    ("longest_s", "busy_looks", "deferred"), [(600.0, LOOKS, LOOKS), (0.2, math.inf, 1)], ids=["until then", "too long"]
+)
+def test_it_waits_while_pods_are_scheduled_but_not_for_long(api, monkeypatch, longest_s, busy_looks, deferred):
     monkeypatch.setattr(publish, "LONGEST_DEFERRED_S", longest_s)
-    busy, asked = [True], []
+    asked, looks = [], []
 
     def objects() -> list[Desired]:
         asked.append(1)
         return [affinity_group(CART)] if len(asked) > 1 else []
 
-    publisher = Publisher(api, objects, busy=lambda: bool(busy), every_s=0.01, threads=threads())
+    def scheduling() -> bool:
+        looks.append(len(asked))
+        return len(looks) <= busy_looks
+
+    publisher = Publisher(api, objects, busy=scheduling, every_s=0.01, threads=threads())
     publisher.start()
-    if longest_s > 1:
-        assert not server.wait_for(lambda: len(asked) > 1, 0.5)
-        busy.clear()
-    assert server.wait_for(lambda: publisher.published == 1)
+    until(lambda: publisher.published == 1, "it is published")
     publisher.stop()
+    assert looks[:deferred] == [1] * deferred, "the source was asked again after that alone"
 
 
-def test_a_round_ends_when_pods_begin_to_be_scheduled_and_the_rest_comes_later(server, api, monkeypatch):
+def test_a_round_ends_when_pods_begin_to_be_scheduled_and_the_rest_comes_later(api, monkeypatch):
     monkeypatch.setattr(publish, "LONGEST_DEFERRED_S", 600.0)
     groups = [affinity_group(replace(CART, name=name)) for name in ("a", "b", "c")]
-    asked, quiet = [], []
+    asked, looks = [], []
 
     def objects() -> list[Desired]:
         asked.append(1)
         return groups if len(asked) > 1 else []
 
-    publisher = Publisher(
-        api, objects, busy=lambda: publisher.published == 1 and not quiet, every_s=0.01, threads=threads()
-    )
+    def scheduling() -> bool:
+        """From the first object on, for so many looks."""
+        if publisher.published == 0:
+            return False
+        looks.append(publisher.published)
+        return len(looks) <= LOOKS
+
+    publisher = Publisher(api, objects, busy=scheduling, every_s=0.01, threads=threads())
     publisher.start()
-    assert server.wait_for(lambda: publisher.published == 1)
-    assert not server.wait_for(lambda: publisher.published > 1, 0.5)
-    quiet.append(True)
-    assert server.wait_for(lambda: publisher.published == len(groups))
+    until(lambda: publisher.published == len(groups), "all are published")
     publisher.stop()
+    assert looks[:LOOKS] == [1] * LOOKS
 
 
 def test_a_source_that_fails_does_not_end_it(server, api):
@@ -282,7 +294,7 @@ def test_a_source_that_fails_does_not_end_it(server, api):
     failures: list[Failure] = []
     publisher = Publisher(api, source, every_s=0.01, threads=Threads(failures.append))
     publisher.start()
-    assert server.wait_for(lambda: server.done("patch", "affinitygroups") == 2)
+    server.wait_for("done", 2, verb="patch", resource="affinitygroups")
     publisher.stop()
     assert [str(failure.error) for failure in failures] == ["a bug"]
 

@@ -48,7 +48,7 @@ def test_it_may_watch(extender, server, resource):
     watcher = ListWatch(extender, resource(), lambda _changes: None, threads=threads())
     watcher.start()
     assert watcher.synced.wait(PATIENCE_S)
-    assert server.wait_for(lambda: server.watches() == 1)
+    server.wait_for("watches", 1)
     watcher.stop()
 
 

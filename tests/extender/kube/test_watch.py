@@ -181,7 +181,7 @@ def test_stopping_does_not_wait_for_the_server(server, watched, state):
     if state == "refused":
         server.order(Answer(500), "watch", "pods", times=100)
         server.break_watches(Cut())
-        assert server.wait_for(lambda: server.watches("pods") == 0)
+        server.wait_for("watches", 0, resource="pods")
     watcher.stop()
     assert not watcher.alive
 

@@ -42,4 +42,5 @@ class View:
 
 
 def watching(server: ApiServer, times: int = 1) -> None:
-    assert server.wait_for(lambda: server.count("watch", "pods") >= times and server.watches("pods") == 1)
+    server.wait_for("asked", times, verb="watch", resource="pods")
+    server.wait_for("watches", 1, resource="pods")

@@ -125,7 +125,7 @@ def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
         reasons=[pb.Reason(what="no kin here", effect="the emptiest that fits is NUMA node 0")], outcome=pb.KEPT,
     )  # fmt: skip
     enforcer.send(report=whole_report(2, [reservation(uid, "0")], decisions=[record]))
-    assert server.wait_for(lambda: server.count("create", "events") == 2)
+    server.wait_for("asked", 2, verb="create", resource="events")
     received = [
         json.loads(asked.body) for asked in server.asked if (asked.verb, asked.kind.plural) == ("create", "events")
     ]
@@ -207,7 +207,7 @@ def test_a_refused_pod_is_woken_when_a_node_would_take_it(server: ApiServer, tmp
         body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": ["n1"]}).encode()
         assert extender.post("filter", body)["NodeNames"] == []
         enforcer.send(report=whole_report(2, low[:1]))
-        assert server.wait_for(lambda: server.done("patch", "pods") == 1)
+        server.wait_for("done", 1, verb="patch", resource="pods")
         assert "numakin-woken-at" in server.get("v1", "pods", "large", "default")["metadata"]["annotations"]
         assert extender.post("filter", body)["NodeNames"] == ["n1"]
 
@@ -226,5 +226,5 @@ def test_a_container_that_restarts_again_and_again_makes_one_event(watching, ser
             event="create", reasons=[why],
         )  # fmt: skip
         enforcer.send(report=whole_report(2 + start, [reservation(uid, "0")], decisions=[record]))
-    assert server.wait_for(lambda: server.count("create", "events") + server.count("patch", "events") == 3)
+    server.wait_for("asked", 2, verb="patch", resource="events")
     assert server.count("create", "events") == 1

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from standins.apiserver import exchange
 from standins.apiserver.faults import THROTTLED, Answer, Cut
 from standins.patience import PATIENCE_S
 from tests.standins.apiserver.asking import WEB, asked, pods
@@ -61,10 +62,17 @@ def test_what_is_counted_as_done_is_there_and_what_is_only_asked_may_not_be(serv
     )
     with server.store.changed:
         asking.start()
-        assert server.wait_for(lambda: server.count("create", "pods") == 1)
+        server.wait_for("asked", 1, verb="create", resource="pods")
         assert server.done("create", "pods") == 0
-    assert server.wait_for(lambda: server.done("create", "pods") == 1)
+    server.wait_for("done", 1, verb="create", resource="pods")
     assert server.get("v1", "pods", "web", "default")["metadata"]["name"] == "web"
     asking.join()
     code, _, _ = asked(server, "/api/v1/namespaces/default/pods", "POST", json.dumps(WEB).encode())
     assert (code, server.count("create", "pods"), server.done("create", "pods")) == (409, 2, 1)
+
+
+def test_waiting_in_vain_says_for_what_and_how_far_it_came(server, monkeypatch):
+    monkeypatch.setattr(exchange, "PATIENCE_S", 0.0)
+    asked(server, "/api/v1/namespaces/default/pods", "POST", json.dumps(WEB).encode())
+    with pytest.raises(TimeoutError, match=r"^not within 0 s: 2 of asked create pods; 1 so far$"):
+        server.wait_for("asked", 2, verb="create", resource="pods")
