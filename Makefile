@@ -33,11 +33,11 @@ simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 BENCH_READY := $(PYTHON) -c 'import gunicorn' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]' \
 	|| echo "bench: without gunicorn: the extender is measured beside its own server alone" >&2
 
-bench: $(READY)  ## every target's figure in one table, about 20 minutes; goes on where it was ended (ARGS=--fresh)
+bench: $(READY)  ## every target's figure in one table, about 50 minutes; goes on where it was ended (ARGS=--fresh)
 	@$(BENCH_READY)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
-bench-quick: $(READY)  ## the same in about three minutes, smaller
+bench-quick: $(READY)  ## the same in about seven minutes, smaller
 	@$(BENCH_READY)
 	@$(PYTHON) -m benchmarks --quick $(ARGS)
 

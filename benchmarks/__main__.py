@@ -1,7 +1,7 @@
 """Every target's figure in one table.
 
-    make bench                      about 20 minutes
-    make bench-quick                about three: fewer repetitions and smaller clusters
+    make bench                      about 50 minutes
+    make bench-quick                about seven: fewer repetitions and smaller clusters
     python -m benchmarks --only decisions --only plans
 
 What was measured is kept in build/bench.json (build/bench-quick.json), so that a run that was ended goes on where it
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.bench import create, extender, node
+from benchmarks.bench import create, extender, harm, node
 from benchmarks.bench.row import Row, table
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +36,8 @@ MEASURES: Mapping[str, Callable[..., list[Row]]] = {
     "listed-pods": extender.listed_pods,
     "probes-web": node.probes_on_web,
     "probes-redis": node.probes_on_redis,
+    "harm": harm.pods_beside_each_other,
+    "harm-played": harm.played_pods,
 }
 
 
@@ -93,7 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="three minutes")
+    parser.add_argument("--quick", action="store_true", help="seven minutes")
     parser.add_argument("--fresh", action="store_true", help="measure all again")
     parser.add_argument("--only", action="append", choices=MEASURES, help="only this (repeatable)")
     options = parser.parse_args()

@@ -13,14 +13,15 @@ class NotHere(Exception):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """values: of all repetitions, in `unit`. most: the target, which the median may not be over; None for what stands
-    beside a figure that has one.
+    """values: of all repetitions, in `unit`. most, least: the target, which the median may not be over, or not under;
+    neither for what stands beside a figure that has one.
     """
 
     what: str
     unit: str
     most: float | None
     values: Sequence[float]
+    least: float | None = None
 
     @property
     def quartiles(self) -> tuple[float, float, float]:
@@ -32,11 +33,20 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def verdict(self) -> str:
         """`by chance` where the target lies between the quartiles: another run may say otherwise. Empty without one."""
+        low, median, high = self.quartiles
+        if self.least is not None:
+            met = "met" if median >= self.least else "missed"
+            return f"{met}, by chance" if low < self.least <= high else met
         if self.most is None:
             return ""
-        low, median, high = self.quartiles
         met = "met" if median <= self.most else "missed"
         return f"{met}, by chance" if low <= self.most < high else met
+
+    @property
+    def target(self) -> str:
+        if self.least is not None:
+            return f">= {_short(self.least)} {self.unit}"
+        return "" if self.most is None else f"<= {_short(self.most)} {self.unit}"
 
 
 HEAD = ("what", "target", "median", "quartiles", "n", "")
@@ -45,9 +55,8 @@ HEAD = ("what", "target", "median", "quartiles", "n", "")
 def cells(row: Row) -> tuple[str, ...]:
     low, median, high = row.quartiles
     spread = f"{_short(low)} to {_short(high)}" if len(row.values) > 1 else ""
-    target = "" if row.most is None else f"<= {_short(row.most)} {row.unit}"
     return (
-        row.what, target, f"{_short(median)} {row.unit}", spread, str(len(row.values)),
+        row.what, row.target, f"{_short(median)} {row.unit}", spread, str(len(row.values)),
         row.verdict,
     )  # fmt: skip
 

@@ -26,6 +26,21 @@ def test_a_target_is_compared_with_the_median(values, verdict):
     assert Row("a figure", "ms", 1.0, values).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        pytest.param([0.98, 1.0, 1.02], "met", id="none-below"),
+        pytest.param([0.9, 1.0, 1.02], "met, by chance", id="lower-quartile-below"),
+        pytest.param([0.5, 0.6, 0.7], "missed", id="all-below"),
+        pytest.param([0.8, 0.9, 1.2], "missed, by chance", id="upper-quartile-above"),
+    ],
+)
+def test_a_ratio_that_may_not_fall_is_held_to_its_least(values, verdict):
+    row = Row("what a pod has", "x without", None, values, 0.98)
+    assert row.verdict == verdict
+    assert ">= 0.98 x without" in table([row])
+
+
 def test_the_table_is_markdown_with_equal_columns():
     drawn = table([Row("decide()", "ms", 2.0, [0.2, 0.3, 0.4]), Row("a plan", "s", 1.5, [140.0])]).splitlines()
     assert len({len(line) for line in drawn}) == 1
