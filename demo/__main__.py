@@ -50,29 +50,35 @@ def main() -> int:
 def _played(console: Console, cluster: Cluster, options: argparse.Namespace) -> int:
     show.machines(console, cluster, MACHINES)
     pods = arrivals(options.seed, options.replicas)
+    console.print(
+        f"{len(pods)} pods of {len(SHOPS)} shops, created in random order; all that they say is their shop's name"
+    )
     uids: dict[Pod, str] = {}
-    places = _rolled_out(console, cluster, pods, uids, options.seed)
+    places = _rolled_out(console, cluster, pods, uids, options)
     machines = {name: node.machine for name, node in cluster.nodes.items()}
     ways = {"numakin": places} | {
         baseline.name: baselines.placed(machines, pods, baseline, options.seed) for baseline in BASELINES
     }
-    show.landed(console, places)
+    if options.verbose:
+        show.landed(console, places)
+        show.in_detail(console, ways, BASELINES)
     show.nominated(console, [cluster.explain(pod) for pod in pods])
-    show.compared(console, ways)
-    show.by_hand(console, BASELINES)
+    show.compared(console, ways, BASELINES)
     if options.json:
         print(json.dumps({way: locality(found, SHOPS).numa for way, found in ways.items()}))
     if options.keep:
         _replayed(cluster, places, uids)
         _kept(console, cluster, pods[0])
+    else:
+        console.print("next: make demo ARGS=--keep     a web page, and why each pod is where it is", highlight=False)
     return 0
 
 
 def _rolled_out(
-    console: Console, cluster: Cluster, pods: list[Pod], uids: dict[Pod, str], seed: int
+    console: Console, cluster: Cluster, pods: list[Pod], uids: dict[Pod, str], options: argparse.Namespace
 ) -> dict[Pod, Place]:
     """One after the other is scheduled, while those before are still being bound and started. uids: is filled."""
-    client, lots = ExtenderClient(cluster.extender, PATIENCE_S), Random(seed)  # noqa: S311 - lots, no secret
+    client, lots = ExtenderClient(cluster.extender, PATIENCE_S), Random(options.seed)  # noqa: S311 - lots, no secret
     machines = {name: node.machine for name, node in cluster.nodes.items()}
     scheduler = Scheduler(baselines.rooms(machines), client, random=lots)
     started: list[tuple[Pod, Choice, Future[Container]]] = []
@@ -86,7 +92,8 @@ def _rolled_out(
     places = {}
     for number, (pod, choice, container) in enumerate(started, start=1):
         places[pod] = Place(choice.node, cluster.where(choice.node, container.result()))
-        show.landing(console, number, pod, places[pod], choice.extender)
+        if options.verbose:
+            show.landing(console, number, pod, places[pod], choice.extender)
     return places
 
 
@@ -145,6 +152,9 @@ def _positive(text: str) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make demo ARGS=...", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running and print the addresses")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print each pod's place and scores, and each shop's share"
+    )
     parser.add_argument("--json", action="store_true", help="print the localities as JSON on stdout")
     parser.add_argument("--seed", type=int, default=1, help="another order of arrivals (default: 1)")
     parser.add_argument(

@@ -75,34 +75,40 @@ def nominated(console: Console, explained: Iterable[Mapping[str, Any]]) -> None:
         if event["event"] in ("create", "nomination")
     )
     listed = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    console.print(f"the NUMA nodes that the extender nominated: {listed}\n")
+    console.print(f"the NUMA nodes that the extender nominated: {listed}")
 
 
-def compared(console: Console, ways: Mapping[str, Mapping[Pod, Place]]) -> None:
-    """The same shops, the same order, placed in different ways."""
+def compared(console: Console, ways: Mapping[str, Mapping[Pod, Place]], baselines: Iterable[Baseline]) -> None:
+    """The same shops in the same order, placed in different ways; and what each way has to have written by hand."""
+    by_hand = {"numakin": "the same annotation in each pod"} | {each.name: each.by_hand for each in baselines}
     table = Table(title="calls that stay inside one NUMA node", title_justify="left")
     table.add_column("placed by")
-    for shop in (*SHOPS, "all", "inside one node", "Pending"):
+    for column in ("calls", "Pending"):
+        table.add_column(column, justify="right")
+    table.add_column("written by hand")
+    for way, places in ways.items():
+        pending = sum(place == NOWHERE for place in places.values())
+        table.add_row(way, _cell(locality(places, SHOPS).numa), str(pending or "-"), by_hand[way])
+    console.print(table)
+
+
+def in_detail(console: Console, ways: Mapping[str, Mapping[Pod, Place]], baselines: Iterable[Baseline]) -> None:
+    """Each shop by itself, and where each way ends."""
+    table = Table(title="by shop, and inside one node", title_justify="left")
+    table.add_column("placed by")
+    for shop in (*SHOPS, "inside one node"):
         table.add_column(shop, justify="right")
     for way, places in ways.items():
-        whole = locality(places, SHOPS)
-        cells = [locality(places, [shop]).numa for shop in SHOPS] + [whole.numa]
-        pending = sum(place == NOWHERE for place in places.values())
-        table.add_row(way, *map(_cell, cells), Text(f"{whole.node:.0%}", "dim"), str(pending or "-"))
+        cells = [locality(places, [shop]).numa for shop in SHOPS]
+        table.add_row(way, *map(_cell, cells), Text(f"{locality(places, SHOPS).node:.0%}", "dim"))
     console.print(table)
-
-
-def by_hand(console: Console, baselines: Iterable[Baseline]) -> None:
-    """What each way costs whoever keeps it up, and where it ends."""
-    table = Table(title="what each needs written by hand, and where it breaks", title_justify="left", show_lines=True)
-    for column in ("placed by", "by hand", "breaks"):
-        table.add_column(column)
-    table.add_row(
-        "numakin", "the same annotation in each pod", "a group beyond one NUMA node is cut, where that costs least"
-    )
+    ends = Table(title="where each breaks", title_justify="left")
+    for column in ("placed by", "breaks"):
+        ends.add_column(column)
+    ends.add_row("numakin", "a group beyond one NUMA node is cut, where that costs least")
     for baseline in baselines:
-        table.add_row(baseline.name, baseline.by_hand, baseline.breaks)
-    console.print(table)
+        ends.add_row(baseline.name, baseline.breaks)
+    console.print(ends)
 
 
 def _cell(share: float) -> Text:

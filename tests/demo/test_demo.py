@@ -18,8 +18,16 @@ def test_the_shops_are_kept_together_and_without_numakin_they_are_not() -> None:
     assert shares["numakin"] >= 0.95
     assert shares["lowest first"] < 0.5
     assert shares["spread"] < 0.2
-    assert "who landed where" in played.stderr
     assert re.search(r"nominated: \d+ kept", played.stderr)
+    assert "who landed where" not in played.stderr
+    assert len(played.stderr.splitlines()) < 45, "more than a screen"
+
+
+def test_verbose_tells_each_pods_place_and_scores() -> None:
+    command = [sys.executable, "-m", "demo", "--verbose"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=3 * PATIENCE_S).stdout
+    assert "who landed where" in told
+    assert len(re.findall(r"-> \S+ NUMA node \d", told)) == 64
 
 
 def test_keep_leaves_it_running_and_says_where() -> None:
