@@ -137,14 +137,12 @@ def _can_have_exclusive(cells: Cells, need: Need, taken: Floats | np.float64) ->
     """
     spare, wanted = cells.spare - taken, need.own
     budget = np.floor(cells.free / 1000) - taken
-    tight = spare <= wanted + 1
-    last = cells.unowned - taken - wanted < 1
+    size = np.maximum(1.0, cells.core)
+    takes = np.ceil(wanted / size) * size if need.cores else wanted
+    tight = spare <= takes
+    last = cells.unowned - taken <= takes
     budget = np.where(last | (tight & (cells.shared > 0)), np.minimum(budget, spare - 1), budget)
-    if need.cores:
-        size = np.maximum(1.0, cells.core)
-        able = np.minimum(cells.cores - taken, np.floor(budget / size) * size)
-    else:
-        able = np.minimum(spare, budget)
+    able = np.minimum(cells.cores - taken, np.floor(budget / size) * size) if need.cores else np.minimum(spare, budget)
     # Who still shares a NUMA node that a container before this one has nearly filled can't be computed from sums.
     able_to: Bools = (able >= wanted) & ~(tight & (taken > 0))
     return able_to

@@ -92,12 +92,12 @@ def takeable(
     """
     mine = occupancy.allocations.get(request.container)
     siblings = occupancy.own_of(request.reservation_key) & ~(mine.exclusive.mask if mine else 0)
-    wanted = request.demand.whole_cpus
-    last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() - wanted < 1
+    taken = exclusive.taken(machine, request.demand.whole_cpus, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
+    last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() <= taken
     by_node = {}
     for numa_node, mask in free.items():
         spare = cpu[numa_node] // 1000 - (machine.node(numa_node).cpus.mask & siblings).bit_count()
-        tight = mask.bit_count() <= wanted + 1
+        tight = mask.bit_count() <= taken
         if last or (tight and pools.sharers(occupancy, but=request.container) & mask):
             spare = min(spare, mask.bit_count() - 1)
         by_node[numa_node] = (mask, max(0, spare))

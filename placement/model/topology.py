@@ -198,6 +198,11 @@ class Machine:
         }
 
     @cached_property
+    def core_sizes(self) -> frozenset[int]:
+        """How many CPUs a physical core has: one number, except where siblings are offline or kinds of cores mixed."""
+        return frozenset(core.bit_count() for cores in self.cores_by_node.values() for core in cores)
+
+    @cached_property
     def caches_by_node(self) -> dict[int, tuple[int, ...]]:
         """For each NUMA node the masks of its CPUs by last-level cache; those whose cache is unknown come as one."""
         by_node = {}

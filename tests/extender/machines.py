@@ -55,7 +55,7 @@ def want(*arguments: str, quota: Quota = UNLIMITED, **keys: str) -> Wanted:
 
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
-    """One to five NUMA nodes or eleven, some without CPUs, some without memory, any distances, cores of one or two CPUs,
+    """One to five NUMA nodes or eleven, some without CPUs, some without memory, any distances, cores of one to four CPUs,
     some CPUs isolated, some memory withheld.
     """
     count = draw(st.sampled_from([1, 2, 3, 4, 5, 11]))
@@ -81,7 +81,7 @@ def machines(draw: st.DrawFn) -> Machine:
             )
         )
         first += cpus[number]
-    size = draw(st.sampled_from([1, 2]))
+    size = draw(st.sampled_from([1, 2, 4]))
     return Machine(
         tuple(nodes), cores=tuple(CpuSet.of(range(at, min(first, at + size))) for at in range(0, first, size))
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from placement.decide.cpus.exclusive import taken
 from placement.decide.decision import Reason
 from placement.decide.request import Request
 from placement.model.topology import Machine
@@ -69,9 +70,6 @@ def in_use(occupancy: Occupancy, request: Request) -> int:
 
 
 def taken_by(machine: Machine, request: Request) -> int:
-    """CPUs that a grant would take: whole cores take their siblings too."""
-    wanted = request.demand.whole_cpus
-    if request.opt_in.cpus is not Cpus.EXCLUSIVE_CORES:
-        return wanted
-    size = max((len(core) for core in machine.cores), default=1)
-    return -(-wanted // size) * size
+    """The most CPUs that a grant would take."""
+    whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
+    return taken(machine, request.demand.whole_cpus, whole_cores=whole_cores)

@@ -27,6 +27,14 @@ class Caches:
     asked: Callable[[int], float]
 
 
+def taken(machine: Machine, wanted: int, *, whole_cores: bool) -> int:
+    """The most CPUs that a container which wants so many is given: whole cores take their siblings too."""
+    if not whole_cores:
+        return wanted
+    sizes = machine.core_sizes
+    return -(-wanted // max(sizes)) * max(sizes) if len(sizes) == 1 else wanted + max(sizes) - 1
+
+
 def most(machine: Machine, numa_node: int, free: int, budget: int, *, whole_cores: bool) -> int:
     """How many CPUs of one NUMA node a container could own. free: mask; budget: CPUs that the shared pool can spare."""
     if not whole_cores:

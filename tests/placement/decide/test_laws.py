@@ -47,7 +47,8 @@ def some_machine(draw) -> Machine:
         replace(node, cpus=node.cpus - isolated, isolated=node.cpus & isolated, withheld=node.id in withheld)
         for node in numa_nodes
     ]
-    cores = [CpuSet.of(online[at : at + 2]) for at in range(0, len(online), 2)] if draw(st.booleans()) else []
+    threads = draw(st.sampled_from([0, 2, 4, 8]))
+    cores = [CpuSet.of(online[at : at + threads]) for at in range(0, len(online), threads)] if threads else []
     whole = [core for core in cores if any(core <= node.all_cpus for node in numa_nodes)]
     caches = [CpuSet.of(online[at : at + 4]) for at in range(0, len(online), 4)] if draw(st.booleans()) else []
     each = draw(st.sampled_from([0, 3, 8, 16]))

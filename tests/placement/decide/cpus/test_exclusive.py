@@ -49,6 +49,25 @@ def test_whole_cores_have_no_foreign_thread_on_a_sibling():
     assert own(XEON, after, "c", 1) == cpus("1")
 
 
+@pytest.mark.parametrize("threads", [2, 4, 8])
+def test_whole_cores_leave_a_shared_member_its_last_cpu_however_many_threads_they_have(threads):
+    machine = machines.machine(
+        f"two NUMA nodes, SMT{threads}",
+        [f"0-{threads - 1}", f"{threads}-{3 * threads - 1}"],
+        [64, 64],
+        threads=[f"{threads * core}-{threads * core + threads - 1}" for core in range(3)],
+    )
+    _, before = settle(machine, Occupancy(), asks("a", 0, 1), at("0"))
+    decision, after = settle(machine, before, asks("own", 1, 1, cpus=CORES), Kin({"a": 1.0}))
+    assert decision.numa_nodes == nodes("1")
+    assert after.allocations["a-main"].cpus == cpus(f"0-{threads - 1}")
+
+
+def test_the_machine_keeps_a_cpu_beside_its_last_core():
+    one_core = machines.machine("a core of four threads", ["0-3"], [8], threads=["0-3"])
+    assert not own(one_core, Occupancy(), "a", 1, cpus=CORES)
+
+
 def test_a_core_with_a_reserved_sibling_is_not_whole():
     assert own(XEON, Occupancy(reserved=cpus("32")), "a", 2, cpus=CORES) == cpus("1,33")
 
