@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
 
-.PHONY: help setup demo cluster test soak fuzz e2e kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit images sbom programs page clean
+.PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit images sbom programs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,11 +44,15 @@ bench-quick: $(READY)  ## the same in about seven minutes, smaller
 cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example, until ^C (ARGS="--nodes 5")
 	@$(PYTHON) -m cluster $(ARGS)
 
-# The emulated machine, the real containerds and the real cluster take longest: a process for each.
-SIDE_BY_SIDE := --numprocesses=3 --dist=loadscope --no-loadscope-reorder
+# Most tests wait for processes rather than compute: more of them at once than there are CPUs.
+WORKERS := $(shell echo $$((3 * $$(nproc) < 12 ? 3 * $$(nproc) : 12)))
+SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder --cache-clear
 
-test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## all tests (ARGS=... for pytest)
-	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) --cache-clear) $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
+test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: ten minutes on two CPUs (ARGS=... for pytest: any tests)
+	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
+
+test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: forty minutes (ARGS=... for pytest)
+	@$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS) || $(PYTHON) -m tests.again $$?
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
 	@$(PYTHON) -m tests.soak $(ARGS)
@@ -56,9 +60,6 @@ soak: $(READY)  ## pods come and go while processes are killed and the network, 
 fuzz: $(READY)  ## every parser under mutated input, with coverage (MINUTES=60)
 	@$(PYTHON) -c 'import atheris' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	@$(PYTHON) -m tests.fuzz --minutes $(or $(MINUTES),60) $(ARGS)
-
-e2e: $(READY) kubernetes kustomize helm  ## the tests with a real Kubernetes, real containerds and the emulated NUMA machine
-	@$(PYTHON) -m pytest tests/cluster tests/e2e $(ARGS)
 
 kubernetes:  # built once (12 CPU minutes, 1.7 GB in ~/.cache/numakin); KUBERNETES_BIN=FOLDER: used as it is
 	@setup/kubernetes >/dev/null || echo "kubernetes: the tests with a real control plane will be skipped" >&2
@@ -75,7 +76,7 @@ check: $(READY)  ## lint, format, types, the layers' contracts, generated code, 
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
 	@setup/tree
-	@setup/generate --check
+	@PYTHON=$(abspath $(PYTHON)) setup/generate --check
 	@setup/limits --check
 	@$(PYTHON) setup/lock --check
 	@$(PYTHON) -m reference --check
@@ -86,7 +87,7 @@ format: $(READY)  ## lint with fixes, and format
 	@$(VENV)/bin/ruff format $(SOURCES)
 
 proto: $(READY)  ## generate the protocol code anew
-	@setup/generate
+	@PYTHON=$(abspath $(PYTHON)) setup/generate
 
 docs: $(READY)  ## the documentation as a site, in build/site, its links checked
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet --strict

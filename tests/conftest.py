@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from process import ports
 from tests import trees
+
+pytest_plugins = ("tests.pace", "tests.again")
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
@@ -31,8 +35,14 @@ it. The tests of any other file are one process's too (`make test` runs several)
 do nothing with pytest 9.2.
 """
 
-OUR_FAULT = re.compile(r"Traceback|\b(Import|ModuleNotFound|Attribute|Name|Type|Syntax)Error\b|the loader failed")
-"""In the reason of a skip: nothing that a machine lacks, but code that is broken."""
+OURS = (sys.prefix, str(Path(trees.__file__).parents[1]))
+"""Folders: the virtual environment and the checkout."""
+
+OUR_FAULT = re.compile(
+    r"Traceback|\b(Import|ModuleNotFound|Attribute|Name|Type|Syntax)Error\b|the loader failed|failed to execute"
+    rf"|(?:{'|'.join(map(re.escape, OURS))})/\S*: No such file"
+)
+"""In the reason of a skip: nothing that a machine lacks, but code or a set-up of ours that is broken."""
 
 
 def pytest_configure() -> None:
@@ -57,6 +67,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _SideBy
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(_group(item.nodeid)))
+    if slow := [item.nodeid for item in items if _thorough(item) and not item.get_closest_marker("thorough")]:
+        raise pytest.UsageError(f"starts what is too slow for `make test`, and is not marked as thorough: {slow}")
+
+
+def _thorough(item: pytest.Item) -> bool:
+    """Whether it boots an emulated machine, or starts a control plane besides the one that many share."""
+    fixtures = getattr(item, "fixturenames", ())
+    return "numavm" in fixtures or ("kubernetes" in fixtures and "ten_nodes" not in fixtures)
 
 
 def _group(nodeid: str) -> str:

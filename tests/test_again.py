@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from standins.patience import PATIENCE_S
-from tests.again import MOST
+from tests.again import MOST, TOO_BUSY
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,13 +24,17 @@ def test_disturbed():
 """
 
 
-def run(folder: Path, *texts: str) -> subprocess.CompletedProcess[str]:
-    """As the Makefile does, with a file of each text."""
+LOADED = "from tests import pace\n\npytest_plugins = ('tests.again',)\npace.load = lambda: {load}\n"
+
+
+def run(folder: Path, *texts: str, ci: bool = False, load: float = 0.0) -> subprocess.CompletedProcess[str]:
+    """As the Makefile does, with a file of each text. load: of the machine, by CPU."""
+    (folder / "conftest.py").write_text(LOADED.format(load=load))
     for number, text in enumerate(texts):
         (folder / f"test_it{number or ''}.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = f"{sys.executable} -m pytest --cache-clear || {sys.executable} -m tests.again $?"
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CI": "true" if ci else ""}
     return subprocess.run(
         command,
         shell=True,
@@ -46,14 +50,32 @@ def run(folder: Path, *texts: str) -> subprocess.CompletedProcess[str]:
 def test_what_passes_alone_is_named_in_the_last_line(tmp_path: Path) -> None:
     result = run(tmp_path, DISTURBED)
     assert result.returncode == 0
-    assert result.stdout.splitlines()[-1] == "FAILED BESIDE OTHERS, PASSED ALONE: test_it.py::test_disturbed"
+    last = "FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): test_it.py::test_disturbed"
+    assert result.stdout.splitlines()[-1] == last
     assert "assert False" in result.stdout, "what was seen the first time stays in the output"
 
 
-def test_what_fails_again_fails_the_run(tmp_path: Path) -> None:
+def test_in_ci_what_passes_only_alone_fails_the_run(tmp_path: Path) -> None:
+    result = run(tmp_path, DISTURBED, ci=True, load=TOO_BUSY)
+    assert result.returncode == 1
+    last = f"FAILED BESIDE OTHERS, PASSED ALONE (load by CPU {TOO_BUSY}): test_it.py::test_disturbed"
+    assert result.stdout.splitlines()[-1] == last
+
+
+def test_where_the_machine_was_too_busy_it_is_told_and_does_not_fail_ci(tmp_path: Path) -> None:
+    result = run(tmp_path, DISTURBED, ci=True, load=TOO_BUSY + 1)
+    assert result.returncode == 0
+    why = f"load by CPU {TOO_BUSY + 1}, over {TOO_BUSY:g}: the machine was too busy"
+    assert result.stdout.splitlines()[-1] == f"FAILED BESIDE OTHERS, PASSED ALONE ({why}): test_it.py::test_disturbed"
+
+
+def test_what_fails_again_fails_the_run_and_what_does_not_is_told_apart(tmp_path: Path) -> None:
     result = run(tmp_path, BROKEN + DISTURBED)
     assert result.returncode == 1
-    assert "PASSED ALONE" not in result.stdout
+    assert result.stdout.splitlines()[-2:] == [
+        "FAILED BESIDE OTHERS: test_it.py::test_broken",
+        "FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): test_it.py::test_disturbed",
+    ]
 
 
 def test_a_run_without_failures_is_not_repeated(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ CONFTEST = (ROOT / "tests" / "conftest.py").read_text()
         ("the kernel refuses: Traceback (most recent call last)", "1 failed"),
         ("no BPF here: ImportError: cannot import name 'Runtime'", "1 failed"),
         ("the kernel refuses: the loader failed: killed", "1 failed"),
+        ("no BPF here: setpriv: failed to execute /x/.venv/bin/python: No such file or directory", "1 failed"),
+        (f"no cluster here: sh: {sys.prefix}/bin/python: No such file or directory", "1 failed"),
+        ("the kernel refuses: /sys/kernel/btf/vmlinux: No such file or directory", "1 skipped"),
     ],
 )
 def test_a_skip_for_broken_code_is_a_failure(tmp_path: Path, reason: str, outcome: str) -> None:

@@ -24,6 +24,8 @@ from tests.cluster.secured import Secured, started
 from tests.extender.running import Enforcer, machine, recorded
 from tests.manifests.rendered import files
 
+pytestmark = pytest.mark.thorough
+
 NODES = {"node-0": "epyc-7763-nps2", "node-1": "epyc-7763-nps2"}
 KINDS = "clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,services,deployments,daemonsets,networkpolicies,poddisruptionbudgets"
 POD = f"/api/v1/namespaces/{NAMESPACE}/pods/numakin-test"

@@ -11,6 +11,8 @@ from cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import made, up
 from tests.cluster.workloads import Namespace, member
 
+pytestmark = pytest.mark.thorough
+
 BURST = 200
 SOME = 20
 """Pods that are bound before something fails."""

@@ -12,6 +12,8 @@ from cluster.release import Release
 from tests.cluster.conftest import ANY_ANSWER, PATIENT, TEN_NODES, made, up
 from tests.cluster.workloads import Namespace, member, split
 
+pytestmark = pytest.mark.thorough
+
 MANY = 250
 """Of which kube-scheduler looks at 120 for a pod, by default."""
 

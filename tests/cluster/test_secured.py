@@ -13,6 +13,8 @@ from tests.cluster.secured import Secured, started
 from tests.extender.running import recorded
 from tests.manifests.rendered import WHOLE, rendered
 
+pytestmark = pytest.mark.thorough
+
 FOREIGN = ("cert-manager.io/v1", "monitoring.coreos.com/v1")
 """Kinds of others, which a bare API server does not have."""
 

@@ -12,6 +12,8 @@ from cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER, made, up
 from tests.cluster.workloads import Deployment, Namespace, deployment
 
+pytestmark = pytest.mark.thorough
+
 MACHINE = "epyc-7763-nps2"
 """Four NUMA nodes of 64 CPUs."""
 

@@ -27,7 +27,7 @@ from tests.e2e.lab.split_machine import SplitMachine
 from tests.manifests.rendered import BEFORE_1_30, one, rendered
 from tests.setup import built_images
 
-pytestmark = [pytest.mark.runtime, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.thorough, pytest.mark.runtime, pytest.mark.timeout(1800)]
 """The images are built first where the cache does not have them."""
 
 NODE = "installed"

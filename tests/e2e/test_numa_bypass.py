@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.guest import bypass
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 CPUS = {"0": "0-3", "1": "4-7"}
 MEMBERS = [pod for pod, group in bypass.GROUPS.items() if group]

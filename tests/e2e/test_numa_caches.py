@@ -14,7 +14,7 @@ from placement.model.cpuset import CpuSet
 from tests.e2e.guest import cache_moves, caches
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 NUMA_NODES = {"0": "0-7", "1": "8-15"}
 CACHES = {"0": {"0-3", "4-7"}, "1": {"8-11", "12-15"}}

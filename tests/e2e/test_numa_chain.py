@@ -14,7 +14,7 @@ from enforcer.observe.collectors import chain as members
 from tests.e2e.guest import chain
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 MEMBERS = [name for name, _ in members.MEMBERS]
 BY_CALL = ["socket_tracepoints", "fexit", "kprobes"]

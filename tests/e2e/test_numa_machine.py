@@ -15,7 +15,7 @@ from placement.model.cpuset import CpuSet, NumaSet
 from tests.e2e.guest import main_path, world
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
 MEMORY_ONLY = 4

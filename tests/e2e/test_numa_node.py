@@ -30,7 +30,7 @@ from tests.e2e.lab.node import Node, running
 from tests.e2e.lab.pods import pod_spec, program
 from tests.e2e.lab.split_machine import SplitMachine
 
-pytestmark = [pytest.mark.numavm, pytest.mark.runtime, pytest.mark.timeout(vm.TEST_S)]
+pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.runtime, pytest.mark.timeout(vm.TEST_S)]
 
 HERE, EMULATED = "here", "emulated"
 """The nodes."""

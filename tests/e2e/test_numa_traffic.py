@@ -16,7 +16,7 @@ from tests.e2e.guest.auto_group import PAIRS, REPLICAS, Pair, pod_name
 from tests.e2e.guest.talkers import NRI_SOCKET
 from tests.e2e.lab import vm
 
-pytestmark = [pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
 
 CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
 NODE_OF = {cpus: node for node, cpus in CPUS.items()}

@@ -34,9 +34,10 @@ def status(pid: int) -> str:
 
 
 def mounts(*folders: Path) -> dict[str, str]:
-    """This machine's programs and libraries, and these folders, where they are here."""
+    """This machine's programs and libraries, the virtual environment and these folders, where they are here."""
     system = {f"/{name}": f"/host/usr/{name}" for name in ("lib", "lib64")} | {"/usr": "/host/usr"}
-    packages = {Path(entry) for entry in sys.path if Path(entry).is_dir() and not entry.startswith("/usr/")}
+    ours = (sys.prefix, sys.base_prefix, *sys.path)
+    packages = {Path(entry) for entry in ours if Path(entry).is_dir() and not f"{entry}/".startswith("/usr/")}
     return system | {str(folder): f"/host{folder}" for folder in sorted({REPOSITORY, *packages, *folders})}
 
 

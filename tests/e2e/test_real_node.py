@@ -19,7 +19,7 @@ from tests.e2e.lab.node import Node, running
 from tests.e2e.lab.pods import container, pod_spec, program, runnable
 from tests.e2e.lab.split_machine import SplitMachine
 
-pytestmark = pytest.mark.runtime
+pytestmark = [pytest.mark.thorough, pytest.mark.runtime]
 
 NODE = "real"
 STATIC = {"cpuManagerPolicy": "static", "cpuManagerReconcilePeriod": "1s", "systemReserved": {"cpu": "500m"}}

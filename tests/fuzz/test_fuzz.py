@@ -11,6 +11,7 @@ from tests.fuzz.targets import TARGETS
 EXAMPLES = 150
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_mutated_input_is_taken_or_refused_as_documented(target: Target) -> None:
     corpus = target.corpus()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.manifests import powers
 from tests.manifests.rendered import files, one
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,8 @@ def works(*command: str) -> dict[str, str]:
     """What `powers` says when it is run by this command."""
     answer = asked(*command)
     if answer.returncode:
-        pytest.skip(f"no BPF here: {answer.stderr.strip().splitlines()[-1]}")
+        assert answer.stderr.strip() == powers.NO_CGROUP, answer.stderr
+        pytest.skip(f"no BPF here: {powers.NO_CGROUP}")
     return dict(line.split(" ", 1) for line in answer.stdout.splitlines())
 
 

@@ -8,25 +8,34 @@ from pathlib import Path
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import cgroup_skb, chain, socket_tracepoints, unix_sockets, wakeups
 
-ROOT = chain.cgroup_root()
-if ROOT is None:
-    raise SystemExit("no cgroup v2")
-OPENERS = {
-    "cgroup_skb": lambda: cgroup_skb.open_collector(ROOT, 64),
-    "socket_tracepoints": lambda: socket_tracepoints.open_collector(64),
-    "unix_sockets": unix_sockets.open_collector,
-    "wakeups": wakeups.open_collector,
-}
-for name, opener in OPENERS.items():
+NO_CGROUP = "no cgroup v2"
+"""All that is said on a machine without one."""
+
+
+def main(pid: str) -> None:
+    root = chain.cgroup_root()
+    if root is None:
+        raise SystemExit(NO_CGROUP)
+    openers = {
+        "cgroup_skb": lambda: cgroup_skb.open_collector(root, 64),
+        "socket_tracepoints": lambda: socket_tracepoints.open_collector(64),
+        "unix_sockets": unix_sockets.open_collector,
+        "wakeups": wakeups.open_collector,
+    }
+    for name, opener in openers.items():
+        try:
+            collector = opener()
+            collector.attach()
+            collector.close()
+        except (LoadRefused, OSError) as error:
+            print(name, "refused:", error)
+        else:
+            print(name, "works")
     try:
-        collector = opener()
-        collector.attach()
-        collector.close()
-    except (LoadRefused, OSError) as error:
-        print(name, "refused:", error)
-    else:
-        print(name, "works")
-try:
-    print("namespaces", "works" if Path(f"/proc/{sys.argv[1]}/ns/net").readlink() else "")
-except OSError as error:
-    print("namespaces refused:", error)
+        print("namespaces", "works" if Path(f"/proc/{pid}/ns/net").readlink() else "")
+    except OSError as error:
+        print("namespaces refused:", error)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -27,7 +27,7 @@ from tests.setup.built_images import NAMES, ROOT, Image, inside
 
 EMULATED = built_images.ARCHITECTURE != built_images.OWN
 
-pytestmark = pytest.mark.timeout(14400 if EMULATED else 1800)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(14400 if EMULATED else 1800)]
 """The first test builds what is not in the cache, on a machine that may be busy."""
 
 MEGABYTES = 200

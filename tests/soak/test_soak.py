@@ -35,6 +35,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(3600)
 def test_pods_come_and_go_under_every_fault_and_all_that_must_hold_holds(cluster: Cluster) -> None:
     soak = Soak(cluster, seed=7, faults={name: replace(row, weight=1) for name, row in FAULTS.items()})

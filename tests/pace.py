@@ -1,0 +1,113 @@
+"""How long a test may take: one that waits for nothing must not stay unnoticed. A plugin of pytest.
+
+Speed is measured in `benchmarks/`. Here is only seen what sleeps until a patience ends, or does in half a minute what
+belongs to the tests of another tier. The bound grows with the machine's load: none fails for what others compute meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import pytest
+
+MOST_S = 20.0
+"""Of a test, with the fixtures that it does not share, on a machine that does nothing else."""
+
+LOAD_PER_CPU = 0.5
+"""Load average of the last minute, by CPU, up to which MOST_S holds; above, the bound grows in proportion. Half of what
+one busy process for each CPU makes, since the average follows by half a minute.
+"""
+
+MAY_TAKE_LONGER = {
+    "tests/cluster/": "real controllers, kube-scheduler and Helm go at their own pace",
+    "tests/e2e/test_real_node.py": "a real kubelet starts, restarts and ends pods at its own pace",
+    "tests/fuzz/": "thousands of mutated inputs for each parser",
+    "tests/setup/test_built_images.py": "images are built and started",
+    "tests/soak/test_soak.py": "every fault once, each with its recovery",
+}
+"""By the beginning of a test's name, why."""
+
+EMULATED = "numavm"
+"""The marker of tests that read what an emulated machine computed, which takes minutes."""
+
+
+def load() -> float:
+    """Of the last minute, by CPU."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
+
+
+def bound(load_by_cpu: float) -> float:
+    """Seconds that a test may take where the machine has this load."""
+    return MOST_S * max(1.0, load_by_cpu / LOAD_PER_CPU)
+
+
+def may_take_longer(item: pytest.Item) -> bool:
+    return item.get_closest_marker(EMULATED) is not None or item.nodeid.startswith(tuple(MAY_TAKE_LONGER))
+
+
+@dataclass
+class _Watch:
+    """Of one test: load at its begin, seconds of its own so far, and of fixtures that it shares with others."""
+
+    load: float
+    own_s: float = 0.0
+    shared_s: float = 0.0
+    sharing: int = 0
+    ends_shared: bool = False
+    told: bool = False
+
+
+WATCH = pytest.StashKey[_Watch]()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[WATCH] = _Watch(load())
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Measures those that others share; what one of them asks for is within it."""
+    watch = request._pyfuncitem.stash.get(WATCH, None)
+    if fixturedef.scope == "function" or watch is None:
+        return (yield)
+    watch.sharing += 1
+    begin = time.perf_counter()
+    try:
+        return (yield)
+    finally:
+        watch.sharing -= 1
+        if watch.sharing == 0:
+            watch.shared_s += time.perf_counter() - begin
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What is shared ends with the last test that needs it: then its end is not told from the test's own."""
+    item.stash[WATCH].ends_shared = nextitem is None or nextitem.parent is not item.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    watch = item.stash[WATCH]
+    if call.when == "setup":
+        watch.own_s += call.duration - watch.shared_s
+    elif call.when == "call" or not watch.ends_shared:
+        watch.own_s += call.duration
+    most = bound(max(watch.load, load()))
+    if report.passed and call.when != "setup" and watch.own_s > most and not watch.told and not may_take_longer(item):
+        report.outcome, watch.told = "failed", True
+        report.longrepr = (
+            f"took {watch.own_s:.0f} s, where a test may take {most:.0f} s: does it wait for what does not come? "
+            "tests/pace.py lists those that may take longer, and why"
+        )
+    return report

@@ -1,0 +1,96 @@
+"""A test that takes much longer than it should fails by name; a busy machine gives it more time."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from standins.patience import PATIENCE_S
+from tests.pace import LOAD_PER_CPU, MAY_TAKE_LONGER, MOST_S, bound
+
+ROOT = Path(__file__).parents[1]
+
+CONFTEST = """
+import pytest
+from tests import pace
+
+pytest_plugins = ("tests.pace",)
+pace.MOST_S, pace.load = 0.5, lambda: {load}
+pace.MAY_TAKE_LONGER["test_listed.py"] = "it is told why"
+"""
+
+SLEEPS = """
+import time
+import pytest
+
+@pytest.fixture
+def own():
+    time.sleep(0.6)
+
+@pytest.fixture
+def ends():
+    yield
+    time.sleep(0.6)
+
+@pytest.fixture(scope="module")
+def shared():
+    time.sleep(0.6)
+"""
+
+HANGING = SLEEPS + "\ndef test_it():\n    time.sleep(0.6)\n"
+
+
+def failures(folder: Path, text: str, *, load: float = 0.0, name: str = "test_it.py") -> list[str]:
+    """The names of tests that failed for taking too long."""
+    (folder / "conftest.py").write_text(CONFTEST.format(load=load))
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    numavm: emulated\n")
+    (folder / name).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-rfE", "-p", "no:cacheprovider", str(folder)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=PATIENCE_S, check=False
+    )
+    return re.findall(r"^(?:FAILED|ERROR) \S+::(\w+) - took \d+ s, where a test may take 0 s", run.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["def test_it():\n    time.sleep(0.6)\n", "def test_it(own):\n    pass\n", "def test_it(ends):\n    pass\n\ndef test_next():\n    pass\n"],
+    ids=["in the test", "in a fixture of its own", "in the end of one"],
+)  # fmt: skip
+def test_what_sleeps_until_its_patience_ends_fails_by_name(tmp_path: Path, body: str) -> None:
+    assert failures(tmp_path, SLEEPS + body) == ["test_it"]
+
+
+def test_what_several_share_is_nobody_s_own(tmp_path: Path) -> None:
+    assert failures(tmp_path, SLEEPS + "def test_it(shared):\n    pass\n") == []
+
+
+def test_a_busy_machine_gives_more_time(tmp_path: Path) -> None:
+    assert failures(tmp_path, HANGING, load=1.0) == []
+
+
+def test_what_is_listed_may_take_longer(tmp_path: Path) -> None:
+    assert failures(tmp_path, HANGING, name="test_listed.py") == []
+
+
+def test_what_an_emulated_machine_computes_may_take_longer(tmp_path: Path) -> None:
+    marked = HANGING.replace("def test_it", "@pytest.mark.numavm\ndef test_it")
+    assert failures(tmp_path, marked) == []
+
+
+@pytest.mark.parametrize(
+    ("load", "most_s"), [(0.0, MOST_S), (LOAD_PER_CPU, MOST_S), (1.0, 2 * MOST_S), (4.0, 8 * MOST_S)]
+)
+def test_the_bound_grows_with_the_load(load: float, most_s: float) -> None:
+    assert bound(load) == most_s
+
+
+@pytest.mark.parametrize("prefix", MAY_TAKE_LONGER)
+def test_what_is_listed_is_there(prefix: str) -> None:
+    assert (ROOT / prefix).exists()
