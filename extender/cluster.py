@@ -215,7 +215,7 @@ class Cluster:
     def _candidates(self, want: Wanted, names: Sequence[str]) -> Candidates:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""
         self._expired += self._nodes.expire(now := self.clock())
-        self._nodes.locations.named(want.pod.uid, want.pod.workload)
+        self._ledger.asked(want.pod)
         with self._nodes.released(want.pod.uid):
             return self._nodes.candidates(names, want, now)
 

@@ -83,12 +83,21 @@ class BindingLedger:
     def apply(self, changes: Changes[PodRow]) -> list[Nomination]:
         """Nominations are for the pods that were seen bound by this change, in its order."""
         if changes.whole:
-            self.listed = True
-            self._gone(self.rows.keys() - {row.uid for row in changes.rows})
+            self.listed, listed = True, {row.uid for row in changes.rows}
+            self._gone(self.rows.keys() - listed)
+            for uid in self._nodes.locations.workloads().keys() - listed:
+                self._nodes.locations.forget(uid)
         self._gone(changes.gone)
         nominations = [nomination for row in changes.rows if (nomination := self._seen(row)) is not None]
         self._lag.news()
         return nominations
+
+    def asked(self, pod: PodRow) -> None:
+        """kube-scheduler asks about the pod. One that the API server does not have is not noted: it ended, and nothing
+        would ever take it out again, or the watch is about to show it.
+        """
+        if not self.listed:
+            self._nodes.locations.named(pod.uid, pod.workload)
 
     def wait_for(self, pod: PodRow, longest_s: float) -> None:
         """A moment, for the watch to show it. Not under the cluster's lock."""
