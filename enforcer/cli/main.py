@@ -36,8 +36,8 @@ EPILOG = """examples:
   numakin-enforcer resume                       pin again after a release
   numakin-enforcer compare                      what sharing a NUMA node gains on this machine
 
-The container runtime can launch the program too: install it as /opt/nri/plugins/10-numakin and put options
-into /etc/nri/conf.d/10-numakin.conf (TOML, the flags' names without the leading dashes).
+The container runtime can launch the program too: install it as /opt/nri/plugins/99-numakin and put options
+into /etc/nri/conf.d/99-numakin.conf (TOML, the flags' names without the leading dashes).
 Every option of `run` is read from NUMAKIN_* in the environment as well; flags win, then the environment, then the file.
 """
 

@@ -75,7 +75,8 @@ class Agent:
         ledger.records.check(pod, container)
         request = ledger.request(pod, container)
         if request is None or ledger.released:
-            ledger.note_unmanaged(pod, container, self._claim(container) if request is None else None)
+            claim = self._claim(container) if request is None else pods.claim_of(container)
+            ledger.note_unmanaged(pod, container, claim)
             if request is not None:
                 ledger.records.released(pod, container)
             return ledger.kept_off(container), []

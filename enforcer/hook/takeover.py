@@ -8,7 +8,7 @@ from dataclasses import replace
 from enforcer.hook.decision_records import as_told, names
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
-from enforcer.hook.ownership.adoption import claim_on_stranger, exclusive_cpus_first, known_of, owner_of
+from enforcer.hook.ownership.adoption import Pinned, claim_on_stranger, exclusive_cpus_first, known_of, owner_of
 from enforcer.hook.ownership.checkpoint import Past
 from placement.decide.decide import Request
 from process.log import Log
@@ -157,6 +157,8 @@ class Takeover:
             return None
         now = ledger.node.cpuset_now(container.linux.cgroups_path) or pods.runtime_cpuset(container)
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
+        if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:
+            owner = pods.Claim(*map(str, now))  # since the release nothing is our work, however much it looks like it
         if isinstance(owner, pods.Claim):
             ledger.yield_to(pod, container, owner)
             return None

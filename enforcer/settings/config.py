@@ -42,7 +42,7 @@ class Config:
     mode: str = "nri"
     nri_socket: str = "/var/run/nri/nri.sock"
     cri_socket: str = "unix:///run/containerd/containerd.sock"
-    plugin_index: str = "10"
+    plugin_index: str = "99"
     plugin_name: str = "numakin"
     node_name: str = ""
     extender: str = ""

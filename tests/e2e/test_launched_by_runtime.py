@@ -34,9 +34,9 @@ runpy.run_module("enforcer", run_name="__main__")'
 
 @pytest.fixture
 def launching(suite: str, tmp_path: Path) -> Iterator[RealContainerd]:
-    """A containerd, not started, that will launch the enforcer as 10-numakin."""
+    """A containerd, not started, that will launch the enforcer as 99-numakin."""
     runtime = RealContainerd(suite, registration_timeout=PATIENT, request_timeout=PATIENT)
-    plugin = runtime.plugins / "10-numakin"
+    plugin = runtime.plugins / "99-numakin"
     text = PLUGIN.format(
         run_dir=tmp_path / "run", log_inside=runtime.folder / "plugin.log", python=sys.executable, repository=REPOSITORY
     )
@@ -75,7 +75,7 @@ def left(run_dir: Path) -> bool:
         return True
 
 
-@pytest.mark.parametrize("file_name", ["10-numakin.conf", "numakin.conf"])
+@pytest.mark.parametrize("file_name", ["99-numakin.conf", "numakin.conf"])
 def test_a_launched_enforcer_takes_its_options_from_the_runtimes_drop_in_file_and_pins(
     launching: RealContainerd, machine: SplitMachine, tmp_path: Path, file_name: str
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_launched_enforcer_takes_its_options_from_the_runtimes_drop_in_file_an
 def test_a_bad_drop_in_file_is_refused_by_name_and_containers_start_all_the_same(
     launching: RealContainerd, machine: SplitMachine
 ) -> None:
-    configure(launching, "10-numakin.conf", sysfz=str(machine.sysfs))
+    configure(launching, "99-numakin.conf", sysfz=str(machine.sysfs))
     launching.start()
     assert kernel.allowed(run(launching, "shop")).cpus == machine.whole
     log = launching.folder / "plugin.log"
@@ -107,7 +107,7 @@ def test_a_bad_drop_in_file_is_refused_by_name_and_containers_start_all_the_same
 def test_a_launched_enforcer_leaves_with_its_runtime(
     launching: RealContainerd, machine: SplitMachine, tmp_path: Path
 ) -> None:
-    configure(launching, "10-numakin.conf", sysfs=str(machine.sysfs), metrics_listen="")
+    configure(launching, "99-numakin.conf", sysfs=str(machine.sysfs), metrics_listen="")
     launching.start()
     until(lambda: registered(tmp_path / "run"), "the launched enforcer to be registered")
     shop = run(launching, "shop")

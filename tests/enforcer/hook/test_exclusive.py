@@ -93,6 +93,25 @@ class TestEveryoneKeepsOff:
         world.apply(world.agent.ledger.settle())
         assert CpuSet.parse(world.cpus("theirs")).isdisjoint(CpuSet.parse(world.cpus("own")))
 
+    @pytest.mark.parametrize("comes", ["created", "its creation was missed"])
+    def test_what_another_owner_gave_a_member_while_the_node_was_released_is_never_widened(
+        self, world: World, comes: str
+    ) -> None:
+        """A runtime that launched us can't have us register again: no Synchronize comes with `resume`."""
+        world.agent.release()
+        theirs = container("theirs")
+        theirs.linux.resources.cpu.cpus = "0-3,8-11"
+        world.cgroups["/kubepods/theirs"] = CpuSet.parse("0-3,8-11"), world.machine.mems
+        if comes == "created":
+            assert world.agent.create_container(member("theirs"), theirs) == (None, [])
+        else:
+            assert world.agent.post_start_container(member("theirs"), theirs) == []
+        world.agent.resume()
+        for name in ("own", "too"):
+            world.create(member(name, group=name, cpus="exclusive"), container(name))
+        assert world.cpus("theirs") == "0-3,8-11"
+        assert world.agent.occupancy.allocations["theirs"].externally_managed
+
     def test_without_exclusive_cpus_nobody_is_touched(self) -> None:
         world = World()
         world.agent = Agent(replace(world.facts(), rules=Rules(everyone=True)), world.nominations)

@@ -51,7 +51,7 @@ def ended(tmp_path):
 
 @pytest.fixture
 def program(tmp_path, ended):
-    path = tmp_path / "10-numakin"
+    path = tmp_path / "99-numakin"
     path.write_text(PROGRAM.format(python=sys.executable, checkout=str(CHECKOUT), ended=str(ended)))
     path.chmod(0o755)
     return path
@@ -60,8 +60,8 @@ def program(tmp_path, ended):
 @pytest.mark.parametrize("version", ["0.6.1", "0.8.0"])
 def test_it_is_configured_by_the_runtime_and_pins(program, ended, version):
     with Runtime(nri_version=version) as runtime:
-        runtime.launch(program, "10", "numakin", "reserved=0-1\n")
-        assert runtime.plugins.names == ["10-numakin"]
+        runtime.launch(program, "99", "numakin", "reserved=0-1\n")
+        assert runtime.plugins.names == ["99-numakin"]
         container = runtime.create_container(runtime.run_pod("cart"), "server")
         assert container.cpus == "1-2"
         assert container.annotations == {
@@ -73,13 +73,13 @@ def test_it_is_configured_by_the_runtime_and_pins(program, ended, version):
 
 def test_it_ends_when_the_runtime_does(program, ended):
     with Runtime() as runtime:
-        runtime.launch(program, "10", "numakin")
+        runtime.launch(program, "99", "numakin")
         runtime.plugins.hang_up()
         assert ended.read_bytes() == b""  # waits until the program has opened it, with its last line
 
 
 def test_it_ends_when_its_configuration_is_bad(program, ended):
     with Runtime() as runtime:
-        runtime.launch(program, "10", "numakin", "bad")
-        assert runtime.plugins.notes == ["plugin 10-numakin: configuration refused: unknown option 'bad'"]
+        runtime.launch(program, "99", "numakin", "bad")
+        assert runtime.plugins.notes == ["plugin 99-numakin: configuration refused: unknown option 'bad'"]
         assert ended.read_bytes() == b""
