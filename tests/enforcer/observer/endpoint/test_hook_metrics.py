@@ -1,8 +1,12 @@
 """What the README calls counted is a metric, and moves."""
 
 import re
+import shutil
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -72,21 +76,26 @@ def test_durations_are_histograms_in_seconds() -> None:
 
 
 class Metrics:
-    """Of a running enforcer."""
+    """Of a running enforcer, and what has been counted since the test began."""
 
     def __init__(self, enforcer: Enforcer) -> None:
         self._enforcer = enforcer
+        self._before = self._page()
 
     def reach(self, number: float, name: str, **labels: str) -> None:
-        def reached() -> bool:
-            status, page = self._enforcer.get("/metrics")
-            return status == 200 and value(page, name, **labels) == number
+        until(lambda: value(self._page(), name, **labels) == number, f"{name} {labels} is {number}")
 
-        until(reached, f"{name} {labels} is {number}")
+    def rise(self, by: float, name: str, **labels: str) -> None:
+        def risen() -> float:
+            return value(self._page(), name, **labels) - value(self._before, name, **labels)
+
+        until(lambda: risen() == by, f"{name} {labels} rises by {by}")
+
+    def _page(self) -> str:
+        return until(lambda: self._enforcer.get("/metrics"), "the metrics")[1]
 
 
-@pytest.fixture
-def metrics(enforcer: Enforcer, runtime: Runtime) -> Metrics:
+def started(enforcer: Enforcer, runtime: Runtime) -> Metrics:
     enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
     made = Metrics(enforcer)
@@ -94,33 +103,67 @@ def metrics(enforcer: Enforcer, runtime: Runtime) -> Metrics:
     return made
 
 
+class Site(NamedTuple):
+    """An enforcer with a runtime, which these tests share: starting both takes longer than what they do."""
+
+    enforcer: Enforcer
+    runtime: Runtime
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
+        enforcer = Enforcer(Path(folder))
+        with Runtime(enforcer.socket) as runtime:
+            started(enforcer, runtime)
+            yield Site(enforcer, runtime)
+            enforcer.close()
+
+
+@pytest.fixture
+def runtime(site: Site) -> Iterator[Runtime]:
+    """Without pods at first."""
+    yield site.runtime
+    for pod in list(site.runtime.pods.values()):
+        site.runtime.stop_pod(pod)
+        site.runtime.remove_pod(pod)
+
+
+@pytest.fixture
+def metrics(site: Site, runtime: Runtime) -> Metrics:
+    made = Metrics(site.enforcer)
+    for gauge in ("members", "foreign_containers"):
+        made.reach(0, f"numakin_enforcer_{gauge}")
+    made.reach(1, "numakin_enforcer_registered")
+    return Metrics(site.enforcer)
+
+
 def test_members_alone_are_members(metrics: Metrics, runtime: Runtime) -> None:
     runtime.run_container(runtime.run_pod("web", annotations=GROUP), "app", cpu_request=2)
     bystander = runtime.run_container(runtime.run_pod("other"), "app", cpu_request=2)
     runtime.update_container(bystander, nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7")))
-    metrics.reach(1, "numakin_enforcer_placements_total", result="pinned")
+    metrics.rise(1, "numakin_enforcer_placements_total", result="pinned")
     metrics.reach(1, "numakin_enforcer_members")
 
 
 def test_each_event_and_decision_is_timed(metrics: Metrics, runtime: Runtime) -> None:
     runtime.run_container(runtime.run_pod("web", annotations=GROUP), "app", cpu_request=2)
-    metrics.reach(1, "numakin_enforcer_decision_seconds_count")
-    metrics.reach(1, "numakin_enforcer_handler_seconds_count", event="CreateContainer")
-    metrics.reach(1, "numakin_enforcer_answer_seconds_count", event="CreateContainer")
-    metrics.reach(1, "numakin_enforcer_answer_seconds_count", event="Synchronize")
+    metrics.rise(1, "numakin_enforcer_decision_seconds_count")
+    metrics.rise(1, "numakin_enforcer_handler_seconds_count", event="CreateContainer")
+    metrics.rise(1, "numakin_enforcer_answer_seconds_count", event="CreateContainer")
 
 
 def test_a_bad_annotation_is_counted(metrics: Metrics, runtime: Runtime) -> None:
     annotations = {**GROUP, "policy.numakin.io": "magic", "sise.numakin.io": "3"}
     runtime.run_container(runtime.run_pod("web", annotations=annotations), "app", cpu_request=2)
-    metrics.reach(2, "numakin_enforcer_bad_annotations_total")
+    metrics.rise(2, "numakin_enforcer_bad_annotations_total")
 
 
 def test_a_cpuset_of_somebody_else_is_counted(metrics: Metrics, runtime: Runtime) -> None:
     made = runtime.run_container(runtime.run_pod("web", annotations=GROUP), "app", cpu_request=2)
     metrics.reach(1, "numakin_enforcer_members")
     runtime.update_container(made, nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7")))
-    metrics.reach(1, "numakin_enforcer_placements_total", result="yielded")
+    metrics.rise(1, "numakin_enforcer_placements_total", result="yielded")
     metrics.reach(1, "numakin_enforcer_foreign_containers")
     metrics.reach(0, "numakin_enforcer_members")
 
@@ -128,30 +171,33 @@ def test_a_cpuset_of_somebody_else_is_counted(metrics: Metrics, runtime: Runtime
 def test_a_resize_is_counted(metrics: Metrics, runtime: Runtime) -> None:
     made = runtime.run_container(runtime.run_pod("web", annotations=GROUP), "app", cpu_request=2)
     runtime.update_container(made, nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=4096))))
-    metrics.reach(1, "numakin_enforcer_resizes_total")
+    metrics.rise(1, "numakin_enforcer_resizes_total")
 
 
 def test_the_runtimes_restart_is_counted(metrics: Metrics, runtime: Runtime) -> None:
-    metrics.reach(1, "numakin_enforcer_runtime_connections_total")
     runtime.stop()
-    metrics.reach(1, "numakin_enforcer_runtime_losses_total")
+    metrics.rise(1, "numakin_enforcer_runtime_losses_total")
+    metrics.reach(0, "numakin_enforcer_registered")
     runtime.start()
-    metrics.reach(2, "numakin_enforcer_runtime_connections_total")
+    metrics.rise(1, "numakin_enforcer_runtime_connections_total")
+    metrics.reach(1, "numakin_enforcer_registered")
+    metrics.rise(1, "numakin_enforcer_answer_seconds_count", event="Synchronize")
 
 
-def test_a_hook_that_died_is_counted(metrics: Metrics, enforcer: Enforcer) -> None:
-    metrics.reach(1, "numakin_enforcer_hook_starts_total")
-    enforcer.kill_hook()
-    metrics.reach(2, "numakin_enforcer_hook_starts_total")
+def test_a_hook_that_died_is_counted(metrics: Metrics, site: Site) -> None:
+    site.enforcer.kill_hook()
+    metrics.rise(1, "numakin_enforcer_hook_starts_total")
+    metrics.reach(1, "numakin_enforcer_runtime_connections_total")  # its own counts begin anew
 
 
-def test_what_could_not_be_written_down_is_counted(metrics: Metrics, enforcer: Enforcer, runtime: Runtime) -> None:
-    written = enforcer.run_dir / "allocations.json"
+def test_what_could_not_be_written_down_is_counted(metrics: Metrics, site: Site, runtime: Runtime) -> None:
+    written = site.enforcer.run_dir / "allocations.json"
     written.unlink(missing_ok=True)
     written.mkdir()
     (written / "full").touch()
     runtime.run_container(runtime.run_pod("web", annotations=GROUP), "app", cpu_request=2)
-    metrics.reach(1, "numakin_enforcer_allocations_unwritten_total")
+    metrics.rise(1, "numakin_enforcer_allocations_unwritten_total")
+    shutil.rmtree(written)
 
 
 def nomination(enforcer: Enforcer, pod: str, numa_nodes: str) -> None:
@@ -166,27 +212,20 @@ def nomination(enforcer: Enforcer, pod: str, numa_nodes: str) -> None:
 
 
 @pytest.mark.parametrize(("when", "outcome"), [("before", "kept"), ("after", "late")])
-def test_a_nomination_is_counted(
-    metrics: Metrics, enforcer: Enforcer, runtime: Runtime, when: str, outcome: str
-) -> None:
+def test_a_nomination_is_counted(metrics: Metrics, site: Site, runtime: Runtime, when: str, outcome: str) -> None:
     pod = runtime.run_pod("web", annotations=GROUP)
     if when == "before":
-        nomination(enforcer, pod.uid, "1")
+        nomination(site.enforcer, pod.uid, "1")
     runtime.run_container(pod, "app", cpu_request=2)
     if when == "after":
         metrics.reach(1, "numakin_enforcer_members")
-        nomination(enforcer, pod.uid, "1")
-    metrics.reach(1, "numakin_predictions_total", outcome=outcome)
-    metrics.reach(1, "numakin_predictions_total")
+        nomination(site.enforcer, pod.uid, "1")
+    metrics.rise(1, "numakin_predictions_total", outcome=outcome)
+    metrics.rise(1, "numakin_predictions_total")
 
 
-def test_a_runtime_without_nri_is_seen(metrics: Metrics, runtime: Runtime) -> None:
-    runtime.stop()
-    metrics.reach(0, "numakin_enforcer_registered")
-
-
-def test_an_extender_that_died_is_seen(enforcer: Enforcer, runtime: Runtime, tmp_path: Path) -> None:
-    with running(tmp_path) as extender:
+def test_an_extender_that_died_is_seen(enforcer: Enforcer, tmp_path: Path) -> None:
+    with running(tmp_path) as extender, Runtime(enforcer.socket):
         enforcer.start("--extender", extender.grpc_address)
         seen = Metrics(enforcer)
         seen.reach(1, "numakin_enforcer_streaming")
