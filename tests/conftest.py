@@ -21,6 +21,11 @@ from tests import trees
 
 pytest_plugins = ("tests.pace", "tests.again")
 
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # Half of the time of what tests start would go into compiling it anew. Nothing is written beside the sources.
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix, "bytecode")))
+    sys.dont_write_bytecode = False
+
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 """No test fails for how long it takes: the machine may be busy."""

@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.live_usage import Live
 from placement.model.topology import Machine
 from placement.plan.between_caches import between_caches
 from placement.plan.worth import gained_in_caches
 from placement.state.occupancy import Allocation, Occupancy, Reservation
+from standins.machines import MACHINES
 from tests.placement.asking import demand
-from tests.trees import sysfs
 
-ROME, MILAN = (read_machine(sysfs(name)) for name in ("epyc-7742-nps1", "epyc-7763-nps1"))
+ROME, MILAN = (MACHINES[name].machine for name in ("epyc-7742-nps1", "epyc-7763-nps1"))
 EACH = pytest.mark.parametrize("machine", [ROME, MILAN], ids=["Rome", "Milan"])
 PODS = "abcdef"
 
