@@ -160,8 +160,8 @@ def reservation_to(reservation: Reservation) -> pb.Reservation:
         numa_nodes=str(reservation.numa_nodes),
         demand=demand_to(reservation.demand),
         parts=[
-            pb.Part(numa_node=numa_node, cpu_milli=milli, memory=memory)
-            for numa_node, milli, memory in reservation.parts
+            pb.Part(numa_node=numa_node, cpu_milli=milli, memory=memory, hugepages=dict(pages))
+            for numa_node, milli, memory, pages in reservation.parts
         ],
         pool="" if reservation.pool is Pool.SHARED else reservation.pool,
         alone=reservation.alone,
@@ -179,7 +179,10 @@ def reservation_from(message: pb.Reservation) -> Reservation:
         group=message.group,
         numa_nodes=_numa_nodes(message.numa_nodes),
         demand=demand_from(message.demand),
-        parts=tuple(Part(part.numa_node, part.cpu_milli, part.memory) for part in message.parts),
+        parts=tuple(
+            Part(part.numa_node, part.cpu_milli, part.memory, tuple(sorted(part.hugepages.items())))
+            for part in message.parts
+        ),
         pool=_POOLS.get(message.pool, Pool.SHARED),
         alone=message.alone,
         size=message.size,
@@ -198,6 +201,7 @@ def allocation_to(allocation: Allocation) -> pb.Allocation:
         mems=str(allocation.mems),
         exclusive=str(allocation.exclusive),
         externally_managed=allocation.externally_managed,
+        open=allocation.open,
     )
 
 
@@ -211,6 +215,7 @@ def allocation_from(message: pb.Allocation) -> Allocation:
         mems=_numa_nodes(message.mems),
         exclusive=_cpus(message.exclusive),
         externally_managed=message.externally_managed,
+        open=message.open,
     )
 
 

@@ -191,17 +191,26 @@ class Reservation(_message.Message):
     def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ..., workload: _Optional[str] = ..., cache_domain: _Optional[str] = ...) -> None: ...
 
 class Part(_message.Message):
-    __slots__ = ("numa_node", "cpu_milli", "memory")
+    __slots__ = ("numa_node", "cpu_milli", "memory", "hugepages")
+    class HugepagesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
     NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
     CPU_MILLI_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
+    HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
     numa_node: int
     cpu_milli: int
     memory: int
-    def __init__(self, numa_node: _Optional[int] = ..., cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ...) -> None: ...
+    hugepages: _containers.ScalarMap[int, int]
+    def __init__(self, numa_node: _Optional[int] = ..., cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class Allocation(_message.Message):
-    __slots__ = ("container", "name", "pod", "reservation", "cpus", "mems", "exclusive", "externally_managed")
+    __slots__ = ("container", "name", "pod", "reservation", "cpus", "mems", "exclusive", "externally_managed", "open")
     CONTAINER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
@@ -210,6 +219,7 @@ class Allocation(_message.Message):
     MEMS_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     EXTERNALLY_MANAGED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
     container: str
     name: str
     pod: str
@@ -218,7 +228,8 @@ class Allocation(_message.Message):
     mems: str
     exclusive: str
     externally_managed: bool
-    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ...) -> None: ...
+    open: bool
+    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ..., open: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
     __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "hot_caches", "earlier")

@@ -91,7 +91,9 @@ class Agent:
         if not decision.cpus and not decision.mems:
             return None, updates
         cpus = ledger.cpus_after(decision, container.id)
-        adjust = pods.adjustment(cpus, decision.mems, decision.exclusive, decision.numa_nodes)
+        adjust = pods.adjustment(
+            cpus, decision.mems, decision.exclusive, decision.numa_nodes, left_open=not decision.fits
+        )
         if decision.memory_policy is not None and self.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
         return adjust, updates

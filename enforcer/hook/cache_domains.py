@@ -81,7 +81,7 @@ class CacheDomains:
                 occupancy.reservations.get(request.reservation_key),
                 occupancy.allocations.get(container),
             )
-            if reservation is None or allocation is None or not allocation.cpus or reservation.cache_domain:
+            if reservation is None or allocation is None or not allocation.placed or reservation.cache_domain:
                 continue
             if request.reservation_key not in seen and keeps_to_cache(request, occupancy.rules):
                 seen.add(request.reservation_key)

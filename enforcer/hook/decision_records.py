@@ -81,7 +81,7 @@ class DecisionRecords:
     ) -> None:
         """at: the generation of the occupancy that the decision led to."""
         outcome = pb.UNPROMISED if not nominated else pb.KEPT if decision.numa_nodes == nominated else pb.DECLINED
-        self.counts["pinned" if decision.cpus else "left open"] += 1
+        self.counts["pinned" if decision.fits else "left open"] += 1
         self.counts[OUTCOMES[outcome]] += 1
         self.counts["over quota"] += any(reason.what == QUOTA for reason in decision.reasons)
         self._pending.append(
@@ -210,7 +210,7 @@ class DecisionRecords:
         nominated: NumaSet = NumaSet(),
         outcome: pb.Outcome = pb.UNPROMISED,
     ) -> None:
-        done = "moved" if event == "move" else "pinned" if decision.cpus else "left open"
+        done = "moved" if event == "move" else "pinned" if decision.fits else "left open"
         placed = {"numa_nodes": decision.numa_nodes, "cpus": decision.cpus, "mems": decision.mems}
         log.info(f"container {done}", **names(pod, container), **placed, why=decision.sentence)
         record = _record(pod, container, event)

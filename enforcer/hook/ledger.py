@@ -189,7 +189,7 @@ class Ledger:
         self.records.counts["failed"] += 1
         why = Reason("fault", "", f"left open: {type(error).__name__}: {error}")
         reservation = self._occupancy.reservations.get(request.reservation_key)
-        return left_open(self.machine, request, (why,), reservation=reservation)
+        return left_open(self.machine, self._occupancy, request, (why,), reservation=reservation)
 
     # Containers that are not ours
 

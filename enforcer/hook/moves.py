@@ -118,7 +118,9 @@ class MoveExecutor:
             if now is None or now.externally_managed:
                 continue
             cpu = update.linux.resources.cpu
-            cpu.cpus, cpu.mems = str(now.cpus) or cpu.cpus, str(now.mems) or cpu.mems
+            whole = self._ledger.machine  # not that of the time when it was put off: CPUs may have gone or come since
+            cpu.cpus = str(now.cpus or (whole.all_cpus if cpu.cpus else ""))
+            cpu.mems = str(now.mems or (whole.all_mems if cpu.mems else ""))
             updates.append(update)
         return updates
 
@@ -240,7 +242,7 @@ class MoveExecutor:
                 return Reason("move", where, "the containers of the pod are not all together")
             live = occupancy.directory.by_reservation.get(way.reservation, ())
             requests = [ledger.requests[key] for key in sorted(live) if key in ledger.requests]
-            if not requests or len(requests) < len(live) or not all(occupancy.allocations[key].cpus for key in live):
+            if not requests or len(requests) < len(live) or not all(occupancy.allocations[key].placed for key in live):
                 return Reason("move", where, "somebody else sets the CPUs of a container of the pod")
             if any(request.opt_in.move is Move.NEVER for request in requests):
                 return Reason("move", where, "move.numakin.io says never")

@@ -213,6 +213,8 @@ def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
     for estimate in message.demand.estimated:
         _text("Reservation.demand.estimated", estimate, bounds.NAME_LENGTH)
     _count("Reservation.parts", message.parts, bounds.NUMA_NODES)
+    for part in message.parts:
+        _count("Reservation.parts.hugepages", part.hugepages, bounds.HUGEPAGE_SIZES)
     reservation = convert.reservation_from(message)
     _on_machine(f"reservation {reservation.key}", reservation.numa_nodes, of)
     _on_machine(f"reservation {reservation.key}", (part.numa_node for part in reservation.parts), of)

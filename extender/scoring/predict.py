@@ -14,7 +14,7 @@ from placement.model.cpuset import NumaSet
 from placement.model.errors import AlreadyHeld
 from placement.model.topology import Machine
 from placement.optin.options import Defaults
-from placement.optin.parsing import NOTHING, Cpus, OptIn, Policy, Scope, parse
+from placement.optin.parsing import NOTHING, OptIn, Policy, Scope, parse
 from placement.optin.quotas import UNLIMITED, Quota
 from placement.state.occupancy import Allocation, Occupancy, Reservation
 
@@ -64,7 +64,7 @@ class Wanted:
     @cached_property
     def alone_decides(self) -> bool:
         """Whether the first container's decision settles the place of all others where the pod is placed as one."""
-        return all(request.opt_in.cpus is Cpus.SHARED for request in self.requests)
+        return not self.exclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,11 @@ class Prediction:
     @property
     def fits(self) -> bool:
         return all(decision.fits for decision in self.decisions)
+
+    @property
+    def shares_instead(self) -> bool:
+        """Whether a container that asks for CPUs of its own would have none."""
+        return any(decision.shares_instead for decision in self.decisions)
 
     @property
     def admitted(self) -> bool:

@@ -74,10 +74,11 @@ def covered(want: Wanted) -> bool:
     """Whether such a pod's place can be computed here."""
     first = want.whole[0]
     deciding = want.whole[:1] if want.alone_decides else want.whole
-    own = {request.opt_in.cpus for request in deciding} - {Cpus.SHARED}
+    own = {request.opt_in.cpus for request in deciding if request.wants_exclusive}
+    alike = {replace(request.opt_in, cpus=first.opt_in.cpus, cpus_named=False) for request in deciding}
     return (
         len(own) < 2
-        and all(replace(request.opt_in, cpus=first.opt_in.cpus) == first.opt_in for request in deciding[1:])
+        and len(alike) == 1
         and not first.opt_in.alone
         and not any(request.pool is not Pool.SHARED or request.devices or _hugepages(request) for request in deciding)
     )

@@ -20,6 +20,7 @@ from placement.decide.decide import Kin
 
 NO_ROOM = "no NUMA node has room for the pod (numakin)"
 NOT_ALIGNED = "the pod would spread over more NUMA nodes than it needs (numakin)"
+NO_OWN = "no NUMA node can spare as many CPUs for the pod alone (numakin)"
 TOO_SMALL = "no NUMA node is large enough for the pod (numakin)"
 
 
@@ -60,6 +61,8 @@ def refusal(view: NodeView, want: Wanted, kin: Kin) -> NodeRefusal | None:
         return None
     if not _welcome(predict(view.machine, view.occupancy.emptied(), want, kin)):
         return NodeRefusal(TOO_SMALL, hopeless=True)
+    if now.shares_instead:
+        return NodeRefusal(NO_OWN, hopeless=False)
     return NodeRefusal(NOT_ALIGNED if now.fits else NO_ROOM, hopeless=False)
 
 

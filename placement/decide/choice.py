@@ -52,7 +52,7 @@ def pinned(room: Room) -> bool:
     """Whether a live container of the same reservation is on CPUs that we gave it."""
     occupancy = room.occupancy
     containers = occupancy.directory.by_reservation.get(room.request.reservation_key, ())
-    return any(occupancy.allocations[container].cpus for container in containers)
+    return any(occupancy.allocations[container].placed for container in containers)
 
 
 def _settled(room: Room) -> Settled:
@@ -200,6 +200,7 @@ def _judged(room: Room, candidate: Candidate | None, reasons: list[Reason]) -> C
             single=policy is Policy.SINGLE_NUMA_NODE,
             sockets=partial(candidates.on_few_sockets, room.machine) if room.occupancy.rules.align_by_socket else None,
         )
+    preferred = preferred and (width <= 1 or policy is not Policy.SINGLE_NUMA_NODE)
     admitted = ADMITS[policy](preferred)
     if not admitted:
         reasons = [*reasons, Reason(f"policy {policy}", "", "would not admit this: no preferred set of NUMA nodes")]

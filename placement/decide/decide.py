@@ -26,8 +26,10 @@ from placement.decide.cpus.cache_domain import Kept, keep, kin_mask
 from placement.decide.cpus.exclusive import Caches
 from placement.decide.decision import Decision, MemoryPolicy, Reason
 from placement.decide.kin_share import peers_of
+from placement.decide.policies import ADMITS
 from placement.decide.request import Kin, Request
 from placement.decide.room import Candidate, Room
+from placement.decide.scoring import SHARES_INSTEAD
 from placement.decide.survey import survey, takeable
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
@@ -42,12 +44,13 @@ def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
     """The one function: same inputs, same answer, in both halves."""
     allowed = within_quota(machine, occupancy, whole_reservation(occupancy, request))
     decision = _decided(machine, occupancy, allowed.request, kin)
-    return replace(decision, reasons=(*allowed.reasons, *decision.reasons)) if allowed.reasons else decision
+    before = (*allowed.reasons, *_shares_as_small(request))
+    return replace(decision, reasons=(*before, *decision.reasons)) if before else decision
 
 
 def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
     if request.opt_in.policy is Policy.NONE:
-        return left_open(machine, request, (Reason("policy none", "", "CPUs and memory are left open"),))
+        return left_open(machine, occupancy, request, (Reason("policy none", "", "CPUs and memory are left open"),))
     if request.opt_in.scope is Scope.CONTAINER and occupancy.members_of(request.pod, but=request.reservation_key):
         kin = replace(kin, expected=NumaSet(), planned=NumaSet())  # they were for the whole pod, which is not together
     room = survey(machine, occupancy, request, kin)
@@ -58,9 +61,16 @@ def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin)
         if cpus:
             kept = keep(room, home, cpus, kin)
             return _granted(room, choice, choice.candidate, kept)
+    if request.wants_exclusive:
+        return _shared_instead(room, choice, kin)
     reservation = occupancy.reservations.get(request.reservation_key) if pinned(room) else None
     return left_open(
-        machine, request, (*choice.reasons, _shortage(room)), admitted=choice.admitted, reservation=reservation
+        machine,
+        occupancy,
+        request,
+        (*choice.reasons, _shortage(room)),
+        admitted=choice.admitted,
+        reservation=reservation,
     )
 
 
@@ -94,16 +104,22 @@ def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> De
 
 def left_open(
     machine: Machine,
+    occupancy: Occupancy,
     request: Request,
     why: tuple[Reason, ...],
     *,
     admitted: bool = True,
     reservation: Reservation | None = None,
 ) -> Decision:
-    """Nothing is set. reservation: a running pod's, which stays what it is."""
+    """It has no home: only what others have for themselves is left out. reservation: a running pod's, which stays what
+    it is.
+    """
+    mine = occupancy.allocations.get(request.container)
+    own = mine.exclusive if mine is not None else CpuSet()
+    cpus = pools.left_open(machine, occupancy, but=own)
     return Decision(
         numa_nodes=reservation.numa_nodes if reservation is not None else machine.cpu_nodes,
-        cpus=CpuSet(),
+        cpus=cpus if cpus != machine.cpus else CpuSet(),
         mems=NumaSet(),
         exclusive=CpuSet(),
         score=0.0,
@@ -115,6 +131,45 @@ def left_open(
         reservation_demand=request.reservation_demand,
         cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
     )
+
+
+def _shared_instead(room: Room, choice: Choice, kin: Kin) -> Decision:
+    """A container that can't have CPUs of its own shares near its kin, and is asked about again when room comes free.
+    A policy that may refuse does not admit it.
+    """
+    request = room.request
+    shared = replace(request, opt_in=replace(request.opt_in, cpus=Cpus.SHARED, pool=Pool.SHARED))
+    decision = _decided(room.machine, room.occupancy, shared, kin)
+    admitted = choice.admitted and decision.admitted and ADMITS[request.opt_in.policy](False)
+    return replace(
+        decision,
+        preferred=choice.preferred,
+        admitted=admitted,
+        score=SHARES_INSTEAD * decision.score if admitted else 0.0,
+        shares_instead=True,
+        reasons=(_none_of_its_own(room), *decision.reasons),
+    )
+
+
+def _none_of_its_own(room: Room) -> Reason:
+    assert room.headroom.own is not None
+    wanted, headroom = room.request.demand.whole_cpus, room.headroom
+    spared = sum(room.headroom.own[node] for node in room.usable)
+    free = sum(headroom.free[node].bit_count() for node in room.usable)
+    unrequested = sum(max(0, headroom.cpu[node]) for node in room.usable) // 1000
+    kept = ", the last shared one of a pool is kept" if spared < wanted <= min(free, unrequested) else ""
+    if room.request.opt_in.cpus is Cpus.EXCLUSIVE_CORES:
+        text = f"{spared} can be spared in whole cores of {free} free ones{kept}"
+    else:
+        text = f"{spared} can be spared of {free} free ones{kept}"
+    return Reason("exclusive CPUs", str(wanted), f"{text}: it shares instead")
+
+
+def _shares_as_small(request: Request) -> tuple[Reason, ...]:
+    if request.opt_in.cpus is Cpus.SHARED or request.wants_exclusive:
+        return ()
+    key = f"cpus.numakin.io/container.{request.name}"
+    return (Reason("exclusive CPUs", "", f"it asks for less than one, and shares: {key} would give it one"),)
 
 
 def _shortage(room: Room) -> Reason:
@@ -184,12 +239,16 @@ def _caches(room: Room, kin: Kin) -> Caches:
 
 
 def _updates(room: Room, decision: Decision) -> tuple[tuple[str, CpuSet], ...]:
-    """Whose CPUs change with this decision: looked for only where exclusive CPUs or the reclaimed pool are in play."""
+    """Whose CPUs change with this decision: looked for only where exclusive CPUs or the reclaimed pool are in play, or
+    where the pod's other containers get another home.
+    """
     occupancy, request = room.occupancy, room.request
     mine = occupancy.allocations.get(request.container)
     before = mine.exclusive if mine is not None else CpuSet()
     directory = occupancy.directory
-    if decision.exclusive == before and not directory.special and not directory.within:
+    former = occupancy.reservations.get(request.reservation_key)
+    stays = former is None or former.numa_nodes == decision.numa_nodes
+    if stays and decision.exclusive == before and not directory.special and not directory.within:
         return ()
     after = occupancy.changed(
         reservations={request.reservation_key: decision.reservation(request)},

@@ -37,7 +37,9 @@ class MemoryPolicy:
 class Decision:
     """numa_nodes: the home. cpus, mems: for the cgroup. exclusive: those of the CPUs that become its own.
 
-    score: 0 (worst) to 1. fits: whether the demand fits at all; without it CPUs and memory are left open.
+    score: 0 (worst) to 1. fits: whether the demand fits at all; without it memory is left open, and `cpus` are all that
+    no other container has for itself, or empty where that is all there are. shares_instead: it asked for CPUs of its
+    own, and has none.
     updates: new CPUs of other containers, by container id, that come with this decision.
     preferred: as the topology manager's bit: every resource could be had on as few NUMA nodes as it needs.
     admitted: what the pod's policy says of that; only the extender's filter may act on it, the enforcer never rejects.
@@ -60,6 +62,7 @@ class Decision:
     parts: tuple[Part, ...] = ()
     reservation_demand: Demand | None = None
     cache_domain: CpuSet = CpuSet()
+    shares_instead: bool = False
 
     def reservation(self, request: Request) -> Reservation:
         """The room that the pod (in container scope: the container) has from now on."""
@@ -75,6 +78,7 @@ class Decision:
             self.cpus,
             self.mems,
             self.exclusive,
+            open=not self.fits,
         )
 
     def applied(self, occupancy: Occupancy, request: Request) -> Occupancy:

@@ -70,7 +70,10 @@ class Request:
 
     @property
     def wants_exclusive(self) -> bool:
-        return self.opt_in.cpus is not Cpus.SHARED
+        """A container that asks for less than one CPU shares, unless `cpus.numakin.io` names it: what is said of its
+        pod is meant for the pod's work, not for a proxy beside it.
+        """
+        return self.opt_in.cpus is not Cpus.SHARED and (self.opt_in.cpus_named or self.demand.cpu_milli >= 1000)
 
     @property
     def pool(self) -> Pool:

@@ -7,7 +7,7 @@ pool can spare them. A memory-only NUMA node lends its memory to the nearest one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -219,21 +219,32 @@ class Room:
         lower = [*tiers(self.machine, candidate.numa_nodes)] if candidate.spills else []
         rest = shared_out(demand.memory - here, [self.headroom.memory[numa_node] for numa_node in lower])
         held.update(zip(lower, rest, strict=True))
+        pages = {
+            size: dict(zip(held, shared_out(amount, [self._left_aside(size, mem) for mem in held]), strict=True))
+            for size, amount in demand.hugepages.items()
+        }
         return tuple(
-            Part(numa_node, milli.get(numa_node, 0), held.get(numa_node, 0)) for numa_node in sorted({*milli, *held})
+            Part(
+                numa_node,
+                milli.get(numa_node, 0),
+                held.get(numa_node, 0),
+                tuple((size, there) for size in sorted(pages) if (there := pages[size].get(numa_node, 0))),
+            )
+            for numa_node in sorted({*milli, *held})
         )
 
     def providers(self) -> tuple[Provider, ...]:
         """The request as the topology manager's hint providers have it: one of CPU, memory and hugepages, since memory
         is bound to wherever the CPUs are, and one of each device.
 
-        Unlike the kubelet's, a NUMA node without memory counts that of the nearest one as its own.
+        Unlike the kubelet's, a NUMA node without memory counts that of the nearest one as its own, and one without a
+        usable CPU has no memory to give either.
         """
         machine, demand = self.machine, self.request.reservation_demand
         near = {cpu_node: machine.nearest_mems(NumaSet.of((cpu_node,))) for cpu_node in machine.cpu_nodes}
 
-        def there(amount: Callable[[int], int]) -> dict[int, int]:
-            return {numa_node: sum(max(0, amount(mem)) for mem in mems) for numa_node, mems in near.items()}
+        def there(amount: Callable[[int], int], nodes: Iterable[int] = near) -> dict[int, int]:
+            return {numa_node: sum(max(0, amount(mem)) for mem in near[numa_node]) for numa_node in nodes}
 
         millicores = {numa_node: 1000 * machine.cpu_counts[numa_node] for numa_node in near}
         home = [
@@ -248,11 +259,11 @@ class Room:
             home.append(Need(OWN, self.request.demand.whole_cpus, machine.cpu_counts, self.headroom.own))
         whole, free = (
             there(partial(capacity, machine)),
-            there(lambda mem: min(self.headroom.memory[mem], self.headroom.real[mem])),
+            there(lambda mem: min(self.headroom.memory[mem], self.headroom.real[mem]), self.usable),
         )
         home.append(Need(MEMORY, demand.memory if machine.mems else 0, whole, free))
         for size, amount in demand.hugepages.items():
-            aside, left = there(partial(self._aside, size)), there(partial(self._left_aside, size))
+            aside, left = there(partial(self._aside, size)), there(partial(self._left_aside, size), self.usable)
             home.append(Need(HUGEPAGES, amount, aside, left))
         devices = (dict.fromkeys(device, 1) for device in self.request.devices if device)
         return tuple(home), *((Need("device", 1, device, device),) for device in devices)
@@ -261,6 +272,7 @@ class Room:
         return self.machine.node(numa_node).hugepages.get(size, 0)
 
     def _left_aside(self, size: int, numa_node: int) -> int:
+        """Bytes in hugepages that nobody has asked for and nobody uses."""
         return min(self.pages(numa_node, size), self.free_pages(numa_node, size))
 
 

@@ -15,6 +15,10 @@ KIN_SHARE, ROOM_SHARE, EMPTY_SHARE = 0.7, 0.2, 0.1
 """What kin, room and emptiness add to a score: kin lead however the others stand, the others still use the range."""
 
 
+SHARES_INSTEAD = 0.1
+"""What is left of a score where a pod that asks for CPUs of its own would have none: any node that gives them leads."""
+
+
 def kin_share(near: float, total: float) -> float:
     """near: the sum of weight x closeness; total: the sum of weights, of peers on other machines too."""
     return near / total if total > 0 else 0.0

@@ -74,7 +74,7 @@ class OptIn:
 
     group: NAMESPACE/name, or empty when the group is to be learned from traffic. size: members expected, 0: unknown.
     alone: no other opted-in pod on its NUMA nodes, those in the reclaimed pool aside. span: None where the operator's
-    rules say.
+    rules say. cpus_named: `cpus` was said of this container by name, not of its pod.
     """
 
     group: str
@@ -87,6 +87,7 @@ class OptIn:
     pool: Pool = Pool.SHARED
     alone: bool = False
     span: Span | None = None
+    cpus_named: bool = False
 
     @property
     def auto(self) -> bool:

@@ -133,9 +133,13 @@ def _parsed(
             if key not in ours:
                 continue
             try:
-                values.setdefault(base.partition(".")[0], read(ours[key], namespace))
+                name, value = base.partition(".")[0], read(ours[key], namespace)
             except BadValue as bad:
                 problems.append(AnnotationProblem(key, ours[key], str(bad)))
+                continue
+            if name == "cpus" and name not in values and key.endswith(f"/{_CONTAINER}{container}"):
+                values["cpus_named"] = True
+            values.setdefault(name, value)
     if "group" in values:
         externally_managed, more = katalyst.read(dict(theirs))
         if "cpus" in values:

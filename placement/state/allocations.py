@@ -16,11 +16,15 @@ from placement.optin.options import Pool
 
 
 class Part(NamedTuple):
-    """How much of a reservation's demand one of its NUMA nodes carries, relative to the others; millicores, bytes."""
+    """How much of a reservation's demand one of its NUMA nodes carries, relative to the others; millicores, bytes.
+
+    hugepages: page sizes with the bytes in pages of that size.
+    """
 
     numa_node: int
     cpu_milli: int
     memory: int
+    hugepages: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,9 @@ class Allocation:
     """What one live container has.
 
     cpus, mems: empty when not limited by us. exclusive: those of its CPUs that nobody else may use. externally_managed:
-    somebody else sets its CPUs (the kubelet's static policy, another plugin), so that it is never updated.
+    somebody else sets its CPUs (the kubelet's static policy, another plugin), so that it is never updated. open: it is
+    a member that has no home, and runs on all CPUs that no other container has for itself; `cpus` is empty where that
+    was all of them when it was placed.
     """
 
     container: str
@@ -77,6 +83,12 @@ class Allocation:
     mems: NumaSet = NumaSet()
     exclusive: CpuSet = CpuSet()
     externally_managed: bool = False
+    open: bool = False
+
+    @property
+    def placed(self) -> bool:
+        """Whether it has CPUs of a home."""
+        return bool(self.cpus) and not self.open
 
 
 def as_one(reservations: Sequence[Reservation]) -> Reservation:

@@ -18,18 +18,20 @@ MODULUS = 1 << 64
 def of_reservation(reservation: Reservation) -> int:
     """What a reservation adds to the sum."""
     demand = reservation.demand
+    parts = [(*part[:3], *part.hugepages) for part in reservation.parts]
     within = f" within {reservation.cache_domain.mask:x}" if reservation.cache_domain else ""
     return _hashed(
         f"s {reservation.key} {reservation.group} {reservation.numa_nodes.mask:x} {demand.cpu_milli} {demand.memory}"
-        f" {reservation.pool} {reservation.alone:d} {reservation.size} {[*map(tuple, reservation.parts)]}{within}"
+        f" {reservation.pool} {reservation.alone:d} {reservation.size} {parts}{within}"
     )
 
 
 def of_allocation(allocation: Allocation) -> int:
     """What an allocation adds to the sum."""
+    left_open = " open" if allocation.open else ""
     return _hashed(
         f"h {allocation.container} {allocation.reservation} {allocation.cpus.mask:x} {allocation.mems.mask:x}"
-        f" {allocation.exclusive.mask:x} {allocation.externally_managed:d}"
+        f" {allocation.exclusive.mask:x} {allocation.externally_managed:d}{left_open}"
     )
 
 

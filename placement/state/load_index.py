@@ -84,12 +84,12 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
     cpus = shared_out(0 if no_more else demand.cpu_milli, [part.cpu_milli for part in parts])
     memory = shared_out(demand.memory, weights)
     committed = shared_out(max(demand.memory, demand.memory_limit or 0) if bound else demand.memory, weights)
-    for (numa_node, _, _), milli, requested, may_use in zip(parts, cpus, memory, committed, strict=True):
+    for (numa_node, *_), milli, requested, may_use in zip(parts, cpus, memory, committed, strict=True):
         rows[numa_node] = NodeLoad(max(milli, owned.get(numa_node, 0)), requested, may_use, 1)
     pages = {
         (part.numa_node, size): share
         for size, amount in demand.hugepages.items()
-        for part, share in zip(parts, shared_out(amount, weights), strict=True)
+        for part, share in zip(parts, shared_out(amount, _page_weights(machine, parts, size)), strict=True)
     }
     return Load(rows, pages)
 
@@ -115,6 +115,13 @@ def shared_out(total: int, weights: Sequence[int]) -> list[int]:
         shares.append(total * seen // whole - given)
         given += shares[-1]
     return shares
+
+
+def _page_weights(machine: Machine, parts: Sequence[Part], size: int) -> list[int]:
+    """By what each part says, else by how many pages of that size its NUMA node has."""
+    said = [dict(part.hugepages).get(size, 0) for part in parts]
+    there = {node.id: node.hugepages.get(size, 0) for node in machine.numa_nodes}
+    return said if any(said) else [there.get(part.numa_node, 0) for part in parts]
 
 
 def _parts(machine: Machine, reservation: Reservation) -> tuple[Part, ...]:

@@ -1,6 +1,7 @@
 """The pools of a machine and who runs in which: reserved, exclusive, shared, and what the shared one leaves over.
 
     exclusive   CPUs that one container has for itself
+    open        all but the exclusive ones: where members run that have no home
     shared      a NUMA node's CPUs that are neither exclusive nor reserved: where opted-in members run
     reclaimed   those of the shared pool that its members' requests do not need: it is the first to shrink
     reserved    the operator's `--reserved-cpus`
@@ -75,13 +76,15 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
     """
     changed = []
     pools: dict[tuple[Pool, int, int], CpuSet] = {}
-    others = rest(machine, occupancy)
+    others, directory = rest(machine, occupancy), occupancy.directory
     for allocation in occupancy.allocations.values():
         if allocation.exclusive.mask or allocation.externally_managed:
             continue
         reservation = occupancy.reservations.get(allocation.reservation)
         if reservation is None or not reservation.opted_in:
             target = others
+        elif allocation.open:
+            target = left_open(machine, occupancy) if allocation.cpus.mask or directory.exclusive else CpuSet()
         elif allocation.cpus.mask:
             key = reservation.pool, reservation.numa_nodes.mask, reservation.cache_domain.mask
             if key not in pools:
@@ -92,6 +95,13 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
         if target.mask and target.mask != (allocation.cpus.mask or machine.cpus.mask):
             changed.append((allocation.container, target))
     return tuple(changed)
+
+
+def left_open(machine: Machine, occupancy: Occupancy, but: CpuSet = CpuSet()) -> CpuSet:
+    """The CPUs of a member that has no home: all that no container has for itself. but: exclusive ones that count as
+    free.
+    """
+    return CpuSet(machine.cpus.mask & ~(occupancy.directory.exclusive & ~but.mask))
 
 
 def rest(machine: Machine, occupancy: Occupancy) -> CpuSet:
@@ -128,10 +138,12 @@ def claimed(machine: Machine, occupancy: Occupancy) -> int:
 
 
 def sharers(occupancy: Occupancy, but: str = "") -> int:
-    """The mask of all CPUs that some container of a pool, other than `but`, runs on."""
+    """The mask of all CPUs that some container of a pool, other than `but`, runs on; who has no home needs none of any
+    pool.
+    """
     mask = 0
     for allocation in occupancy.allocations.values():
-        if not allocation.exclusive and allocation.container != but:
+        if not allocation.exclusive and not allocation.open and allocation.container != but:
             mask |= allocation.cpus.mask
     return mask
 

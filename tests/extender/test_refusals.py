@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from extender.cluster import Cluster
-from extender.scoring.strict import NO_ROOM, NOT_ALIGNED, TOO_SMALL
+from extender.scoring.strict import NO_OWN, NO_ROOM, NOT_ALIGNED, TOO_SMALL
 from tests.clock import Clock
 from tests.extender.machines import want
 from tests.extender.running import reservation
@@ -46,6 +46,20 @@ def test_an_empty_node_is_refused_only_to_what_can_never_be_aligned_there(cluste
 def test_a_full_node_is_refused_with_a_reason_that_others_share(cluster: Cluster, keys, expected):
     tell(cluster, "a", *FULL)
     assert refused(cluster, want("p", **keys)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"cpu": "1"}, {}),
+        ({"cpu": "500m"}, {}),
+        ({"cpu": "2500m"}, {"a": (NO_OWN, False)}),
+    ],
+)
+def test_a_node_that_can_not_spare_the_rounded_up_cpus_is_refused_to_a_strict_pod(cluster: Cluster, keys, expected):
+    """6.5 of 8 CPUs of each NUMA node are asked for: kube-scheduler would admit 2500m, and numakin gives whole CPUs."""
+    tell(cluster, "a", *(reservation(f"low{at}", str(at), milli=6500) for at in range(2)))
+    assert refused(cluster, want("p", **{"policy": "restricted", "cpus": "exclusive", **keys})) == expected
 
 
 def test_a_node_is_never_refused_on_stale_data(cluster: Cluster, clock: Clock):

@@ -101,7 +101,7 @@ def marked(pod: nri.PodSandbox, container: nri.Container) -> Grant | None:
     own = cpuset_of(fields.get("exclusive", ""), fields.get("homes", ""))
     if cpuset is None or own is None:
         return Grant(pod.uid)
-    return Grant(pod.uid, own[1], *cpuset, own[0] & cpuset[0])
+    return Grant(pod.uid, own[1], *cpuset, own[0] & cpuset[0], open="open" in fields)
 
 
 def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
@@ -118,16 +118,18 @@ def runtime_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
     return cpuset_of(cpu.cpus, cpu.mems) or (CpuSet(), NumaSet())
 
 
-def adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet) -> nri.ContainerAdjustment:
+def adjustment(
+    cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet, *, left_open: bool = False
+) -> nri.ContainerAdjustment:
     """The answer to CreateContainer; an empty set is left as it is. The mark says the rest."""
-    return nri.ContainerAdjustment.FromString(_adjustment(cpus, mems, exclusive, homes))
+    return nri.ContainerAdjustment.FromString(_adjustment(cpus, mems, exclusive, homes, left_open=left_open))
 
 
 @lru_cache(maxsize=64)
-def _adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet) -> bytes:
+def _adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet, *, left_open: bool) -> bytes:
     """Encoded: members that share a pool get the same, and a message could be changed by who is handed it."""
     cpu = nri.LinuxCPU(cpus=str(cpus), mems=str(mems))
-    mark = f"cpus={cpu.cpus} mems={cpu.mems} exclusive={exclusive} homes={homes}"
+    mark = f"cpus={cpu.cpus} mems={cpu.mems} exclusive={exclusive} homes={homes}{' open' if left_open else ''}"
     linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))
     return nri.ContainerAdjustment(annotations={MARK: mark}, linux=linux).SerializeToString()
 

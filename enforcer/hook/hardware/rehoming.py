@@ -49,14 +49,21 @@ class Rehoming:
         return updates
 
     def _still_open(self) -> list[nri.ContainerUpdate]:
-        """Those that lost their place before were given all CPUs of that time by name."""
-        return [
-            pods.update(key, self._ledger.machine.all_cpus, NumaSet()) for key in self._opened if not self._pinned(key)
-        ]
+        """Those that lost their place before, or were released, were given all CPUs of that time by name."""
+        ledger, machine = self._ledger, self._ledger.machine
+        opened = {key for key in self._opened if not self._pinned(key)}
+        if ledger.released:
+            residents = ledger.residents.now()
+            opened |= {
+                key for key, grant in ledger.past.grants.items() if key in residents and not grant.externally_managed
+            }
+        allocations = ledger.occupancy.allocations
+        now = {key: allocations[key].cpus if key in allocations else CpuSet() for key in sorted(opened)}
+        return [pods.update(key, now[key] or machine.all_cpus, NumaSet()) for key in now]
 
     def _pinned(self, container: str) -> bool:
         allocation = self._ledger.occupancy.allocations.get(container)
-        return allocation is None or bool(allocation.cpus)
+        return allocation is None or allocation.placed
 
     def _decide_anew(self, reservation: Reservation, before: Occupancy) -> None:
         ledger, residents = self._ledger, self._ledger.residents.now()
@@ -88,9 +95,9 @@ def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> b
     ]
     if any(not allocation.exclusive <= machine.cpus or not allocation.mems <= machine.all_mems for allocation in held):
         return True
-    if any(not (allocation.cpus or allocation.externally_managed) for allocation in held):
+    if any(not (allocation.placed or allocation.externally_managed) for allocation in held):
         return True
-    shares = any(allocation.cpus and not allocation.exclusive for allocation in held)
+    shares = any(allocation.placed and not allocation.exclusive for allocation in held)
     return shares and not pools.pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes)
 
 

@@ -77,6 +77,9 @@ def owner_of(
         return None
     if given is not None and not given.cpus <= machine.all_cpus and cpus == given.cpus & machine.all_cpus:
         return None  # the kernel took the CPUs that went out of it
+    if given is not None and given.open:  # to be placed, if there is room by now
+        ours = cpus == given.cpus or machine.cpus - cpus <= occupancy.exclusive | known.exclusive
+        return None if ours else pods.Claim(str(cpus), str(mems))
     homes = _homes(machine, occupancy, request, now, known)
     if homes is None:
         return pods.Claim(str(cpus), str(mems))

@@ -25,7 +25,8 @@ their own first.
 @dataclass(frozen=True, slots=True)
 class Grant:
     """homes: NUMA nodes of its reservation. cpus, mems: as set, empty where left as they were. exclusive: those of its
-    CPUs that nobody else may use. externally_managed: nothing of ours, its cpuset is externally managed.
+    CPUs that nobody else may use. externally_managed: nothing of ours, its cpuset is externally managed. open: it has
+    no home, and its CPUs are those that no other container has for itself.
     """
 
     pod: str
@@ -34,6 +35,7 @@ class Grant:
     mems: NumaSet = NumaSet()
     exclusive: CpuSet = CpuSet()
     externally_managed: bool = False
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Past:
         """The NUMA nodes that each pod's containers were given, by the pod's uid."""
         homes: dict[str, frozenset[NumaSet]] = {}
         for grant in self.grants.values():
-            if grant.homes:
+            if grant.homes and not grant.open:
                 homes[grant.pod] = homes.get(grant.pod, frozenset()) | {grant.homes}
         return homes
 
@@ -95,7 +97,7 @@ def grant_of(allocation: Allocation, reservation: Reservation | None) -> Grant |
     if allocation.reservation == allocation.container or not (allocation.cpus or allocation.mems):
         return None
     homes = reservation.numa_nodes if reservation is not None else NumaSet()
-    return Grant(allocation.pod, homes, allocation.cpus, allocation.mems, allocation.exclusive)
+    return Grant(allocation.pod, homes, allocation.cpus, allocation.mems, allocation.exclusive, open=allocation.open)
 
 
 class Wording:
@@ -146,15 +148,17 @@ def read(text: str) -> Past:
 def _pair(key: str, grant: Grant) -> str:
     row = {"pod": grant.pod, "homes": str(grant.homes), "cpus": str(grant.cpus), "mems": str(grant.mems)}
     row["exclusive"] = str(grant.exclusive)
-    return f"{json.dumps(key)}:{json.dumps({**row, 'externally_managed': grant.externally_managed})}"
+    left_open = {"open": True} if grant.open else {}
+    return f"{json.dumps(key)}:{json.dumps({**row, 'externally_managed': grant.externally_managed, **left_open})}"
 
 
 def _grant(row: Mapping[str, object]) -> Grant:
-    pod, externally_managed = row["pod"], row["externally_managed"]
+    pod, externally_managed, left_open = row["pod"], row["externally_managed"], row.get("open", False)
     lists = {name: row[name] for name in ("homes", "cpus", "mems", "exclusive")}
     if (
         not isinstance(pod, str)
         or not isinstance(externally_managed, bool)
+        or not isinstance(left_open, bool)
         or any(not isinstance(x, str) for x in lists.values())
     ):
         raise ValueError(f"not a grant: {str(row)[:100]}")
@@ -162,4 +166,4 @@ def _grant(row: Mapping[str, object]) -> Grant:
     if not exclusive <= cpus:
         raise ValueError(f"exclusive CPUs {exclusive} are not among {cpus}")
     homes, mems = NumaSet.parse(str(lists["homes"])), NumaSet.parse(str(lists["mems"]))
-    return Grant(pod, homes, cpus, mems, exclusive, externally_managed)
+    return Grant(pod, homes, cpus, mems, exclusive, externally_managed, left_open)

@@ -93,7 +93,7 @@ def _pinned(occupancy: Occupancy) -> Iterator[Allocation]:
     """Those of members."""
     for allocation in occupancy.allocations.values():
         reservation = occupancy.reservations.get(allocation.reservation)
-        if allocation.cpus and not allocation.externally_managed and reservation is not None and reservation.opted_in:
+        if allocation.placed and not allocation.externally_managed and reservation is not None and reservation.opted_in:
             yield allocation
 
 

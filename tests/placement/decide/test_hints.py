@@ -279,3 +279,11 @@ def test_thirty_two_numa_nodes_are_decided_without_looking_at_every_set():
     assert weighed <= 3 * 32**2
     decision = decide(machines.THIRTY_TWO, before, asks("a", 60, 100), Kin())
     assert (decision.fits, len(decision.numa_nodes)) == (True, 20)
+
+
+def test_single_numa_node_is_not_told_of_memory_where_no_cpu_is_usable():
+    """The request names no CPU, so that memory alone decides; that of NUMA node 0 is beside CPUs of another's own."""
+    machine = machines.machine("three", ["0-1", "2-3", "4-5"], [8, 3, 3])
+    taken = filled(machine, asks("x", 2, 0, cpus=Cpus.EXCLUSIVE))
+    assert str(taken.exclusive) == "0-1"
+    assert not decide(machine, taken, asks("a", 0, 5, policy=SINGLE), Kin()).admitted

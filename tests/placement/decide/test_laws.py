@@ -103,18 +103,16 @@ def check(machine: Machine, before: Occupancy, request: Request, kin: Kin) -> Oc
     if decision.fits:
         assert decision.cpus
         assert decision.cpus <= machine.cpus_of(decision.numa_nodes) or request.pool is Pool.RESERVED
-        assert bool(decision.exclusive) == request.wants_exclusive
-        if request.wants_exclusive:
+        assert bool(decision.exclusive) == (request.wants_exclusive and not decision.shares_instead)
+        if decision.exclusive:
             assert len(decision.exclusive) >= request.demand.whole_cpus
-        if request.opt_in.cpus is Cpus.EXCLUSIVE_CORES:
+        if decision.exclusive and request.opt_in.cpus is Cpus.EXCLUSIVE_CORES:
             assert all(machine.core_of(cpu) <= decision.exclusive for cpu in decision.exclusive)
     else:
-        assert (decision.cpus, decision.mems, decision.exclusive, decision.updates) == (
-            CpuSet(),
-            NumaSet(),
-            CpuSet(),
-            (),
-        )
+        own = before.allocations[request.container].exclusive if request.container in before.allocations else CpuSet()
+        left = machine.cpus - (before.exclusive - own)
+        assert decision.cpus == (left if left != machine.cpus else CpuSet())
+        assert (decision.mems, decision.exclusive) == (NumaSet(), CpuSet())
         assert decision.score == 0.0
     assert all(cpus for _, cpus in decision.updates)
     return after
@@ -167,7 +165,7 @@ class Lives(RuleBasedStateMachine):
 
     def decided(self, request, kin):
         self.occupancy = check(self.machine, self.occupancy, request, kin)
-        if not self.occupancy.allocations[request.container].cpus:
+        if not self.occupancy.allocations[request.container].placed:
             self.left_open.add(request.pod)
 
     @rule(number=st.integers(0, 7), kin=kins)

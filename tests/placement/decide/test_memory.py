@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from placement.decide.decide import Kin, MemoryPolicy, decide
@@ -131,6 +133,16 @@ def test_hugepages_are_taken_where_they_are_set_aside():
     decision, after = settle(machines.HUGE, Occupancy(), asks("a", 1, 1, hugepages=gib_page))
     assert decision.numa_nodes == nodes("1")
     assert not decide(machines.HUGE, after, asks("b", 1, 1, hugepages=gib_page), Kin()).fits
+
+
+def test_hugepages_of_a_wide_pod_are_booked_where_they_are():
+    request = asks("a", 12, 8, hugepages={GIB: 6 * GIB})
+    decision, after = settle(machines.HUGE, Occupancy(), request)
+    assert decision.numa_nodes == nodes("0-1")
+    found_anew = replace(after.reservations["a"], parts=())
+    for occupancy in (after, after.with_reservation(found_anew)):
+        pages = occupancy.load(machines.HUGE).hugepages
+        assert {at: amount for at, amount in pages.items() if amount} == {(1, GIB): 6 * GIB}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from placement.decide.decide import Kin, decide
-from placement.optin.parsing import Cpus, Pool
+from placement.optin.parsing import Cpus, Policy, Pool
+from placement.state import pools
 from placement.state.occupancy import Occupancy
 from tests import machines
 from tests.placement.asking import asks, at, cpus, demand, filled, nodes, settle
@@ -25,11 +28,81 @@ class TestPools:
 
     def test_nobody_is_left_without_a_cpu(self):
         before = filled(machines.NO_NUMA, asks("a", 0, 0))
-        assert not decide(machines.NO_NUMA, before, asks("own", 4, cpus=Cpus.EXCLUSIVE), Kin()).fits
-        assert decide(machines.NO_NUMA, before, asks("own", 3, cpus=Cpus.EXCLUSIVE), Kin()).fits
+        assert not decide(machines.NO_NUMA, before, asks("own", 4, cpus=Cpus.EXCLUSIVE), Kin()).exclusive
+        assert decide(machines.NO_NUMA, before, asks("own", 3, cpus=Cpus.EXCLUSIVE), Kin()).exclusive
 
     def test_the_machine_keeps_a_cpu(self):
-        assert not decide(machines.NO_NUMA, Occupancy(), asks("own", 4, cpus=Cpus.EXCLUSIVE), Kin()).fits
+        assert not decide(machines.NO_NUMA, Occupancy(), asks("own", 4, cpus=Cpus.EXCLUSIVE), Kin()).exclusive
+
+    def test_who_can_have_no_cpus_of_its_own_shares_near_its_kin(self):
+        reserved = Occupancy(reserved=cpus("4-7"))
+        before = filled(SMALL, asks("x", 2, cpus=Cpus.EXCLUSIVE), asks("y", 0.4), occupancy=reserved)
+        decision = decide(SMALL, before, asks("own", 1.5, cpus=Cpus.EXCLUSIVE), Kin())
+        assert (decision.numa_nodes, decision.exclusive, decision.fits) == (nodes("0"), cpus(""), True)
+        assert decision.cpus == cpus("2-3")
+
+    def test_what_shares_instead_scores_less_than_any_node_with_cpus_of_its_own(self):
+        full = filled(SMALL, asks("x", 4, cpus=Cpus.EXCLUSIVE), asks("y", 3, group="shop/y", cpus=Cpus.EXCLUSIVE))
+        instead = decide(SMALL, full, asks("own", 1, cpus=Cpus.EXCLUSIVE), Kin())
+        assert instead.shares_instead
+        assert 0 < instead.score < decide(SMALL, Occupancy(), asks("own", 1, cpus=Cpus.EXCLUSIVE), Kin()).score
+
+    @pytest.mark.parametrize(("policy", "admitted"), [("best-effort", True), ("restricted", False)])
+    def test_a_strict_policy_does_not_admit_what_shares_instead(self, policy, admitted):
+        full = filled(SMALL, asks("x", 4, cpus=Cpus.EXCLUSIVE), asks("y", 3, group="shop/y", cpus=Cpus.EXCLUSIVE))
+        asked = asks("own", 1, cpus=Cpus.EXCLUSIVE, policy=Policy(policy))
+        assert decide(SMALL, full, asked, Kin()).admitted == admitted
+
+    @pytest.mark.parametrize(
+        ("there", "asked", "why"),
+        [
+            ([("a", 0)], 4, "exclusive CPUs 4: 3 can be spared of 4 free ones, the last shared one of a pool is kept"),
+            ([("a", 2)], 3, "exclusive CPUs 3: 2 can be spared of 4 free ones: it shares instead"),
+        ],
+        ids=["all are free", "others asked for them"],
+    )
+    def test_that_free_cpus_are_not_given_is_explained(self, there, asked, why):
+        before = filled(machines.NO_NUMA, *(asks(name, cpu, 0) for name, cpu in there))
+        assert why in decide(machines.NO_NUMA, before, asks("own", asked, 0, cpus=Cpus.EXCLUSIVE), Kin()).sentence
+
+    def test_who_fits_nowhere_has_all_cpus_that_are_nobodys_own(self):
+        before = filled(SMALL, asks("own", 2, cpus=Cpus.EXCLUSIVE))
+        decision, after = settle(SMALL, before, asks("a", 0, 1000))
+        assert (decision.cpus, decision.fits) == (cpus("2-7"), False)
+        assert decide(SMALL, Occupancy(), asks("a", 0, 1000), Kin()).cpus == cpus("")
+        more, after = settle(SMALL, after, asks("more", 2, 0, cpus=Cpus.EXCLUSIVE, group="shop/x"))
+        assert dict(more.updates) == {"a-main": cpus("2-7") - more.exclusive}
+        ended = after.without_pod("own").without_pod("more")
+        assert dict(pools.due(SMALL, ended)) == {"a-main": SMALL.cpus}
+
+    def test_policy_none_keeps_off_exclusive_cpus_too(self):
+        before = filled(SMALL, asks("own", 2, cpus=Cpus.EXCLUSIVE))
+        assert decide(SMALL, before, asks("a", policy=Policy.NONE), Kin()).cpus == cpus("2-7")
+
+    def test_who_fits_nowhere_holds_no_last_cpu_of_any_pool(self):
+        _, before = settle(SMALL, Occupancy(), asks("wide", 0, 1000))
+        assert not decide(SMALL, Occupancy(), asks("wide", 0, 1000), Kin()).fits
+        assert len(decide(SMALL, before, asks("own", 4, 0, cpus=Cpus.EXCLUSIVE), Kin()).exclusive) == 4
+
+    def test_a_small_container_takes_no_whole_cpu_by_its_pods_annotation(self):
+        pod = demand(3.05)
+        before = filled(SMALL, asks("a", 3, name="main", pod_demand=pod, cpus=Cpus.EXCLUSIVE))
+        proxy = asks("a", 0.05, name="proxy", pod_demand=pod, cpus=Cpus.EXCLUSIVE)
+        decision = decide(SMALL, before, proxy, Kin())
+        assert (decision.cpus, decision.exclusive) == (cpus("3"), cpus(""))
+        assert "shares: cpus.numakin.io/container.proxy would give it one" in decision.sentence
+
+    def test_a_small_container_that_is_named_has_a_whole_cpu(self):
+        named = asks("a", 0.05, cpus=Cpus.EXCLUSIVE, cpus_named=True)
+        assert len(decide(SMALL, Occupancy(), named, Kin()).exclusive) == 1
+
+    def test_a_pods_running_container_follows_when_another_widens_it(self):
+        whole = demand(5)
+        before = filled(SMALL, asks("a", 2, name="one", pod_demand=demand(2)), asks("b", 2))
+        assert before.reservations["a"].numa_nodes == before.reservations["b"].numa_nodes
+        decision = decide(SMALL, before, asks("a", 3, name="two", pod_demand=whole), Kin())
+        assert len(decision.numa_nodes) == 2
+        assert dict(decision.updates) == {"a-one": SMALL.cpus}
 
     def test_a_shared_container_keeps_off_exclusive_cpus(self):
         before = filled(SMALL, asks("own", 2, cpus=Cpus.EXCLUSIVE))

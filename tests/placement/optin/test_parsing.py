@@ -121,6 +121,8 @@ def test_the_container_beats_the_pod_and_the_pod_beats_the_plain_key():
         "cpus.numakin.io/container.db": "exclusive-cores",
     }
     assert parse("shop", annotations, "db").cpus is Cpus.EXCLUSIVE_CORES
+    assert parse("shop", annotations, "db").cpus_named
+    assert not parse("shop", annotations, "other").cpus_named
     assert parse("shop", annotations, "other").cpus is Cpus.EXCLUSIVE
     assert parse("shop", annotations).cpus is Cpus.EXCLUSIVE
 

@@ -33,7 +33,7 @@ def own(machine, before, *args, kin=None, **wishes):
     ],
 )
 def test_whole_cores_are_taken_whole(wanted, kind, given):
-    assert own(XEON, Occupancy(), "a", wanted, cpus=kind) == cpus(given)
+    assert own(XEON, Occupancy(), "a", wanted, cpus=kind, cpus_named=True) == cpus(given)
 
 
 def test_an_odd_rest_completes_a_broken_core():
