@@ -5,7 +5,7 @@ It is called by the hook's loop, one event at a time, and never waits for anybod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from enforcer.hook.cache_domains import CacheDomains
 from enforcer.hook.decision_records import names
@@ -19,6 +19,8 @@ from enforcer.hook.moves import MoveExecutor
 from enforcer.hook.ownership.adoption import claim_on_stranger
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
+from placement.decide.cpus.exclusive import suits
+from placement.decide.decide import Reason, Request
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.parsing import opted_in
 from placement.state import pools
@@ -42,11 +44,7 @@ class Agent:
         self.rehoming = Rehoming(ledger)
         self.cache_domains = CacheDomains(ledger)
         self.records, self.residents = ledger.records, ledger.residents
-        self.synchronize, self.release, self.resume = (
-            self.takeover.synchronize,
-            self.takeover.release,
-            self.takeover.resume,
-        )
+        self.release, self.resume = self.takeover.release, self.takeover.resume
         self.memory_policies = False
         """Whether the runtime can set a memory policy (NRI 0.12 and later)."""
 
@@ -56,6 +54,13 @@ class Agent:
         return self.ledger.occupancy
 
     # The runtime's events
+
+    def synchronize(
+        self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+    ) -> list[nri.ContainerUpdate]:
+        """Takes over what runs; the updates are for members that are not pinned yet, or could be better off by now."""
+        updates = self.takeover.synchronize(sandboxes, containers)
+        return pods.merged([*updates, *self.rehoming.off_reserved(), *self.moves.second_best.improve()])
 
     def run_pod_sandbox(self, pod: nri.PodSandbox) -> None:
         """The pod's containers come soon."""
@@ -127,7 +132,24 @@ class Agent:
         of_pod = [request for request in ledger.requests.values() if request.pod == pod.uid]
         ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, of_pod)
         ledger.records.counts["memory opened"] += len(updates)
+        updates += self._own_cpus_as_asked(of_pod)
         return pods.merged([*updates, *ledger.settle()])  # the demand may be more than its cache holds, or fit again
+
+    def _own_cpus_as_asked(self, requests: Iterable[Request]) -> list[nri.ContainerUpdate]:
+        """For containers that have more or fewer CPUs of their own than they ask for now."""
+        ledger, before = self.ledger, self.ledger.occupancy
+        for request in requests:
+            held = before.allocations.get(request.container)
+            if held is None or held.externally_managed or not (held.exclusive or request.wants_exclusive):
+                continue
+            if request.wants_exclusive and suits(ledger.machine, held.exclusive, request):
+                continue
+            _, decision = ledger.place(request)
+            resident = ledger.residents.now().get(request.container)
+            if resident is not None:
+                why = Reason("resized", f"{request.demand.cpu_milli / 1000:g} CPUs", f"it had CPUs {held.cpus}")
+                ledger.records.resized(resident, decision, why, at=ledger.occupancy.generation)
+        return ledger.updates_since(before)
 
     def start_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """The container's process is known from here on."""
@@ -261,6 +283,7 @@ class Agent:
             lambda: ledger.take_live(ledger.node.load()),
             self.cache_domains.turn,
             self.cache_domains.keep,
+            self.moves.second_best.look,
             ledger.sandboxes.note_some_cgroups,
             ledger.tidy,
         )

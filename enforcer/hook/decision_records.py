@@ -93,6 +93,15 @@ class DecisionRecords:
         self.counts["moved"] += 1
         self._again(moved, decision, why, event="move", at=at)
 
+    def improved(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
+        """A running member that was second best until there was room. why: what it was."""
+        self.counts["improved"] += 1
+        self._again(member, decision, why, event="room", at=at)
+
+    def resized(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
+        """A running member whose CPUs of its own are others now, as it asks for more or fewer."""
+        self._again(member, decision, why, event="update", at=at)
+
     def rehomed(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
         """A running member whose place has gone. why: what has."""
         self._again(member, decision, why, event="machine", at=at)
@@ -210,7 +219,7 @@ class DecisionRecords:
         nominated: NumaSet = NumaSet(),
         outcome: pb.Outcome = pb.UNPROMISED,
     ) -> None:
-        done = "moved" if event == "move" else "pinned" if decision.fits else "left open"
+        done = "moved" if event in {"move", "room"} and decision.fits else "pinned" if decision.fits else "left open"
         placed = {"numa_nodes": decision.numa_nodes, "cpus": decision.cpus, "mems": decision.mems}
         log.info(f"container {done}", **names(pod, container), **placed, why=decision.sentence)
         record = _record(pod, container, event)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.planned_moves import PlannedMoves
+from enforcer.hook.second_best import SecondBest
 from placement.decide.decide import Reason
 from placement.decide.relocation import Moved, Mover, moved
 from placement.model.cpuset import CpuSet, NumaSet
@@ -44,6 +45,7 @@ class MoveExecutor:
         self._declined = local.Moves()
         self._unsent: dict[str, nri.ContainerUpdate] = {}
         self.planned = PlannedMoves(ledger)
+        self.second_best = SecondBest(ledger)
 
     def declined(self) -> local.Moves:
         """The steps that did not hold since the last call, for the observer, with the first one's generation."""
@@ -94,7 +96,7 @@ class MoveExecutor:
     def with_stop(self, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
         """An answer's updates with what waits, one for each container. The container stops: no pod waits for that."""
         self._stopped = self._clock()
-        return pods.merged([*updates, *self._unsent_updates(), *self._moves()])
+        return pods.merged([*updates, *self._unsent_updates(), *self.second_best.improve(), *self._moves()])
 
     def with_create(
         self, updates: list[nri.ContainerUpdate], created: str, reservation: str
@@ -103,7 +105,10 @@ class MoveExecutor:
         StopContainer where one is to be expected. None for the container that is being created; its own reservation
         moves later, as its answer says where it is.
         """
-        moves = [] if self._clock() - self._stopped < STOPS_S else self._moves(but=reservation)
+        moves = list[nri.ContainerUpdate]()
+        if self._clock() - self._stopped >= STOPS_S:
+            moves = self._moves(but=reservation)
+            moves += self.second_best.improve(but=reservation) if self.second_best.found else []
         every = (*updates, *self._unsent_updates(), *moves)
         return pods.merged(update for update in every if update.container_id != created)
 

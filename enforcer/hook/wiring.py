@@ -53,6 +53,10 @@ PREPARE_EVERY_S = 0.5
 """How often prepared decisions are compared with what is known, while there are any; and whenever that changes here."""
 
 
+QUIET_READINGS = 3
+"""Refreshes, 15 s, for which what was found waits for an answer of the runtime's."""
+
+
 class Wiring:
     """The `Host` of local requests.
 
@@ -73,6 +77,7 @@ class Wiring:
         self._requests = LocalRequests(self)
         self._publishing = Burst(loop, self._publish)
         self._refreshed = 0
+        self._found = 0
         self._preparing: Timer | None = None
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
         self.confirmed_s_ago: Callable[[], float | None] = lambda: None
@@ -277,7 +282,14 @@ class Wiring:
 
     def _refresh(self) -> None:
         """Steps, between which events may come."""
-        for step in (*self.agent.refreshes, self._settle, self._keep, self._collect_garbage, self.publish_soon):
+        for step in (
+            *self.agent.refreshes,
+            self._settle,
+            self._improve,
+            self._keep,
+            self._collect_garbage,
+            self.publish_soon,
+        ):
             self._loop.call_later(0, step)
         self._loop.call_later(REFRESH_EVERY_S, self._refresh)
 
@@ -286,6 +298,20 @@ class Wiring:
         ledger = self.agent.ledger
         if self.at_any_time and ledger.occupancy.directory.within and (updates := ledger.settle()):
             self.push(updates, log_failure)
+
+    def _improve(self) -> None:
+        """For members that could be better off by now. A runtime that takes updates in answers alone, and where nothing
+        happens, is asked for its Synchronize, whose answer has them.
+        """
+        second_best = self.agent.moves.second_best
+        if not second_best.found:
+            self._found = 0
+        elif self.at_any_time:
+            self.push(second_best.improve(), log_failure)
+        else:
+            self._found += 1
+            if self._found == QUIET_READINGS:
+                self.register_again("members that had no room could be placed better now")
 
     def _keep(self) -> None:
         if self._control is not None:

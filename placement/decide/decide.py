@@ -14,6 +14,7 @@ The order of doubts, each settled before the next is asked:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -193,11 +194,10 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
     whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
     mine = room.occupancy.allocations.get(request.container)
     wanted = request.demand.whole_cpus
-    if mine is not None and mine.exclusive <= machine.cpus_of(numa_nodes) - room.occupancy.reserved:
-        if len(mine.exclusive) == wanted and not whole_cores:
-            return mine.exclusive
-        if whole_cores and _just_cores(machine, mine.exclusive, wanted):
-            return mine.exclusive
+    own = mine.exclusive if mine is not None else CpuSet()
+    stays = own and own <= machine.cpus_of(numa_nodes) - room.occupancy.reserved
+    if stays and exclusive.suits(machine, own, request):
+        return own
     free = {numa_node: room.headroom.free[numa_node] for numa_node in numa_nodes}
     spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu)
     claimed, rules = pools.claimed(machine, room.occupancy), room.occupancy.rules
@@ -211,14 +211,22 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
         evenly=rules.distribute_cpus_across_numa,
         spread=rules.distribute_cpus_across_cores,
     )
+    if stays and len(own) > wanted and (fewer := pick(room=_within(spare, own))):
+        return fewer
+    if stays and len(own) < wanted and (more := pick(room=_beside(unclaimed, own), wanted=wanted - len(own))):
+        return own | more
     return pick(room=unclaimed) or (pick(room=spare) if claimed else CpuSet())
 
 
-def _just_cores(machine: Machine, cpus: CpuSet, wanted: int) -> bool:
-    """Whether these are whole cores, and none too many."""
-    cores = {machine.core_of(cpu) for cpu in cpus}
-    whole = all(core <= cpus for core in cores)
-    return whole and len(cpus) >= wanted > len(cpus) - min((len(core) for core in cores), default=0)
+def _within(spare: Mapping[int, tuple[int, int]], own: CpuSet) -> dict[int, tuple[int, int]]:
+    return {numa_node: (mask & own.mask, most) for numa_node, (mask, most) in spare.items()}
+
+
+def _beside(spare: Mapping[int, tuple[int, int]], own: CpuSet) -> dict[int, tuple[int, int]]:
+    """What may be taken beside CPUs that count as free."""
+    return {
+        numa_node: (mask & ~own.mask, most - (mask & own.mask).bit_count()) for numa_node, (mask, most) in spare.items()
+    }
 
 
 def _caches(room: Room, kin: Kin) -> Caches:

@@ -68,6 +68,52 @@ def moved(machine: Machine, occupancy: Occupancy, movers: Sequence[Mover]) -> Mo
     return Moved(now, tuple(decisions))
 
 
+def better(machine: Machine, occupancy: Occupancy, requests: Sequence[Request], kin: Kin) -> Moved | None:
+    """A running member as it would be placed if it came now, where that is better: it has no home, or none of the CPUs
+    of its own that it asked for, or is on more NUMA nodes than it would be. None where it is not.
+
+    requests: of all its live containers. Who has a home stays on its NUMA nodes: its memory is there.
+    """
+    home = occupancy.reservations[requests[0].reservation_key].numa_nodes
+    left_open = any(occupancy.allocations[request.container].open for request in requests)
+    planned = kin.planned if left_open else home if len(home) == 1 else NumaSet()
+    known = replace(kin, expected=NumaSet(), planned=planned)
+    now = occupancy.changed(
+        reservations={request.reservation_key: None for request in requests},
+        allocations={request.container: None for request in requests},
+    )
+    decisions = []
+    for request in requests:
+        held = occupancy.allocations[request.container]
+        decision = decide(machine, now, request, known)
+        if not (left_open or decision.numa_nodes <= home):
+            return None
+        decision = _with_memory(machine, held, request, decision)
+        now = decision.applied(now, request)
+        decisions.append((request, decision))
+    was, becomes = (_faults(state, requests) for state in (occupancy, now))
+    return Moved(now, tuple(decisions)) if becomes < was else None
+
+
+def second_best(machine: Machine, occupancy: Occupancy, request: Request) -> bool:
+    """Whether a running container may be better off once there is more room."""
+    held = occupancy.allocations[request.container]
+    if held.open or (request.wants_exclusive and not held.exclusive):
+        return True
+    wide = len(occupancy.reservations[request.reservation_key].numa_nodes) > 1
+    return wide and request.reservation_demand.cpu_milli <= 1000 * max(machine.cpu_counts.values())
+
+
+def _faults(occupancy: Occupancy, requests: Sequence[Request]) -> tuple[int, int, int]:
+    """The fewer, the better: containers without a home, without CPUs of their own, NUMA nodes."""
+    held = [(request, occupancy.allocations[request.container]) for request in requests]
+    return (
+        sum(allocation.open for _, allocation in held),
+        sum(request.wants_exclusive and not allocation.exclusive for request, allocation in held),
+        len(occupancy.reservations[requests[0].reservation_key].numa_nodes),
+    )
+
+
 def _without(occupancy: Occupancy, movers: Sequence[Mover]) -> Occupancy:
     """As if none of them ran; who changes its cache domain alone keeps its room on the NUMA node."""
     reservations: dict[str, Reservation | None] = {}

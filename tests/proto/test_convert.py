@@ -33,6 +33,7 @@ demands = st.builds(
     hugepages=st.dictionaries(amounts, amounts, max_size=2),
     estimated=st.frozensets(st.sampled_from(["cpu", "memory"])),
 )
+pages = st.dictionaries(amounts, amounts, max_size=2).map(lambda by_size: tuple(sorted(by_size.items())))
 reservations = st.builds(
     Reservation,
     key=names,
@@ -40,7 +41,7 @@ reservations = st.builds(
     group=names,
     numa_nodes=numa_nodes,
     demand=demands,
-    parts=st.lists(st.builds(Part, st.integers(0, 40), amounts, amounts), max_size=3).map(tuple),
+    parts=st.lists(st.builds(Part, st.integers(0, 40), amounts, amounts, pages), max_size=3).map(tuple),
     pool=st.sampled_from(Pool),
     alone=st.booleans(),
     size=st.integers(0, 10_000),
@@ -57,6 +58,7 @@ allocations = st.builds(
     mems=numa_nodes,
     exclusive=cpus,
     externally_managed=st.booleans(),
+    open=st.booleans(),
 )
 rules = st.builds(
     Rules,

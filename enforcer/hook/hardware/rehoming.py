@@ -38,7 +38,9 @@ class Rehoming:
         ledger.occupancy = carried_over(node.machine, node.reserved, before, lost)
         ledger.refresh_memory()
         for key in lost:
-            self._decide_anew(before.reservations[key], before)
+            numa_nodes = before.reservations[key].numa_nodes
+            why = Reason("machine", f"NUMA node {numa_nodes}", "has other CPUs or memory than before")
+            self._decide_anew(key, before, why)
         ledger.settle()
         updates = pods.merged([*self._still_open(), *ledger.updates_since(before)])
         self._opened = {update.container_id for update in updates if not self._pinned(update.container_id)}
@@ -47,6 +49,20 @@ class Rehoming:
             cpus=node.machine.cpus, mems=node.machine.mems, decided_anew=len(lost), updates=len(updates),
         )  # fmt: skip
         return updates
+
+    def off_reserved(self) -> list[nri.ContainerUpdate]:
+        """For members that were taken over on CPUs which are reserved by now: `--reserved-cpus` was another before."""
+        ledger, before = self._ledger, self._ledger.occupancy
+        reserved = before.reserved
+        lost = [key for key in stranded(ledger.machine, before) if _has_home(before, key)] if reserved else []
+        if ledger.released or not lost:
+            return []
+        ledger.occupancy = carried_over(ledger.machine, reserved, before, tuple(lost)).with_live(before.live)
+        for key in lost:
+            self._decide_anew(key, before, Reason("reserved", f"CPUs {reserved}", "it had of them before"))
+        ledger.settle()
+        log.warning("members were on CPUs that are reserved now", reserved=reserved, decided_anew=len(lost))
+        return ledger.updates_since(before)
 
     def _still_open(self) -> list[nri.ContainerUpdate]:
         """Those that lost their place before, or were released, were given all CPUs of that time by name."""
@@ -65,10 +81,9 @@ class Rehoming:
         allocation = self._ledger.occupancy.allocations.get(container)
         return allocation is None or allocation.placed
 
-    def _decide_anew(self, reservation: Reservation, before: Occupancy) -> None:
+    def _decide_anew(self, key: str, before: Occupancy, why: Reason) -> None:
         ledger, residents = self._ledger, self._ledger.residents.now()
-        why = Reason("machine", f"NUMA node {reservation.numa_nodes}", "has other CPUs or memory than before")
-        for container in sorted(before.directory.by_reservation.get(reservation.key, ())):
+        for container in sorted(before.directory.by_reservation.get(key, ())):
             request = ledger.requests.get(container)
             if request is None or container not in residents or ledger.released:
                 continue
@@ -78,8 +93,8 @@ class Rehoming:
 
 def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:
     """The members' reservations that this machine can't hold as they are: on a NUMA node that has gone or has no CPU
-    for them any more, or with exclusive CPUs or bound memory of which something has gone. And those that were given no
-    CPUs, since there may be some now.
+    for them any more, or with exclusive CPUs or bound memory of which something has gone, or is reserved. And those that
+    have no home, since there may be one now.
     """
     return tuple(key for key, reservation in occupancy.reservations.items() if _lost(machine, occupancy, reservation))
 
@@ -93,12 +108,18 @@ def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> b
     held = [
         occupancy.allocations[container] for container in occupancy.directory.by_reservation.get(reservation.key, ())
     ]
-    if any(not allocation.exclusive <= machine.cpus or not allocation.mems <= machine.all_mems for allocation in held):
+    kept = machine.cpus - occupancy.reserved
+    if any(not allocation.exclusive <= kept or not allocation.mems <= machine.all_mems for allocation in held):
         return True
     if any(not (allocation.placed or allocation.externally_managed) for allocation in held):
         return True
     shares = any(allocation.placed and not allocation.exclusive for allocation in held)
     return shares and not pools.pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes)
+
+
+def _has_home(occupancy: Occupancy, reservation: str) -> bool:
+    containers = occupancy.directory.by_reservation.get(reservation, ())
+    return any(occupancy.allocations[container].placed for container in containers)
 
 
 def carried_over(machine: Machine, reserved: CpuSet, before: Occupancy, lost: tuple[str, ...]) -> Occupancy:

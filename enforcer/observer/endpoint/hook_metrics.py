@@ -55,6 +55,13 @@ FAMILIES = (
         "result",
         {"move helped": "helped", "move did not help": "did_not_help", "move not judged": "not_judged"},
     ),
+    _Family(
+        "enforcer_improved_total",
+        "Running members that were placed better when room came free: with a home, with CPUs of their own, or on fewer "
+        "NUMA nodes than before.",
+        "",
+        {"improved": ""},
+    ),
     _Family("enforcer_resizes_total", "Members that were resized in place.", "", {"resized": ""}),
     _Family(
         "enforcer_memory_opened_total", "Members whose memory was opened after a resize.", "", {"memory opened": ""}

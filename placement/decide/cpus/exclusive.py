@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from placement.decide.request import Request
 from placement.model.cpuset import CpuSet
 from placement.model.topology import Machine
+from placement.optin.options import Cpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,16 @@ class Caches:
 
     kin: Callable[[int], float]
     asked: Callable[[int], float]
+
+
+def suits(machine: Machine, own: CpuSet, request: Request) -> bool:
+    """Whether a container's own CPUs are as many as it asks for; whole cores, of which none is one too many."""
+    wanted = request.demand.whole_cpus
+    if request.opt_in.cpus is not Cpus.EXCLUSIVE_CORES:
+        return len(own) == wanted
+    cores = {machine.core_of(cpu) for cpu in own}
+    whole = all(core <= own for core in cores)
+    return whole and len(own) >= wanted > len(own) - min((len(core) for core in cores), default=0)
 
 
 def taken(machine: Machine, wanted: int, *, whole_cores: bool) -> int:
