@@ -98,6 +98,11 @@ class DecisionRecords:
         self.counts["improved"] += 1
         self._again(member, decision, why, event="room", at=at)
 
+    def shares_again(self, member: local.LocalContainer, decision: Decision, *, at: int) -> None:
+        """A running member that was alone on more CPUs than it asked for."""
+        self.counts["shares again"] += 1
+        self._pending.append(lambda: self._log_placed(*as_told(member), decision, event="room", at=at))
+
     def resized(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
         """A running member whose CPUs of its own are others now, as it asks for more or fewer."""
         self._again(member, decision, why, event="update", at=at)

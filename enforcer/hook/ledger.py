@@ -156,7 +156,21 @@ class Ledger:
             decision = self._failed(request, error)
             after = decision.applied(self.occupancy, request)
         self.occupancy = after
+        for container in decision.share_again:
+            self._shares_again(container)
         return kin, decision
+
+    def _shares_again(self, container: str) -> None:
+        allocation, resident = self.occupancy.allocations[container], self.residents.now().get(container)
+        if resident is not None:
+            home = self.occupancy.reservations[allocation.reservation].numa_nodes
+            why = "its request was rounded up, and others need the rest: it shares from now on"
+            reasons = (Reason("exclusive CPUs", "", why),)
+            self.records.shares_again(
+                resident,
+                Decision(home, allocation.cpus, allocation.mems, CpuSet(), 0.0, True, reasons),
+                at=self.occupancy.generation,
+            )
 
     def prepare(self) -> bool:
         """Decides ahead for one pod whose first container is still to come; whether there may be more to do."""

@@ -163,8 +163,9 @@ def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> P
         decisions.append(decision)
         reservation = decision.reservation(request)
         reservations[reservation.key] = reservation
-        if request.name in want.lasting and decision.exclusive:
-            allocations.append(decision.allocation(request))
+        if decision.share_again or (request.name in want.lasting and decision.exclusive):
+            if decision.exclusive:
+                allocations.append(decision.allocation(request))
             occupancy = _applied(occupancy, decision, request)
         else:
             occupancy = occupancy.with_reservation(reservation)

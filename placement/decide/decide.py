@@ -27,6 +27,7 @@ from placement.decide.cpus.cache_domain import Kept, keep, kin_mask
 from placement.decide.cpus.exclusive import Caches
 from placement.decide.decision import Decision, MemoryPolicy, Reason
 from placement.decide.kin_share import peers_of
+from placement.decide.lending import lenders, without_their_own
 from placement.decide.policies import ADMITS
 from placement.decide.request import Kin, Request
 from placement.decide.room import Candidate, Room
@@ -49,7 +50,7 @@ def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
     return replace(decision, reasons=(*before, *decision.reasons)) if before else decision
 
 
-def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
+def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin, *, may_lend: bool = True) -> Decision:
     if request.opt_in.policy is Policy.NONE:
         return left_open(machine, occupancy, request, (Reason("policy none", "", "CPUs and memory are left open"),))
     if request.opt_in.scope is Scope.CONTAINER and occupancy.members_of(request.pod, but=request.reservation_key):
@@ -64,6 +65,8 @@ def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin)
             return _granted(room, choice, choice.candidate, kept)
     if request.wants_exclusive:
         return _shared_instead(room, choice, kin)
+    if may_lend and (lent := _by_lending(room, kin)) is not None:
+        return lent
     reservation = occupancy.reservations.get(request.reservation_key) if pinned(room) else None
     return left_open(
         machine,
@@ -131,6 +134,31 @@ def left_open(
         parts=reservation.parts if reservation is not None else (),
         reservation_demand=request.reservation_demand,
         cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
+    )
+
+
+def _by_lending(room: Room, kin: Kin) -> Decision | None:
+    """Where others' exclusive CPUs are more than they asked for; None where that does not help."""
+    options = (_lent(room, containers, kin) for containers in lenders(room))
+    return next((decision for decision in options if decision.fits), None)
+
+
+def _lent(room: Room, containers: tuple[str, ...], kin: Kin) -> Decision:
+    machine, request = room.machine, room.request
+    occupancy = without_their_own(room.occupancy, containers)
+    decision = _decided(machine, occupancy, request, kin, may_lend=False)
+    after = occupancy.changed(
+        reservations={request.reservation_key: decision.reservation(request)},
+        allocations={request.container: decision.allocation(request)},
+        checked=False,
+    )
+    effect = f"of {len(containers)} containers were rounded up: they share from now on, as this one needs the rest"
+    return replace(
+        decision,
+        score=SHARES_INSTEAD * decision.score,
+        updates=tuple(update for update in pools.due(machine, after) if update[0] != request.container),
+        share_again=containers,
+        reasons=(Reason("exclusive CPUs", "", effect), *decision.reasons),
     )
 
 

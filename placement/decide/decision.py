@@ -39,7 +39,7 @@ class Decision:
 
     score: 0 (worst) to 1. fits: whether the demand fits at all; without it memory is left open, and `cpus` are all that
     no other container has for itself, or empty where that is all there are. shares_instead: it asked for CPUs of its
-    own, and has none.
+    own, and has none. share_again: containers that were alone on their CPUs, and are not any more.
     updates: new CPUs of other containers, by container id, that come with this decision.
     preferred: as the topology manager's bit: every resource could be had on as few NUMA nodes as it needs.
     admitted: what the pod's policy says of that; only the extender's filter may act on it, the enforcer never rejects.
@@ -63,6 +63,7 @@ class Decision:
     reservation_demand: Demand | None = None
     cache_domain: CpuSet = CpuSet()
     shares_instead: bool = False
+    share_again: tuple[str, ...] = ()
 
     def reservation(self, request: Request) -> Reservation:
         """The room that the pod (in container scope: the container) has from now on."""
@@ -83,11 +84,11 @@ class Decision:
 
     def applied(self, occupancy: Occupancy, request: Request) -> Occupancy:
         """The occupancy once this decision is carried out, its updates included; AlreadyHeld when it is too old."""
-        allocations = {
-            container: replace(occupancy.allocations[container], cpus=cpus)
-            for container, cpus in self.updates
-            if container in occupancy.allocations
-        }
+        held = occupancy.allocations
+        allocations = {key: replace(held[key], exclusive=CpuSet()) for key in self.share_again if key in held}
+        for container, cpus in self.updates:
+            if container in held:
+                allocations[container] = replace(allocations.get(container, held[container]), cpus=cpus)
         allocation = self.allocation(request)
         return occupancy.changed(
             reservations={request.reservation_key: self.reservation(request)},

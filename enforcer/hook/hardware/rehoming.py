@@ -93,8 +93,8 @@ class Rehoming:
 
 def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:
     """The members' reservations that this machine can't hold as they are: on a NUMA node that has gone or has no CPU
-    for them any more, or with exclusive CPUs or bound memory of which something has gone, or is reserved. And those that
-    have no home, since there may be one now.
+    for them any more, or with exclusive CPUs or bound memory of which something has gone, or is reserved. And those
+    that have no home, since there may be one now.
     """
     return tuple(key for key, reservation in occupancy.reservations.items() if _lost(machine, occupancy, reservation))
 

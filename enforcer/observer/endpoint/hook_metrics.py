@@ -62,6 +62,12 @@ FAMILIES = (
         "",
         {"improved": ""},
     ),
+    _Family(
+        "enforcer_exclusive_lent_total",
+        "Running members with exclusive CPUs whose request was rounded up, and that share as others needed the rest.",
+        "",
+        {"shares again": ""},
+    ),
     _Family("enforcer_resizes_total", "Members that were resized in place.", "", {"resized": ""}),
     _Family(
         "enforcer_memory_opened_total", "Members whose memory was opened after a resize.", "", {"memory opened": ""}

@@ -6,7 +6,7 @@ import pytest
 
 from enforcer.hook.ownership import checkpoint
 from placement.model.cpuset import CpuSet, NumaSet
-from tests.enforcer.hook.hardware.test_rehoming import becomes, without
+from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.world import GIB, World, container, member, two_numa_nodes
 
 OWN = {"cpus": "exclusive"}

@@ -149,3 +149,39 @@ class TestPools:
         assert decide(SMALL, after, asks("b", 1), at("1")).numa_nodes == nodes("0")
         assert decide(SMALL, after, asks("low", 1, pool=Pool.RECLAIMED), at("1")).numa_nodes == nodes("1")
         assert not decide(SMALL, after, asks("second", 1, alone=True), Kin()).fits
+
+
+class TestRoundedUp:
+    """kube-scheduler counts requests, decide() whole CPUs or cores."""
+
+    @pytest.mark.parametrize(
+        ("count", "cpu", "kind"),
+        [(84, 1.5, Cpus.EXCLUSIVE), (42, 3, Cpus.EXCLUSIVE_CORES), (126, 1, Cpus.EXCLUSIVE_CORES)],
+        ids=["1500m", "three in whole cores", "one in whole cores"],
+    )
+    def test_all_that_kube_scheduler_admits_have_what_they_asked_for(self, count, cpu, kind):
+        """128 CPUs on two NUMA nodes, cores of two."""
+        machine = machines.machine(
+            "128 CPUs",
+            ["0-31,64-95", "32-63,96-127"],
+            [512, 512],
+            threads=[f"{core},{core + 64}" for core in range(64)],
+        )
+        occupancy = filled(machine, *(asks(f"p{at}", cpu, 1, cpus=kind) for at in range(count)))
+        allocations = occupancy.allocations.values()
+        assert not [allocation for allocation in allocations if allocation.open]
+        load = occupancy.load(machine).rows
+        assert all(load[numa_node].cpu <= 64_000 for numa_node in (0, 1))
+        assert all(a.exclusive.isdisjoint(b.cpus) for a in allocations for b in allocations if a is not b)
+
+    def test_cpus_of_whole_requests_are_never_lent(self):
+        before = filled(SMALL, asks("x", 4, cpus=Cpus.EXCLUSIVE), asks("y", 3, group="shop/y", cpus=Cpus.EXCLUSIVE))
+        decision = decide(SMALL, before, asks("own", 1.5, cpus=Cpus.EXCLUSIVE), Kin())
+        assert (decision.share_again, decision.fits) == ((), False)
+
+    def test_who_gives_up_being_alone_is_named(self):
+        before = filled(machines.NO_NUMA, asks("x", 1.5, cpus=Cpus.EXCLUSIVE), asks("y", 1))
+        decision, after = settle(machines.NO_NUMA, before, asks("z", 1.5))
+        assert (decision.share_again, decision.fits) == (("x-main",), True)
+        assert {allocation.cpus for allocation in after.allocations.values()} == {cpus("0-3")}
+        assert "of 1 containers were rounded up: they share from now on" in decision.sentence

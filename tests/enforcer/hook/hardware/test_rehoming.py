@@ -13,37 +13,12 @@ from enforcer.local.report_differences import NodeState, report
 from extender.reports import incoming
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
-from placement.model.topology import Machine
 from placement.plan.plan import Plan, PlannedSlots
+from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.world import World, container, member, pod, two_numa_nodes
 from tests.machines import CXL
 
 OWN = {"cpus": "exclusive"}
-
-
-def without(machine: Machine, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet(), gone: NumaSet = NumaSet()) -> Machine:
-    """The machine when these CPUs are offline, these NUMA nodes have no memory, and those are not there at all."""
-    kept = [node for node in machine.numa_nodes if node.id not in gone]
-    online = CpuSet.of(cpu for node in kept for cpu in node.all_cpus) - cpus
-    return Machine(
-        tuple(
-            replace(
-                node,
-                cpus=node.cpus & online,
-                isolated=node.isolated & online,
-                memory=0 if node.id in mems else node.memory,
-                distances={other.id: node.distances[other.id] for other in kept},
-            )
-            for node in kept
-        ),
-        cores=tuple(core & online for core in machine.cores if core & online),
-    )
-
-
-def becomes(world: World, machine: Machine) -> None:
-    """The machine is another now, and the runtime carries out what follows."""
-    world.machine = machine
-    world.apply(world.agent.rehoming.onto(world.facts()))
 
 
 def run(world: World, name: str, count: float = 1, **more: str) -> None:

@@ -1,0 +1,34 @@
+"""A machine whose CPUs and memory go and come while an agent runs on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.topology import Machine
+from tests.enforcer.hook.world import World
+
+
+def without(machine: Machine, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet(), gone: NumaSet = NumaSet()) -> Machine:
+    """The machine when these CPUs are offline, these NUMA nodes have no memory, and those are not there at all."""
+    kept = [node for node in machine.numa_nodes if node.id not in gone]
+    online = CpuSet.of(cpu for node in kept for cpu in node.all_cpus) - cpus
+    return Machine(
+        tuple(
+            replace(
+                node,
+                cpus=node.cpus & online,
+                isolated=node.isolated & online,
+                memory=0 if node.id in mems else node.memory,
+                distances={other.id: node.distances[other.id] for other in kept},
+            )
+            for node in kept
+        ),
+        cores=tuple(core & online for core in machine.cores if core & online),
+    )
+
+
+def becomes(world: World, machine: Machine) -> None:
+    """The machine is another now, and the runtime carries out what follows."""
+    world.machine = machine
+    world.apply(world.agent.rehoming.onto(world.facts()))
