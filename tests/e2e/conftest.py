@@ -9,6 +9,7 @@ import os
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,12 +17,16 @@ import pytest
 from cluster.binaries import Binaries, NoKubernetes, binaries
 from cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER
+from tests.e2e.guest import auto_group, bypass, chain, main_path, stages
 from tests.e2e.lab import containerd, place, vm
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.kubelet import has_address
 from tests.e2e.lab.node import SUITE
 from tests.e2e.lab.split_machine import SplitMachine, split
+
+IN_ONE_BOOT = (main_path, bypass, auto_group, chain)
+"""Programs, in this order: the first changes the hardware, and back."""
 
 PRINTED = pytest.StashKey[str]()
 MOST_SHOWN = 16_000
@@ -126,6 +131,24 @@ def numavm(request: pytest.FixtureRequest) -> Callable[..., vm.Result]:
         return result
 
     return run
+
+
+@pytest.fixture(scope="session")
+def four_nodes(numavm: Callable[..., vm.Result], request: pytest.FixtureRequest) -> Callable[[ModuleType], vm.Result]:
+    """What a program of tests/e2e/guest printed on a machine with four NUMA nodes with CPUs: those that this run's tests
+    read (`GUEST` of their modules) run one after the other in one boot, which takes longer than most of them.
+    """
+    needed = {item.module.GUEST for item in request.session.items if hasattr(getattr(item, "module", None), "GUEST")}
+    programs = [guest.__name__ for guest in IN_ONE_BOOT if guest in needed]
+    topology = "cxl" if main_path in needed else "4n"
+    booted = numavm(topology, ["python3", "-m", stages.__name__, *programs])
+    ended = stages.outputs(booted.output)
+
+    def of(guest: ModuleType) -> vm.Result:
+        status, output = ended.get(guest.__name__, (booted.status or vm.BROKEN, booted.output))
+        return vm.Result(status, output, booted.messages)
+
+    return of
 
 
 @pytest.hookimpl(wrapper=True)

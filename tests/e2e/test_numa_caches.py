@@ -24,7 +24,8 @@ CACHES = {"0": {"0-3", "4-7"}, "1": {"8-11", "12-15"}}
 class Observed:
     """What the boot printed. before, beside, after: each pod's CPUs while a pod had none of theirs for itself, while it
     had, and once it was gone. came, met: those of pods that talk, as they came and after moves; begun, hot, cool: those
-    of one that computes, at first, in the end, and once it had stopped.
+    of one that computes, at first, once its cache was hot, and once it had cooled. computed: CPUs of its cache that the
+    kernel counted as used.
     """
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
@@ -35,6 +36,7 @@ class Observed:
         self.before, self.beside, self.after = (_cpus(change["allowed"]) for change in self.changes.values())
         self.came, self.met = _cpus(found["came"]), _cpus(found["met"])
         self.moves: list[str] = found["moves"]
+        self.computed: float = found["computed"]
         self.begun, self.hot, self.cool = (
             _cpus(found[when])[cache_moves.WORKER.name] for when in ("begun", "hot", "cool")
         )
@@ -131,6 +133,10 @@ def test_those_that_talk_meet_in_one_cache_by_two_that_change_places(observed: O
 def test_what_each_move_within_the_numa_node_brings_is_told(observed: Observed) -> None:
     assert len(observed.moves) == 2
     assert all("cache" in why for why in observed.moves), observed.moves
+
+
+def test_the_kernel_counts_the_cpus_of_a_cache_that_are_used(observed: Observed) -> None:
+    assert 0.75 * cache_moves.CACHE_CPUS <= observed.computed <= cache_moves.CACHE_CPUS
 
 
 def test_who_makes_its_cache_hot_is_let_out_of_it_and_is_back_once_it_has_cooled(observed: Observed) -> None:

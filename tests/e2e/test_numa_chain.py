@@ -1,11 +1,12 @@
 """Every member of the fall-back chain on a kernel that allows function exits and kprobes, which many machines refuse.
 
-One boot runs tests/e2e/guest/chain.py; each test here reads what it found.
+tests/e2e/guest/chain.py runs there, in one boot with others; each test here reads what it found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from tests.e2e.guest import chain
 from tests.e2e.lab import vm
 
 pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+
+GUEST = chain
 
 MEMBERS = [name for name, _ in members.MEMBERS]
 BY_CALL = ["socket_tracepoints", "fexit", "kprobes"]
@@ -45,8 +48,8 @@ class Observed:
 
 
 @pytest.fixture(scope="module")
-def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("2x4", ["python3", "-m", chain.__name__])
+def observed(four_nodes: Callable[[ModuleType], vm.Result]) -> Observed:
+    result = four_nodes(GUEST)
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 

@@ -1,12 +1,13 @@
 """The whole path on a machine with several NUMA nodes (emulated): scored, bound, created, pinned where predicted; and
 what becomes of that when a CPU goes offline and comes back, and when a device's memory comes and goes.
 
-One boot runs tests/e2e/guest/main_path.py; each test here reads what it found.
+tests/e2e/guest/main_path.py runs there, in one boot with others; each test here reads what it found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from tests.e2e.guest import main_path, world
 from tests.e2e.lab import vm
 
 pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+
+GUEST = main_path
 
 CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
 MEMORY_ONLY = 4
@@ -46,8 +49,8 @@ class Observed:
 
 
 @pytest.fixture(scope="module")
-def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("cxl", ["python3", "-m", main_path.__name__])
+def observed(four_nodes: Callable[[ModuleType], vm.Result]) -> Observed:
+    result = four_nodes(GUEST)
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 

@@ -1,12 +1,13 @@
 """Pods that ask for no group by name find their kin by their traffic: real containers on an emulated NUMA machine.
 
-One boot runs tests/e2e/guest/auto_group.py; each test here reads what it found.
+tests/e2e/guest/auto_group.py runs there, in one boot with others; each test here reads what it found.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from tests.e2e.guest.talkers import NRI_SOCKET
 from tests.e2e.lab import vm
 
 pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.timeout(vm.TEST_S)]
+
+GUEST = auto_group
 
 CPUS = {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7"}
 NODE_OF = {cpus: node for node, cpus in CPUS.items()}
@@ -58,8 +61,8 @@ class Observed:
 
 
 @pytest.fixture(scope="module")
-def observed(numavm: Callable[..., vm.Result]) -> Observed:
-    result = numavm("4n", ["python3", "-m", auto_group.__name__])
+def observed(four_nodes: Callable[[ModuleType], vm.Result]) -> Observed:
+    result = four_nodes(GUEST)
     assert result.status == 0, result.output[-20000:] + result.messages
     return Observed(result.records())
 

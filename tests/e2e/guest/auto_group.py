@@ -26,9 +26,10 @@ from typing import Any
 
 from proto import cri_pb2 as cri
 from standins.patience import PATIENCE_S, until
+from tests.e2e.guest import runtime
 from tests.e2e.guest.talkers import METRICS, NRI_SOCKET, POLL_S, WINDOW_S, Talker, Talkers, asked, traffic
 from tests.e2e.lab import kernel
-from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK, Kubelet
+from tests.e2e.lab.cri import NODE_NETWORK, POD_NETWORK
 from tests.metrics import value
 
 WINDOWS_TO_LEARN = 2
@@ -186,8 +187,7 @@ def places() -> dict[str, float]:
 
 
 def main() -> None:
-    subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
-    world = World(Kubelet(Path("/run/containerd/containerd.sock"), "/numakin-lab"), Path(tempfile.mkdtemp()))
+    world = World(runtime.kubelet(), Path(tempfile.mkdtemp()))
     try:
         with ThreadPoolExecutor() as pool:
             examined = pool.submit(doctor)

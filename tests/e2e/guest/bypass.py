@@ -9,7 +9,6 @@ is pinned, and again after `release`.
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -17,11 +16,11 @@ from typing import Any
 
 from proto import cri_pb2 as cri
 from standins.patience import PATIENCE_S, until
+from tests.e2e.guest import runtime
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
 
-SOCKET = "/run/containerd/containerd.sock"
 TOUCHED, LIMIT = 16 << 20, 64 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
 COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
@@ -54,9 +53,8 @@ def moved(pid: int) -> bool:
 
 
 def main() -> None:
-    subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
-    kubelet = Kubelet(Path(SOCKET), "/numakin-lab")
-    bypass = ("--mode", "bypass", "--cri-socket", f"unix://{SOCKET}", "--observe", "off")
+    kubelet = runtime.kubelet()
+    bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.SOCKET}", "--observe", "off")
     enforcer = RunningEnforcer(Path(tempfile.mkdtemp()), Path("/nowhere"), *bypass)
     # Before the enforcer: pinned with its memory touched already.
     pids = {"cart": created(kubelet, "cart")}

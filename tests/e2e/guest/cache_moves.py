@@ -5,17 +5,26 @@ hot. The second part of tests/e2e/guest/caches.py, after an enforcer that saw no
 from __future__ import annotations
 
 import os
+import re
 import signal
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from enforcer.machine import load
+from placement.model.cpuset import CpuSet
 from standins.patience import PATIENCE_S, until
 from tests.e2e.guest.talkers import POLL_S, WINDOW_S, Talker, Talkers
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import POD_NETWORK, Kubelet
 
 CACHE_CPUS = 4
+TICKS = 50
+"""Between two looks, as at 100 a second."""
 PAIRS = {"catalogue": "browser", "stock": "buyer"}
 """Server -> its client. Both servers come first, so a cache of four CPUs has no room for their clients."""
 FIRST_PORT = 8080
@@ -23,18 +32,19 @@ FIRST_PORT = 8080
 KEPT = {"span.numakin.io": "cache"}
 SHOP = {"group.numakin.io": "shop"} | KEPT
 WORKER = Talker("worker", {"group.numakin.io": "batch"} | KEPT, 1000)
-COMPUTE = ("/bin/busybox", "sh", "-c", "for cpu in 1 2 3 4; do while :; do :; done & done; wait")
+COMPUTE = ("/bin/busybox", "sh", "-c", "kill -STOP $$; for cpu in 1 2 3 4; do while :; do :; done & done; wait")
+COMPUTES_S = 1.0
+"""Each second of four CPUs takes the emulated machine several: as short as will do to see that the kernel counts them."""
 
 
 def watched(kubelet: Kubelet, folder: Path) -> Iterator[dict[str, Any]]:
     """What was found out, one after the other."""
-    # How much its CPUs are used is what a cache gets hot by.
-    talkers = Talkers(kubelet, folder, "--procfs", "/proc")
+    talkers = Talkers(kubelet, folder)
     talkers.enforcer.start(PATIENCE_S)
     try:
         yield from _meet(talkers)
         kubelet.end_all_pods()
-        yield from _heat(talkers)
+        yield from _heat(talkers, folder / "proc" / "stat")
     finally:
         talkers.enforcer.stop()
 
@@ -60,16 +70,64 @@ def _meet(talkers: Talkers) -> Iterator[dict[str, Any]]:
     yield {"met": talkers.allowed(*ends), "moves": talkers.moves()}
 
 
-def _heat(talkers: Talkers) -> Iterator[dict[str, Any]]:
-    """The emulated machine computes for as short a time as will do: each second of that takes it several."""
+def _heat(talkers: Talkers, stat: Path) -> Iterator[dict[str, Any]]:
+    """How much its CPUs are used is what a cache gets hot by. The kernel's counts are seen for a moment, and then played
+    on: computing for as long as it takes to be hot would take many minutes here.
+    """
     talkers.start(WORKER, COMPUTE)
-    yield {"begun": talkers.allowed(WORKER.name)}
-    _told(talkers, "cache domain hot: its members have all CPUs of their NUMA node")
-    for process in (kernel.cgroup(talkers.pids[WORKER.name], "cpuset") / "cgroup.procs").read_text().split():
-        os.kill(int(process), signal.SIGSTOP)
+    cache = CpuSet.parse(kernel.allowed(talkers.pids[WORKER.name]).cpus)
+    yield {"begun": talkers.allowed(WORKER.name), "computed": _computed(talkers.pids[WORKER.name], cache)}
+    with _played(stat, cache):
+        _told(talkers, "cache domain hot: its members have all CPUs of their NUMA node")
     yield {"hot": _after(talkers, CACHE_CPUS + 1)}
     _told(talkers, "cache domain cool: its members are back")
     yield {"cool": _after(talkers, 1, CACHE_CPUS)}
+
+
+def _computed(pid: int, cache: CpuSet) -> float:
+    """How many CPUs of its cache the kernel counts as used while a worker computes, which is stopped again."""
+    os.kill(pid, signal.SIGCONT)
+    processes = kernel.cgroup(pid, "cpuset") / "cgroup.procs"
+    until(lambda: len(processes.read_text().split()) > CACHE_CPUS, "the worker to compute", PATIENCE_S)
+    before = load.cpu_times()
+    time.sleep(COMPUTES_S)
+    after = load.cpu_times()
+    for process in processes.read_text().split():
+        os.kill(int(process), signal.SIGSTOP)
+    return load.used_of(cache, before, after)
+
+
+@contextmanager
+def _played(stat: Path, busy: CpuSet) -> Iterator[None]:
+    """Meanwhile the CPUs' times go on in a file like /proc/stat, those of some in use and all others idle."""
+    text, ended = stat.read_text(), threading.Event()
+
+    def play() -> None:
+        for passed in count(1):
+            stat.with_suffix(".next").write_text(_later(text, busy, passed * TICKS))
+            stat.with_suffix(".next").replace(stat)
+            if ended.wait(POLL_S):
+                return
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _later(text: str, busy: CpuSet, ticks: int) -> str:
+    """The file's first and fourth numbers are user and idle time, in ticks."""
+    lines = []
+    for line in text.splitlines():
+        words = line.split()
+        if found := re.fullmatch(r"cpu(\d+)", words[0] if words else ""):
+            column = 1 if int(found[1]) in busy else 4
+            words[column] = str(int(words[column]) + ticks)
+        lines.append(" ".join(words))
+    return "\n".join(lines) + "\n"
 
 
 def _told(talkers: Talkers, event: str) -> None:

@@ -13,22 +13,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
-from tests.e2e.lab.cri import Kubelet
-
-SOCKET = Path("/run/containerd/containerd.sock")
-CGROUP_PARENT = "/numakin-lab"
+from tests.e2e.guest.runtime import SOCKET, kubelet
 
 ENDED = "stage ended"
 """Key of the line's program."""
-
-
-def kubelet() -> Kubelet:
-    """Of the machine's containerd, which is started where no program before has done so."""
-    if not SOCKET.exists():
-        subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
-    return Kubelet(SOCKET, CGROUP_PARENT)
 
 
 def outputs(text: str) -> dict[str, tuple[int, str]]:

@@ -22,8 +22,8 @@ from standins.apiserver import ApiServer
 from standins.kubelet import Kubelet as DeviceManager
 from standins.patience import PATIENCE_S, until
 from standins.scheduler.extender_client import ExtenderClient
+from tests.e2e.guest import runtime
 from tests.e2e.lab import kernel
-from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
@@ -56,8 +56,7 @@ class World:
     """The processes. options: more of the enforcer's."""
 
     def __init__(self, stack: ExitStack, folder: Path, *options: str) -> None:
-        subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
-        self.kubelet = Kubelet(Path("/run/containerd/containerd.sock"), "/numakin-lab")
+        self.kubelet = runtime.kubelet()
         self.api = stack.enter_context(ApiServer())
         self.api.create("v1", "namespaces", {"metadata": {"name": "numakin"}})
         self.api.create_node(NODE)

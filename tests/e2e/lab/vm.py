@@ -25,7 +25,7 @@ ARCHITECTURE = os.environ.get("NUMAKIN_VM_ARCHITECTURE", "amd64")
 TIMED_OUT, BROKEN = 124, 125
 PANIC = "Kernel panic"
 
-LONGEST_S = 2400
+LONGEST_S = 5400
 """Of a boot, by this machine's clock: what is emulated beside other work may take long."""
 
 TEST_S = LONGEST_S + 300

@@ -1,0 +1,18 @@
+"""The container runtime of the emulated machine."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.e2e.lab.cri import Kubelet
+
+SOCKET = Path("/run/containerd/containerd.sock")
+CGROUP_PARENT = "/numakin-lab"
+
+
+def kubelet() -> Kubelet:
+    """Of its containerd, which is started where no program before has done so."""
+    if not SOCKET.exists():
+        subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
+    return Kubelet(SOCKET, CGROUP_PARENT)
