@@ -31,13 +31,13 @@ settings.load_profile("any machine")
 """No test fails for how long it takes: the machine may be busy."""
 
 ONE_AT_A_TIME = (
-    "tests/e2e/test_numa_caches", "tests/e2e/test_numa", "tests/e2e", "tests/cluster", "tests/enforcer/observe",
-    "tests/web",
+    ("tests/e2e/test_numa_caches", "tests/e2e/test_numa_node"), ("tests/e2e/test_numa",), ("tests/cluster",), ("tests/e2e",),
+    ("tests/web",), ("tests/enforcer/observe",), ("tests/soak",), ("tests/setup/test_built_images",),
 )  # fmt: skip
 """Whose tests share a machine, a containerd, a cluster, the kernel's counters or a site with its browser: each is one
-process's, and is started before the rest since it takes longest; the longest boot is by itself, as all would wait for
-it. The tests of any other file are one process's too (`make test` runs several). Not by pytest-xdist's own groups: they
-do nothing with pytest 9.2.
+process's, and is started before the rest since it takes longest. Two emulated machines at a time, of 2 GB each: one process
+emulates all CPUs of each. The tests of any other file are one process's too (`make test` runs several). Not by
+pytest-xdist's own groups: they do nothing with pytest 9.2.
 """
 
 OURS = (sys.prefix, str(Path(trees.__file__).parents[1]))
@@ -83,11 +83,12 @@ def _thorough(item: pytest.Item) -> bool:
 
 
 def _group(nodeid: str) -> str:
-    return next((shared for shared in ONE_AT_A_TIME if nodeid.startswith(shared)), nodeid.partition("::")[0])
+    return next((shared[0] for shared in ONE_AT_A_TIME if nodeid.startswith(shared)), nodeid.partition("::")[0])
 
 
 def _rank(group: str) -> int:
-    return ONE_AT_A_TIME.index(group) if group in ONE_AT_A_TIME else len(ONE_AT_A_TIME)
+    first = [shared[0] for shared in ONE_AT_A_TIME]
+    return first.index(group) if group in first else len(first)
 
 
 def pytest_sessionfinish() -> None:
