@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from standins.patience import PATIENCE_S
+from tests.extender.running import Extender, running
 from tests.web import site as sites
 from tests.web.site import Site
 
@@ -26,8 +28,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """It keeps an event loop on this thread, which nobody's tests but these may find."""
-    with sync_playwright() as running:
-        yield running
+    with sync_playwright() as driver:
+        yield driver
 
 
 @pytest.fixture(scope="package")
@@ -37,6 +39,13 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     browser = sites.browser(playwright)
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def extender(tmp_path: Path) -> Iterator[Extender]:
+    """One of the test's own. Named before `page`: it ends after the page does, which else complains that nobody answers."""
+    with running(tmp_path) as first:
+        yield first
 
 
 @pytest.fixture

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from placement.model.cpuset import CpuSet
-from tests.extender.running import reservation, running
+from tests.extender.running import Extender, reservation
 from tests.machines import EPYC_NPS1
 
 
-def test_they_are_shown_with_their_room_and_those_that_are_too_busy(tmp_path: Path, page: Page) -> None:
+def test_they_are_shown_with_their_room_and_those_that_are_too_busy(extender: Extender, page: Page) -> None:
     first, second = CpuSet.parse("0-3,32-35"), CpuSet.parse("4-7,36-39")
     members = [
         replace(reservation(uid, "0", milli=milli), cache_domain=cache)
         for uid, milli, cache in (("a", 1500, first), ("b", 500, first), ("c", 4000, second))
     ]
-    with running(tmp_path) as extender:
-        extender.enforcer("epyc").report(EPYC_NPS1, *members, hot_caches={4: True})
-        page.goto(f"http://{extender.http_address}/#view=nodes&node=epyc")
-        caches = page.get_by_role("list", name="Caches of NUMA 0").get_by_role("listitem")
-        expect(caches).to_have_text([
-            "members kept within the cache of CPUs 0-3,32-35: 2 of 8 CPUs requested",
-            "members kept within the cache of CPUs 4-7,36-39: 4 of 8 CPUs requested, too busy for more",
-        ])  # fmt: skip
-        expect(page.get_by_role("list", name="Caches of NUMA 1")).to_have_count(0)
-        assert not Axe().run(page).response["violations"]
+    extender.enforcer("epyc").report(EPYC_NPS1, *members, hot_caches={4: True})
+    page.goto(f"http://{extender.http_address}/#view=nodes&node=epyc")
+    caches = page.get_by_role("list", name="Caches of NUMA 0").get_by_role("listitem")
+    expect(caches).to_have_text([
+        "members kept within the cache of CPUs 0-3,32-35: 2 of 8 CPUs requested",
+        "members kept within the cache of CPUs 4-7,36-39: 4 of 8 CPUs requested, too busy for more",
+    ])  # fmt: skip
+    expect(page.get_by_role("list", name="Caches of NUMA 1")).to_have_count(0)
+    assert not Axe().run(page).response["violations"]

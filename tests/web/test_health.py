@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from proto import report_pb2 as pb
-from tests.extender.running import Extender, machine, running
+from tests.extender.running import Extender, machine
 
 WELL = pb.ThreadHealth(name="stream 10.0.0.1:8081", since_success_s=1)
 STUCK = pb.ThreadHealth(name="census", since_success_s=70, stale=True, failures=3, error="OSError: no such file")
-
-
-@pytest.fixture
-def extender(tmp_path: Path) -> Iterator[Extender]:
-    with running(tmp_path) as first:
-        yield first
 
 
 def test_its_collector_and_threads_are_shown_with_what_to_do(extender: Extender, page: Page) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import time
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from standins.patience import until
-from tests.extender.running import machine, reservation, running
+from tests.extender.running import Extender, machine, reservation
 from tests.web.site import Site
 
 
@@ -68,15 +67,14 @@ def test_a_pod_that_nobody_knows_is_said_to_be_unknown(site: Site, page: Page) -
     expect(page.get_by_role("alert")).to_contain_text("nowhere/nobody was neither scored nor reported")
 
 
-def test_a_pod_that_nothing_has_named_yet_is_told_of_by_its_uid(tmp_path: Path, page: Page) -> None:
-    with running(tmp_path) as extender:
-        enforcer = extender.enforcer("n1")
-        enforcer.report(machine(), reservation("d3b0-7384", "1"))
-        page.goto(f"http://{extender.http_address}/")
-        page.locator('.pod[data-box="d3b0-7384"]').click()
-        panel = page.get_by_role("complementary")
-        expect(panel.get_by_role("heading", name="d3b0-7384")).to_be_focused()
-        expect(panel.get_by_label("Where it is")).to_contain_text("n1, NUMA 1")
+def test_a_pod_that_nothing_has_named_yet_is_told_of_by_its_uid(extender: Extender, page: Page) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine(), reservation("d3b0-7384", "1"))
+    page.goto(f"http://{extender.http_address}/")
+    page.locator('.pod[data-box="d3b0-7384"]').click()
+    panel = page.get_by_role("complementary")
+    expect(panel.get_by_role("heading", name="d3b0-7384")).to_be_focused()
+    expect(panel.get_by_label("Where it is")).to_contain_text("n1, NUMA 1")
 
 
 def test_escape_closes_it_and_the_focus_is_where_it_was(site: Site, page: Page, pod: dict[str, Any]) -> None:
