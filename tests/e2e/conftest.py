@@ -138,7 +138,7 @@ def four_nodes(numavm: Callable[..., vm.Result], request: pytest.FixtureRequest)
     """What a program of tests/e2e/guest printed on a machine with four NUMA nodes with CPUs: those that this run's tests
     read (`GUEST` of their modules) run one after the other in one boot, which takes longer than most of them.
     """
-    needed = {item.module.GUEST for item in request.session.items if hasattr(getattr(item, "module", None), "GUEST")}
+    needed = {getattr(getattr(item, "module", None), "GUEST", None) for item in request.session.items}
     programs = [guest.__name__ for guest in IN_ONE_BOOT if guest in needed]
     topology = "cxl" if main_path in needed else "4n"
     booted = numavm(topology, ["python3", "-m", stages.__name__, *programs])
