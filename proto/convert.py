@@ -202,6 +202,7 @@ def allocation_to(allocation: Allocation) -> pb.Allocation:
         exclusive=str(allocation.exclusive),
         externally_managed=allocation.externally_managed,
         open=allocation.open,
+        stable=allocation.stable,
     )
 
 
@@ -216,6 +217,7 @@ def allocation_from(message: pb.Allocation) -> Allocation:
         exclusive=_cpus(message.exclusive),
         externally_managed=message.externally_managed,
         open=message.open,
+        stable=message.stable,
     )
 
 

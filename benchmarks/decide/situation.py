@@ -71,7 +71,7 @@ def situation(
 
 def _request(pod: str, group: str, milli: int, memory: int, cpus: Cpus) -> Request:
     demand = Demand(milli, memory, memory)
-    return Request(pod, f"{pod}-main", "main", OptIn(group, cpus=cpus), demand, demand)
+    return Request(pod, f"{pod}-main", "main", OptIn(group, cpus=cpus, cpus_named=True), demand, demand)
 
 
 def _hops(a: int, b: int, boards: int) -> int:

@@ -20,7 +20,7 @@ from enforcer.hook.ownership.adoption import claim_on_stranger
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
 from placement.decide.cpus.exclusive import suits
-from placement.decide.decide import Reason, Request
+from placement.decide.decide import Decision, Reason, Request
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.parsing import opted_in
 from placement.state import pools
@@ -96,9 +96,7 @@ class Agent:
         if not decision.cpus and not decision.mems:
             return None, updates
         cpus = ledger.cpus_after(decision, container.id)
-        adjust = pods.adjustment(
-            cpus, decision.mems, decision.exclusive, decision.numa_nodes, left_open=not decision.fits
-        )
+        adjust = pods.adjustment(cpus, decision.mems, decision.exclusive, decision.numa_nodes, kind=_kind(decision))
         if decision.memory_policy is not None and self.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
         return adjust, updates
@@ -292,3 +290,8 @@ class Agent:
         """All steps at once."""
         for step in self.refreshes:
             step()
+
+
+def _kind(decision: Decision) -> str:
+    """As a container's mark has it."""
+    return "stable" if decision.stable else "" if decision.fits else "open"

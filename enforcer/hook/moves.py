@@ -249,6 +249,8 @@ class MoveExecutor:
             requests = [ledger.requests[key] for key in sorted(live) if key in ledger.requests]
             if not requests or len(requests) < len(live) or not all(occupancy.allocations[key].placed for key in live):
                 return Reason("move", where, "somebody else sets the CPUs of a container of the pod")
+            if any(occupancy.allocations[key].stable for key in live):
+                return Reason("move", where, "cpus.numakin.io says shared-stable")
             if any(request.opt_in.move is Move.NEVER for request in requests):
                 return Reason("move", where, "move.numakin.io says never")
             kin = ledger.learned.kin(ledger.machine, occupancy, requests[0], None)

@@ -79,7 +79,8 @@ class SecondBest:
         for key in keys:
             live = occupancy.directory.by_reservation.get(key, ())
             requests = [ledger.requests[container] for container in sorted(live) if container in ledger.requests]
-            if requests and len(requests) == len(live) and all(map(_may_go, requests)):
+            stays = any(occupancy.allocations[container].stable for container in live)
+            if requests and len(requests) == len(live) and not stays and all(map(_may_go, requests)):
                 waiting[key] = requests
         return waiting
 

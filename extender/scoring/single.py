@@ -76,8 +76,10 @@ def covered(want: Wanted) -> bool:
     deciding = want.whole[:1] if want.alone_decides else want.whole
     own = {request.opt_in.cpus for request in deciding if request.wants_exclusive}
     alike = {replace(request.opt_in, cpus=first.opt_in.cpus, cpus_named=False) for request in deciding}
+    stable = any(request.wants_stable for request in want.whole)
     return (
         len(own) < 2
+        and not stable
         and len(alike) == 1
         and not first.opt_in.alone
         and not any(request.pool is not Pool.SHARED or request.devices or _hugepages(request) for request in deciding)

@@ -60,6 +60,7 @@ def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin,
     if choice.candidate is not None:
         home = choice.candidate.numa_nodes
         cpus = _exclusive_cpus(room, home, kin) if request.wants_exclusive else _pool(room, home)
+        cpus = _stable(room, home, cpus) if request.wants_stable else cpus
         if cpus:
             kept = keep(room, home, cpus, kin)
             return _granted(room, choice, choice.candidate, kept)
@@ -93,11 +94,14 @@ def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> De
         admitted=choice.admitted,
         memory_policy=placed.policy,
         parts=room.parts(candidate),
+        stable=request.wants_stable,
         reservation_demand=request.reservation_demand,
         cache_domain=kept.domain,
     )
     updates = _updates(room, decision)
     reasons = [*choice.reasons, *kept.reasons, *_own_reasons(decision, updates)]
+    if decision.stable:
+        reasons.append(Reason("stable", f"CPUs {decision.cpus}", "stay its cpuset: none of them becomes exclusive"))
     reasons.append(Reason("room left", f"{candidate.empty:.0%}", "of the CPUs there stay free"))
     reasons.append(placed.reason)
     if request.demand.estimated:
@@ -195,7 +199,7 @@ def _none_of_its_own(room: Room) -> Reason:
 
 
 def _shares_as_small(request: Request) -> tuple[Reason, ...]:
-    if request.opt_in.cpus is Cpus.SHARED or request.wants_exclusive:
+    if not request.opt_in.cpus.own or request.wants_exclusive:
         return ()
     key = f"cpus.numakin.io/container.{request.name}"
     return (Reason("exclusive CPUs", "", f"it asks for less than one, and shares: {key} would give it one"),)
@@ -214,6 +218,22 @@ def _pool(room: Room, numa_nodes: NumaSet) -> CpuSet:
     for numa_node in numa_nodes:
         mask |= room.headroom.free[numa_node]
     return CpuSet(mask)
+
+
+def _stable(room: Room, home: NumaSet, pool: CpuSet) -> CpuSet:
+    """What it has already, else the stable part of its home's pool where that holds it and those that are in it by
+    their requests, else the whole pool as it is now.
+    """
+    occupancy, request = room.occupancy, room.request
+    held = occupancy.allocations.get(request.container)
+    if held is not None and held.stable and held.cpus <= pool:
+        return held.cpus
+    part = pools.stable_part(room.machine, occupancy, home)
+    asked = request.reservation_demand.cpu_milli
+    if occupancy.directory.stable:
+        keys = {a.reservation for a in occupancy.allocations.values() if a.stable and not a.cpus.isdisjoint(part)}
+        asked += sum(occupancy.reservations[key].demand.cpu_milli for key in keys - {request.reservation_key})
+    return part if part and asked <= 1000 * len(part) else pool
 
 
 def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:

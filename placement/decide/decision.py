@@ -39,7 +39,8 @@ class Decision:
 
     score: 0 (worst) to 1. fits: whether the demand fits at all; without it memory is left open, and `cpus` are all that
     no other container has for itself, or empty where that is all there are. shares_instead: it asked for CPUs of its
-    own, and has none. share_again: containers that were alone on their CPUs, and are not any more.
+    own, and has none. stable: its CPUs stay what they are. share_again: containers that were alone on their CPUs, and
+    are not any more.
     updates: new CPUs of other containers, by container id, that come with this decision.
     preferred: as the topology manager's bit: every resource could be had on as few NUMA nodes as it needs.
     admitted: what the pod's policy says of that; only the extender's filter may act on it, the enforcer never rejects.
@@ -63,6 +64,7 @@ class Decision:
     reservation_demand: Demand | None = None
     cache_domain: CpuSet = CpuSet()
     shares_instead: bool = False
+    stable: bool = False
     share_again: tuple[str, ...] = ()
 
     def reservation(self, request: Request) -> Reservation:
@@ -80,6 +82,7 @@ class Decision:
             self.mems,
             self.exclusive,
             open=not self.fits,
+            stable=self.stable,
         )
 
     def applied(self, occupancy: Occupancy, request: Request) -> Occupancy:

@@ -73,7 +73,12 @@ class Request:
         """A container that asks for less than one CPU shares, unless `cpus.numakin.io` names it: what is said of its
         pod is meant for the pod's work, not for a proxy beside it.
         """
-        return self.opt_in.cpus is not Cpus.SHARED and (self.opt_in.cpus_named or self.demand.cpu_milli >= 1000)
+        return self.opt_in.cpus.own and (self.opt_in.cpus_named or self.demand.cpu_milli >= 1000)
+
+    @property
+    def wants_stable(self) -> bool:
+        """Whether its CPUs shall stay what they are."""
+        return self.opt_in.cpus is Cpus.SHARED_STABLE and self.pool is Pool.SHARED
 
     @property
     def pool(self) -> Pool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
 from placement.decide import memory
 from placement.decide.cpus import exclusive
@@ -59,6 +61,8 @@ def _free_cpus(machine: Machine, occupancy: Occupancy, request: Request) -> dict
     if request.pool is Pool.RESERVED and occupancy.reserved:
         return {cpu_node: machine.node(cpu_node).cpus.mask & occupancy.reserved.mask for cpu_node in machine.cpu_nodes}
     taken = (occupancy.directory.exclusive & ~own_mask) | occupancy.reserved.mask
+    if request.wants_exclusive:
+        taken |= _stable_of_others(occupancy, request)
     return {cpu_node: machine.node(cpu_node).cpus.mask & ~taken for cpu_node in machine.cpu_nodes}
 
 
@@ -88,20 +92,32 @@ def takeable(
     """For each NUMA node the mask of its free CPUs, and how many may be taken and leave the others what they asked for.
 
     The exclusive CPUs of the pod's other containers are in neither; a pool that somebody runs in keeps a CPU, and so
-    does the machine.
+    does the machine. CPUs in another's stable cpuset are not free, and enough for a pool to keep.
     """
     mine = occupancy.allocations.get(request.container)
     siblings = occupancy.own_of(request.reservation_key) & ~(mine.exclusive.mask if mine else 0)
     taken = exclusive.taken(machine, request.demand.whole_cpus, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
     last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() <= taken
+    stable = _stable_of_others(occupancy, request) & ~occupancy.reserved.mask
     by_node = {}
     for numa_node, mask in free.items():
         spare = cpu[numa_node] // 1000 - (machine.node(numa_node).cpus.mask & siblings).bit_count()
-        tight = mask.bit_count() <= taken
+        tight = not machine.node(numa_node).cpus.mask & stable and mask.bit_count() <= taken
         if last or (tight and pools.sharers(occupancy, but=request.container) & mask):
             spare = min(spare, mask.bit_count() - 1)
         by_node[numa_node] = (mask, max(0, spare))
     return by_node
+
+
+def _stable_of_others(occupancy: Occupancy, request: Request) -> int:
+    """The mask of the CPUs in stable cpusets; what the container itself has may become its own."""
+    if not occupancy.directory.stable:
+        return 0
+    held = occupancy.allocations.get(request.container)
+    if held is None or not held.stable:
+        return occupancy.directory.stable
+    others = (a.cpus.mask for a in occupancy.allocations.values() if a.stable and a.container != request.container)
+    return reduce(or_, others, 0)
 
 
 def _barred(occupancy: Occupancy, request: Request) -> int:

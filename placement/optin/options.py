@@ -26,11 +26,22 @@ class Scope(StrEnum):
 
 
 class Cpus(StrEnum):
-    """Which CPUs: the NUMA node's shared pool, exclusive CPUs, or own physical cores."""
+    """Which CPUs: the NUMA node's shared pool, a part of it that stays what it is, exclusive CPUs, or own physical
+    cores.
+    """
 
     SHARED = "shared"
+    SHARED_STABLE = "shared-stable"
     EXCLUSIVE = "exclusive"
     EXCLUSIVE_CORES = "exclusive-cores"
+
+    @property
+    def own(self) -> bool:
+        """Whether they are shared with nobody."""
+        return self in _OWN
+
+
+_OWN = frozenset({Cpus.EXCLUSIVE, Cpus.EXCLUSIVE_CORES})
 
 
 class Span(StrEnum):

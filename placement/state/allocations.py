@@ -72,7 +72,8 @@ class Allocation:
     cpus, mems: empty when not limited by us. exclusive: those of its CPUs that nobody else may use. externally_managed:
     somebody else sets its CPUs (the kubelet's static policy, another plugin), so that it is never updated. open: it is
     a member that has no home, and runs on all CPUs that no other container has for itself; `cpus` is empty where that
-    was all of them when it was placed.
+    was all of them when it was placed. stable: its CPUs stay what they are: none of them becomes exclusive, and it gets
+    no others.
     """
 
     container: str
@@ -84,6 +85,7 @@ class Allocation:
     exclusive: CpuSet = CpuSet()
     externally_managed: bool = False
     open: bool = False
+    stable: bool = False
 
     @property
     def placed(self) -> bool:

@@ -28,10 +28,10 @@ def of_reservation(reservation: Reservation) -> int:
 
 def of_allocation(allocation: Allocation) -> int:
     """What an allocation adds to the sum."""
-    left_open = " open" if allocation.open else ""
+    kind = " open" if allocation.open else " stable" if allocation.stable else ""
     return _hashed(
         f"h {allocation.container} {allocation.reservation} {allocation.cpus.mask:x} {allocation.mems.mask:x}"
-        f" {allocation.exclusive.mask:x} {allocation.externally_managed:d}{left_open}"
+        f" {allocation.exclusive.mask:x} {allocation.externally_managed:d}{kind}"
     )
 
 

@@ -132,8 +132,8 @@ def _parts(machine: Machine, reservation: Reservation) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Reservations' keys by pod and by group, containers' ids by reservation, and the CPUs that some container has for
-    itself.
+    """Reservations' keys by pod and by group, containers' ids by reservation, the CPUs that some container has for
+    itself, and those that are in a container's stable cpuset.
 
     special: keys of reservations outside the shared pool, or that want to be alone. sized: of those whose group gave
     its size. placed: how many pods of each workload are on each NUMA node, those on several under WIDE; grouped: how
@@ -150,6 +150,7 @@ class Directory:
     placed: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     grouped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     within: Mapping[int, int] = field(default_factory=dict)
+    stable: int = 0
 
     def changed(
         self,
@@ -181,17 +182,21 @@ class Directory:
         for pod in {each.pod for change in reservations for each in change if each is not None}:
             _place(placed, grouped, was, self.by_pod.get(pod, ()), -1)
             _place(placed, grouped, now, by_pod.get(pod, ()), 1)
-        left = False
+        left, stable, unstable = False, self.stable, False
         for old, new in allocations:
             if old is not None:
                 _remove(by_reservation, old.reservation, old.container)
                 left = left or bool(old.exclusive)
+                unstable = unstable or old.stable
             if new is not None:
                 _add(by_reservation, new.reservation, new.container)
                 exclusive |= new.exclusive.mask
+                stable |= new.cpus.mask if new.stable else 0
         if left:  # summed anew: a CPU that one container gives up may be another's by the same change, or was two's
             exclusive = reduce(or_, (allocation.exclusive.mask for allocation in staying), 0)
-        return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed, grouped, within)
+        if unstable:
+            stable = reduce(or_, (allocation.cpus.mask for allocation in staying if allocation.stable), 0)
+        return Directory(by_pod, by_group, by_reservation, special, sized, exclusive, placed, grouped, within, stable)
 
 
 def _place(

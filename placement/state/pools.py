@@ -3,6 +3,8 @@
     exclusive   CPUs that one container has for itself
     open        all but the exclusive ones: where members run that have no home
     shared      a NUMA node's CPUs that are neither exclusive nor reserved: where opted-in members run
+    stable      the last half of a NUMA node's cores, of which a member that asks for it has a cpuset that stays: while
+                such a member runs, none of its CPUs becomes exclusive
     reclaimed   those of the shared pool that its members' requests do not need: it is the first to shrink
     reserved    the operator's `--reserved-cpus`
     isolated    CPUs that the kernel keeps its own work off: in no pool, left to whoever asks for them by name
@@ -78,7 +80,7 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
     pools: dict[tuple[Pool, int, int], CpuSet] = {}
     others, directory = rest(machine, occupancy), occupancy.directory
     for allocation in occupancy.allocations.values():
-        if allocation.exclusive.mask or allocation.externally_managed:
+        if allocation.exclusive.mask or allocation.externally_managed or allocation.stable:
             continue
         reservation = occupancy.reservations.get(allocation.reservation)
         if reservation is None or not reservation.opted_in:
@@ -95,6 +97,18 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
         if target.mask and target.mask != (allocation.cpus.mask or machine.cpus.mask):
             changed.append((allocation.container, target))
     return tuple(changed)
+
+
+def stable_part(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> CpuSet:
+    """The CPUs of these NUMA nodes' shared pool for members whose cpuset stays what it is: of the last half of the
+    cores.
+    """
+    half = 0
+    for numa_node in numa_nodes & machine.cpu_nodes:
+        cores = machine.cores_by_node[numa_node]
+        for core in cores[len(cores) // 2 :]:
+            half |= core
+    return CpuSet(shared(machine, occupancy, numa_nodes).mask & half)
 
 
 def left_open(machine: Machine, occupancy: Occupancy, but: CpuSet = CpuSet()) -> CpuSet:

@@ -103,10 +103,15 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
     for key, reservation in reservations.items():
         here = machine.cpus_of(reservation.numa_nodes & machine.cpu_nodes)
         own = CpuSet.of(draw(st.sets(st.sampled_from([*here & free]), max_size=2))) if here & free else CpuSet()
-        kind = draw(st.sampled_from(["own", "pool", "none"]))
+        kind = draw(st.sampled_from(["own", "own", "pool", "pool", "pool", "none", "none", "open", "stable"]))
         if kind == "own" and own:
             free -= own
             allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, own, exclusive=own)
+        elif kind == "open" and free:
+            allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, free, open=True)
+        elif kind == "stable" and (part := here & free):
+            free -= part
+            allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, part, stable=True)
         elif kind == "pool" and here:
             allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, here)
     chosen = st.sampled_from(ids)

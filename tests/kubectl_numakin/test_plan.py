@@ -86,7 +86,7 @@ def test_an_annotation_that_would_not_be_taken_is_named(written, at):
     bad = {"group.numakin.io": "boutique", "cpus.numakin.io": "mine"}
     answer = ask("plan", "-f", written(deployment(2, annotations=bad)), "-n", "shop", at)
     (line,) = [line for line in answer.lines if "cpus.numakin.io" in line]
-    assert "'mine' is not allowed; allowed: shared, exclusive, exclusive-cores" in line
+    assert "'mine' is not allowed; allowed: shared, shared-stable, exclusive, exclusive-cores" in line
 
 
 def large(replicas: int, **of_spec: object) -> dict[str, Any]:

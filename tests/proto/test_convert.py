@@ -59,6 +59,7 @@ allocations = st.builds(
     exclusive=cpus,
     externally_managed=st.booleans(),
     open=st.booleans(),
+    stable=st.booleans(),
 )
 rules = st.builds(
     Rules,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from enforcer.hook.facts import pods
 from placement.model.demand import Demand
+from placement.optin.options import Cpus, Move, OptIn
 from placement.optin.parsing import opted_in, parse
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
@@ -83,7 +84,12 @@ def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> lo
         ips=list(pod.ips),
         opted_in=opted_in(pod.annotations),
         workload=workload,
-        move=opt_in.move if opt_in is not None else "",
+        move=_move(opt_in) if opt_in is not None else "",
         memory=demand.memory,
         hugepages=demand.hugepages,
     )
+
+
+def _move(opt_in: OptIn) -> Move:
+    """Whose CPUs are to stay is never moved."""
+    return Move.NEVER if opt_in.cpus is Cpus.SHARED_STABLE else opt_in.move

@@ -101,7 +101,7 @@ def marked(pod: nri.PodSandbox, container: nri.Container) -> Grant | None:
     own = cpuset_of(fields.get("exclusive", ""), fields.get("homes", ""))
     if cpuset is None or own is None:
         return Grant(pod.uid)
-    return Grant(pod.uid, own[1], *cpuset, own[0] & cpuset[0], open="open" in fields)
+    return Grant(pod.uid, own[1], *cpuset, own[0] & cpuset[0], open="open" in fields, stable="stable" in fields)
 
 
 def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
@@ -119,17 +119,19 @@ def runtime_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
 
 
 def adjustment(
-    cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet, *, left_open: bool = False
+    cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet, kind: str = ""
 ) -> nri.ContainerAdjustment:
-    """The answer to CreateContainer; an empty set is left as it is. The mark says the rest."""
-    return nri.ContainerAdjustment.FromString(_adjustment(cpus, mems, exclusive, homes, left_open=left_open))
+    """The answer to CreateContainer; an empty set is left as it is. The mark says the rest. kind: `open` or `stable`,
+    as an allocation may be.
+    """
+    return nri.ContainerAdjustment.FromString(_adjustment(cpus, mems, exclusive, homes, kind))
 
 
 @lru_cache(maxsize=64)
-def _adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet, *, left_open: bool) -> bytes:
+def _adjustment(cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet, kind: str) -> bytes:
     """Encoded: members that share a pool get the same, and a message could be changed by who is handed it."""
     cpu = nri.LinuxCPU(cpus=str(cpus), mems=str(mems))
-    mark = f"cpus={cpu.cpus} mems={cpu.mems} exclusive={exclusive} homes={homes}{' open' if left_open else ''}"
+    mark = f"cpus={cpu.cpus} mems={cpu.mems} exclusive={exclusive} homes={homes} {kind}".rstrip()
     linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))
     return nri.ContainerAdjustment(annotations={MARK: mark}, linux=linux).SerializeToString()
 

@@ -93,8 +93,8 @@ class Rehoming:
 
 def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:
     """The members' reservations that this machine can't hold as they are: on a NUMA node that has gone or has no CPU
-    for them any more, or with exclusive CPUs or bound memory of which something has gone, or is reserved. And those
-    that have no home, since there may be one now.
+    for them any more, or with exclusive or stable CPUs or bound memory of which some has gone, or is reserved. And
+    those that have no home, since there may be one now.
     """
     return tuple(key for key, reservation in occupancy.reservations.items() if _lost(machine, occupancy, reservation))
 
@@ -110,6 +110,8 @@ def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> b
     ]
     kept = machine.cpus - occupancy.reserved
     if any(not allocation.exclusive <= kept or not allocation.mems <= machine.all_mems for allocation in held):
+        return True
+    if any(allocation.stable and not allocation.cpus <= kept for allocation in held):
         return True
     if any(not (allocation.placed or allocation.externally_managed) for allocation in held):
         return True

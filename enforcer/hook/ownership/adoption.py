@@ -92,7 +92,16 @@ def owner_of(
     return Pinned(
         homes,
         _cache_domain(machine, occupancy, request, homes, cpus),
-        Allocation(request.container, request.name, request.pod, request.reservation_key, cpus, bound, exclusive),
+        Allocation(
+            request.container,
+            request.name,
+            request.pod,
+            request.reservation_key,
+            cpus,
+            bound,
+            exclusive,
+            stable=request.wants_stable and given is not None and given.stable and cpus == given.cpus,
+        ),
     )
 
 

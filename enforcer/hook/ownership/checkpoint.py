@@ -26,7 +26,7 @@ their own first.
 class Grant:
     """homes: NUMA nodes of its reservation. cpus, mems: as set, empty where left as they were. exclusive: those of its
     CPUs that nobody else may use. externally_managed: nothing of ours, its cpuset is externally managed. open: it has
-    no home, and its CPUs are those that no other container has for itself.
+    no home, and its CPUs are those that no other container has for itself. stable: its CPUs stay what they are.
     """
 
     pod: str
@@ -36,6 +36,7 @@ class Grant:
     exclusive: CpuSet = CpuSet()
     externally_managed: bool = False
     open: bool = False
+    stable: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,15 @@ def grant_of(allocation: Allocation, reservation: Reservation | None) -> Grant |
     if allocation.reservation == allocation.container or not (allocation.cpus or allocation.mems):
         return None
     homes = reservation.numa_nodes if reservation is not None else NumaSet()
-    return Grant(allocation.pod, homes, allocation.cpus, allocation.mems, allocation.exclusive, open=allocation.open)
+    return Grant(
+        allocation.pod,
+        homes,
+        allocation.cpus,
+        allocation.mems,
+        allocation.exclusive,
+        open=allocation.open,
+        stable=allocation.stable,
+    )
 
 
 class Wording:
@@ -148,17 +157,19 @@ def read(text: str) -> Past:
 def _pair(key: str, grant: Grant) -> str:
     row = {"pod": grant.pod, "homes": str(grant.homes), "cpus": str(grant.cpus), "mems": str(grant.mems)}
     row["exclusive"] = str(grant.exclusive)
-    left_open = {"open": True} if grant.open else {}
-    return f"{json.dumps(key)}:{json.dumps({**row, 'externally_managed': grant.externally_managed, **left_open})}"
+    kind = {name: True for name, holds in (("open", grant.open), ("stable", grant.stable)) if holds}
+    return f"{json.dumps(key)}:{json.dumps({**row, 'externally_managed': grant.externally_managed, **kind})}"
 
 
 def _grant(row: Mapping[str, object]) -> Grant:
-    pod, externally_managed, left_open = row["pod"], row["externally_managed"], row.get("open", False)
+    pod, externally_managed = row["pod"], row["externally_managed"]
+    left_open, stable = row.get("open", False), row.get("stable", False)
     lists = {name: row[name] for name in ("homes", "cpus", "mems", "exclusive")}
     if (
         not isinstance(pod, str)
         or not isinstance(externally_managed, bool)
         or not isinstance(left_open, bool)
+        or not isinstance(stable, bool)
         or any(not isinstance(x, str) for x in lists.values())
     ):
         raise ValueError(f"not a grant: {str(row)[:100]}")
@@ -166,4 +177,4 @@ def _grant(row: Mapping[str, object]) -> Grant:
     if not exclusive <= cpus:
         raise ValueError(f"exclusive CPUs {exclusive} are not among {cpus}")
     homes, mems = NumaSet.parse(str(lists["homes"])), NumaSet.parse(str(lists["mems"]))
-    return Grant(pod, homes, cpus, mems, exclusive, externally_managed, left_open)
+    return Grant(pod, homes, cpus, mems, exclusive, externally_managed, left_open, stable)

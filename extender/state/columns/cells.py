@@ -65,7 +65,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
     """
     directory = occupancy.directory
     pressed = any(share >= STALLED for share in occupancy.live.stalled.values())
-    if directory.special or pressed or not machine.mems:
+    if directory.special or directory.stable or pressed or not machine.mems:
         return None
     keeps = float(bool(directory.sized and occupancy.kept(machine)))
     limited = float(occupancy.rules.max_exclusive_cpus_per_namespace is not None)

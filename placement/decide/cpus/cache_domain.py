@@ -33,7 +33,7 @@ class Kept:
 
 def keeps_to_cache(request: Request, rules: Rules) -> bool:
     """Whether it asks, or by the operator's rules is, to be kept within a cache domain."""
-    if request.wants_exclusive or request.pool is not Pool.SHARED:
+    if request.wants_exclusive or request.wants_stable or request.pool is not Pool.SHARED:
         return False
     return request.opt_in.span is Span.CACHE or (request.opt_in.span is None and rules.within_caches)
 

@@ -55,6 +55,8 @@ ASKED = [
     {"cpus_of_main": "exclusive", "cpus_of_other": "exclusive-cores", "beside": (OTHER,)},
     {"cpus_of_proxy": "exclusive", "policy_of_main": "restricted", "beside": (SIDECAR,)},
     {"cpus": "exclusive", "scope": "container", "beside": (OTHER,)},
+    {"cpus": "shared-stable", "cpu": "2"},
+    {"cpus": "exclusive", "cpus_of_main": "shared-stable", "beside": (OTHER,)},
     {"scope": "container"},
     {"scope": "container", "cpu": "2", "beside": (OTHER,)},
     {"scope": "container", "cpu": "2", "policy_of_main": "restricted", "beside": (SETUP, SIDECAR)},

@@ -192,6 +192,7 @@ class Lives(RuleBasedStateMachine):
     def settle_pools(self, occupancy):
         for container, cpus in pools.due(self.machine, occupancy):
             assert cpus
+            assert not occupancy.allocations[container].stable
             occupancy = occupancy.with_allocation(replace(occupancy.allocations[container], cpus=cpus))
         assert pools.due(self.machine, occupancy) == ()
         self.occupancy = occupancy

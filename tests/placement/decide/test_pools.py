@@ -10,7 +10,7 @@ from placement.state import pools
 from placement.state.occupancy import Occupancy
 from tests import machines
 from tests.placement.asking import asks, at, cpus, demand, filled, nodes, settle
-from tests.placement.decide.shapes import SMALL
+from tests.placement.decide.shapes import SMALL, XEON
 
 
 class TestPools:
@@ -149,6 +149,42 @@ class TestPools:
         assert decide(SMALL, after, asks("b", 1), at("1")).numa_nodes == nodes("0")
         assert decide(SMALL, after, asks("low", 1, pool=Pool.RECLAIMED), at("1")).numa_nodes == nodes("1")
         assert not decide(SMALL, after, asks("second", 1, alone=True), Kin()).fits
+
+
+class TestStable:
+    """`shared-stable`: for programs that set their own threads' affinity, which a new cpuset takes from them."""
+
+    def test_it_has_the_last_half_of_its_homes_cores_and_others_the_whole_pool(self):
+        decision, after = settle(XEON, Occupancy(), asks("a", 1, cpus=Cpus.SHARED_STABLE), at("0"))
+        assert decision.cpus == cpus("8-15,40-47")
+        assert decide(XEON, after, asks("b"), at("0")).cpus == cpus("0-15,32-47")
+        assert "stable CPUs 8-15,40-47: stay its cpuset: none of them becomes exclusive" in decision.sentence
+
+    def test_exclusive_cpus_that_come_and_go_change_the_shared_pool_alone(self):
+        before = filled(SMALL, asks("a", 1, cpus=Cpus.SHARED_STABLE), asks("b"))
+        decision, after = settle(SMALL, before, asks("own", 1, cpus=Cpus.EXCLUSIVE), at("0"))
+        assert (decision.exclusive, dict(decision.updates)) == (cpus("0"), {"b-main": cpus("1-3")})
+        assert after.allocations["a-main"].cpus == cpus("2-3")
+        assert dict(pools.due(SMALL, after.without_pod("own"))) == {"b-main": cpus("0-3")}
+
+    def test_none_of_its_cpus_becomes_exclusive(self):
+        before = filled(SMALL, asks("a", 1, cpus=Cpus.SHARED_STABLE))
+        three = asks("own", 3, cpus=Cpus.EXCLUSIVE)
+        assert decide(SMALL, before, three, at("0")).exclusive == cpus("4-6")
+        assert decide(SMALL, before.without_pod("a"), three, at("0")).exclusive == cpus("0-2")
+        two = decide(SMALL, before, asks("own", 2, cpus=Cpus.EXCLUSIVE), at("0"))
+        assert two.exclusive == cpus("0-1"), "the pool that the others run in keeps the stable part"
+
+    def test_where_the_stable_part_does_not_hold_the_requests_it_has_the_pool_of_now(self):
+        before = filled(SMALL, asks("own", 1, cpus=Cpus.EXCLUSIVE), asks("a", 1.5, cpus=Cpus.SHARED_STABLE))
+        assert before.allocations["a-main"].cpus == cpus("2-3")
+        decision = decide(SMALL, before, asks("b", 1, cpus=Cpus.SHARED_STABLE), at("0"))
+        assert decision.cpus == cpus("1-3")
+
+    def test_asking_again_changes_nothing(self):
+        first = asks("a", 1, cpus=Cpus.SHARED_STABLE)
+        before = filled(SMALL, first, asks("own", 1, cpus=Cpus.EXCLUSIVE))
+        assert decide(SMALL, before, first, Kin()).cpus == before.allocations["a-main"].cpus
 
 
 class TestRoundedUp:
