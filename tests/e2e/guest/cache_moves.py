@@ -32,7 +32,12 @@ FIRST_PORT = 8080
 KEPT = {"span.numakin.io": "cache"}
 SHOP = {"group.numakin.io": "shop"} | KEPT
 WORKER = Talker("worker", {"group.numakin.io": "batch"} | KEPT, 1000)
-COMPUTE = ("/bin/busybox", "sh", "-c", "kill -STOP $$; for cpu in 1 2 3 4; do while :; do :; done & done; wait")
+TOLD = "told"
+"""A file at the root of the worker's container: it computes once it is there."""
+COMPUTE = (
+    "/bin/busybox", "sh", "-c",
+    f"while [ ! -e /{TOLD} ]; do sleep 0.2; done; for cpu in 1 2 3 4; do while :; do :; done & done; wait",
+)  # fmt: skip
 COMPUTES_S = 1.0
 """Each second of four CPUs takes the emulated machine several: as short as will do to see that the kernel counts them."""
 
@@ -85,8 +90,8 @@ def _heat(talkers: Talkers, stat: Path) -> Iterator[dict[str, Any]]:
 
 
 def _computed(pid: int, cache: CpuSet) -> float:
-    """How many CPUs of its cache the kernel counts as used while a worker computes, which is stopped again."""
-    os.kill(pid, signal.SIGCONT)
+    """How many CPUs of its cache the kernel counts as used while a worker computes, which is stopped then."""
+    Path(f"/proc/{pid}/root/{TOLD}").touch()
     processes = kernel.cgroup(pid, "cpuset") / "cgroup.procs"
     until(lambda: len(processes.read_text().split()) > CACHE_CPUS, "the worker to compute", PATIENCE_S)
     before = load.cpu_times()
