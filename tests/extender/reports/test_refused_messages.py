@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from placement.model.cpuset import CpuSet
@@ -9,7 +11,14 @@ from placement.state.occupancy import Allocation
 from proto import bounds, convert
 from proto import report_pb2 as pb
 from tests.extender.reports.differences import ANEW, EXHAUSTED, INVALID
-from tests.extender.running import Extender, machine, reservation, whole_report
+from tests.extender.running import Extender, machine, reservation, running, whole_report
+
+
+@pytest.fixture(scope="module")
+def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
+    """One for all of these: a stream that is refused leaves nothing behind."""
+    with running(tmp_path_factory.mktemp("extender")) as first:
+        yield first
 
 
 def machine_with(**changes) -> pb.Machine:
