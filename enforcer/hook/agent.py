@@ -24,7 +24,7 @@ from placement.decide.decide import Decision, Reason, Request
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.parsing import opted_in
 from placement.state import pools
-from placement.state.occupancy import Occupancy
+from placement.state.occupancy import Allocation, Occupancy
 from process.log import Log
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
@@ -75,6 +75,7 @@ class Agent:
         the operator's rule keeps everyone off exclusive CPUs.
         """
         ledger = self.ledger
+        freed = self._end_former(pod, container)
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
         ledger.records.check(pod, container)
@@ -84,22 +85,35 @@ class Agent:
             ledger.note_unmanaged(pod, container, claim)
             if request is not None:
                 ledger.records.released(pod, container)
-            return ledger.kept_off(container), []
+            return ledger.kept_off(container), freed
         claim = pods.claim_of(container)
         if claim is not None:
             ledger.yield_to(pod, container, claim)
-            return None, []
+            return None, freed
         if not ledger.prepared.covers(pod.uid):
             ledger.refresh_memory()
         decision = ledger.commit(pod, container, request, "create")
-        updates = self.moves.with_create(ledger.updates(decision.updates), container.id, request.reservation_key)
+        updates = [*freed, *ledger.updates(decision.updates)]
+        updates = self.moves.with_create(updates, container.id, request.reservation_key)
         if not decision.cpus and not decision.mems:
             return None, updates
         cpus = ledger.cpus_after(decision, container.id)
-        adjust = pods.adjustment(cpus, decision.mems, decision.exclusive, decision.numa_nodes, kind=_kind(decision))
+        kind = f"scope={request.opt_in.scope} {_kind(decision)}"
+        adjust = pods.adjustment(cpus, decision.mems, decision.exclusive, decision.numa_nodes, kind)
         if decision.memory_policy is not None and self.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
         return adjust, updates
+
+    def _end_former(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
+        """A pod has one container of a name: another one has ended by now, in whichever of its sandboxes, though its
+        start failed, of which the runtime says nothing. The updates name everybody's CPUs whose pool it was in: what it
+        changed for them may not have been carried out either.
+        """
+        ledger, updates = self.ledger, list[nri.ContainerUpdate]()
+        for key in ledger.former(pod, container):
+            log.info("container comes again: the former is taken for ended", **names(pod, container), former=key[:12])
+            updates += self._ended(pod, key)
+        return pods.merged(updates)
 
     def update_container(
         self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
@@ -161,15 +175,20 @@ class Agent:
         allocation = self.ledger.occupancy.allocations.get(container.id)
         if allocation is None:
             return self.takeover.missed(pod, container)
-        if not allocation.cpus or allocation.reservation == container.id:
+        cpus, rules = self._meant_for(allocation), self.ledger.occupancy.rules
+        if not cpus or (allocation.reservation == container.id and not rules.everyone):
             return []
         now = self.ledger.node.cpuset_now(container.linux.cgroups_path)
-        if now is None or (now[0] == allocation.cpus and allocation.mems in (NumaSet(), now[1])):
+        if now is None or (now[0] == cpus and allocation.mems in (NumaSet(), now[1])):
             return []
-        log.warning(
-            "container started with another cpuset", **names(pod, container), cpus=now[0], given=allocation.cpus
-        )
-        return [pods.update(container.id, allocation.cpus, allocation.mems)]
+        log.warning("container started with another cpuset", **names(pod, container), cpus=now[0], given=cpus)
+        return [pods.update(container.id, cpus, allocation.mems)]
+
+    def _meant_for(self, allocation: Allocation) -> CpuSet:
+        """The CPUs that the container is meant to have; empty where that is not ours to say."""
+        if allocation.externally_managed:
+            return CpuSet()
+        return allocation.cpus or (self.ledger.machine.all_cpus if allocation.open else CpuSet())
 
     def _claim(self, container: nri.Container) -> pods.Claim | None:
         """Another owner's on a container that has not opted in."""
@@ -191,28 +210,28 @@ class Agent:
     def stop_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Its CPUs are free at once; its pod's reservation stays for an in-place restart."""
         before = self.ledger.occupancy
-        updates = self._ended(pod, container)
+        updates = self._ended(pod, container.id)
         return self.moves.with_stop(updates) if self.ledger.occupancy is not before else []
 
     def remove_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """For a runtime that never sent StopContainer; maybe the last event of its pod. Its answer has no updates: they
         wait for the next that may.
         """
-        self.moves.take_along(self._ended(pod, container))
+        self.moves.take_along(self._ended(pod, container.id))
         self.ledger.tidy()
 
-    def _ended(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
-        """What its end changes for others."""
+    def _ended(self, pod: nri.PodSandbox, container: str) -> list[nri.ContainerUpdate]:
+        """What the end of the container with this id changes for others."""
         ledger = self.ledger
-        ledger.residents.gone(container.id)
-        ledger.requests.pop(container.id, None)
-        ledger.demands.stopped(pod.uid, container.id)
-        ledger.records.forget(container.id)
+        ledger.residents.gone(container)
+        ledger.requests.pop(container, None)
+        ledger.demands.stopped(pod.uid, container)
+        ledger.records.forget(container)
         before = ledger.occupancy
-        ledger.occupancy = before.without_allocation(container.id).without_reservation(container.id)
+        ledger.occupancy = before.without_allocation(container).without_reservation(container)
         if ledger.occupancy is not before:
-            log.debug("container stopped", **names(pod, container))
-        return self._freed(before, [container.id])
+            log.debug("container stopped", pod=f"{pod.namespace}/{pod.name}", id=container[:12])
+        return self._freed(before, [container])
 
     def _freed(self, before: Occupancy, containers: Iterable[str]) -> list[nri.ContainerUpdate]:
         """What it changes for others that these containers, which that occupancy may have, are not there any more."""

@@ -7,7 +7,7 @@ All that it holds can be rebuilt from the runtime's Synchronize, the cgroups' ow
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from enforcer.hook.decision_records import DecisionRecords
@@ -105,15 +105,15 @@ class Ledger:
 
     # Members
 
-    def request(self, pod: nri.PodSandbox, container: nri.Container, given: Collection[NumaSet] = ()) -> Request | None:
-        """What the container asks for now; None when it has not opted in. given: as `as_placed` has it."""
+    def request(self, pod: nri.PodSandbox, container: nri.Container, key: str = "") -> Request | None:
+        """What the container asks for now; None when it has not opted in. key: as `as_placed` has it."""
         request = self.demands.request(pod, container)
         if request is None:
             return None
         near = self.pod_devices.near(pod, request, pods.devices_of(container, self.node.device_node))
         if near:
             request = replace(request, devices=near)
-        request = as_placed(self.machine, self.occupancy, request, given)
+        request = as_placed(self.machine, self.occupancy, request, key)
         self.requests[container.id] = request
         return request
 
@@ -213,12 +213,13 @@ class Ledger:
         """
         machine, demand = self.machine, pods.demand_of(container.linux.resources)
         cpus = claim.cpuset if claim is not None else pods.runtime_cpuset(container)[0]
-        homes = (machine.nodes_of(cpus) if cpus else NumaSet()) or machine.cpu_nodes
+        moved = self.occupancy.rules.everyone and claim is None
+        exclusive = self.occupancy.exclusive
+        around = cpus | exclusive if cpus and moved else cpus  # those it has been kept off
+        homes = (machine.nodes_of(around) if around else NumaSet()) or machine.cpu_nodes
         isolated = cpus - machine.cpus if not machine.cpus <= cpus else CpuSet()
         # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are nobody else's.
         cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated))
-        exclusive = self.occupancy.exclusive
-        moved = self.occupancy.rules.everyone and claim is None
         hindered = moved and not cpus.isdisjoint(exclusive)  # `settle` gives it the others
         demand = replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
         reservation = Reservation(container.id, pod.uid, "", homes, demand)
@@ -290,6 +291,18 @@ class Ledger:
         return updates
 
     # Ends
+
+    def former(self, pod: nri.PodSandbox, container: nri.Container) -> list[str]:
+        """The ids of the pod's other containers of that name; none of a pod without a uid, as no kubelet makes it."""
+        occupancy, directory = self.occupancy, self.occupancy.directory
+        of_pod = (
+            key
+            for reservation in (directory.by_pod.get(pod.uid, ()) if pod.uid else ())
+            for key in directory.by_reservation.get(reservation, ())
+        )
+        return sorted(
+            key for key in of_pod if key != container.id and occupancy.allocations[key].name == container.name
+        )
 
     def end_pod(self, pod: nri.PodSandbox) -> None:
         """The pod is gone for good."""

@@ -142,6 +142,7 @@ class Hook:
         """The handler; what it changed is published once the runtime has its answer."""
 
         def handle(*given: Given.args, **named: Given.kwargs) -> Answer:
+            self.wiring.heard()
             try:
                 return handler(*given, **named)
             finally:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from enforcer.hook.decision_records import as_told, names
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
-from enforcer.hook.ownership.adoption import Pinned, claim_on_stranger, exclusive_cpus_first, known_of, owner_of
+from enforcer.hook.ownership.adoption import (
+    Pinned,
+    Running,
+    claim_on_stranger,
+    exclusive_cpus_first,
+    key_of,
+    known_of,
+    owner_of,
+)
 from enforcer.hook.ownership.checkpoint import Past
-from placement.decide.decide import Request
 from process.log import Log
 from proto import nri_pb2 as nri
 
 log = Log("hook.agent")
 
 LIVE = (nri.CONTAINER_CREATED, nri.CONTAINER_RUNNING, nri.CONTAINER_PAUSED)
-
-Waiting = tuple[nri.PodSandbox, nri.Container, Request]
-"""A running member that is still to be placed."""
 
 
 class Takeover:
@@ -31,24 +35,24 @@ class Takeover:
     def synchronize(
         self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> list[nri.ContainerUpdate]:
-        """Takes what runs as it is; answers with updates for members that are not pinned yet."""
+        """Takes what runs as it is; answers with updates for members that are not pinned yet, or have another cpuset
+        than is theirs.
+        """
         ledger, by_id = self._ledger, {pod.id: pod for pod in sandboxes}
         ledger.sandboxes.listed(sandboxes)
         past = self._start_over({pod.uid for pod in sandboxes})
         ledger.refresh_memory()
         live = [
-            (by_id[container.pod_sandbox_id], container)
+            self._running(by_id[container.pod_sandbox_id], container)
             for container in containers
             if container.state in LIVE and container.pod_sandbox_id in by_id
         ]
-        ledger.records.keep({container.id for _, container in live})
-        known = known_of(live, past)
-        waiting: list[Waiting] = [
-            (pod, container, request)
-            for pod, container in exclusive_cpus_first(live, known)
-            if (request := self._adopted(pod, container, known)) is not None
-        ]
-        updates = self._leave_all_open(waiting) if ledger.released else self._place(waiting)
+        ledger.records.keep({running.container.id for running in live})
+        known, adopted = known_of(live, past), _Adopted()
+        for running in exclusive_cpus_first(live, known):
+            self._adopted(running, known, adopted)
+        waiting = adopted.waiting
+        updates = self._leave_all_open(waiting) if ledger.released else self._place(adopted)
         ledger.sandboxes.note_cgroups()
         counts = {"pods": len(sandboxes), "containers": len(live), "waiting": len(waiting)}
         log.info("synchronized", **counts, known=len(known.grants), updates=len(updates))
@@ -60,13 +64,13 @@ class Takeover:
         """
         ledger = self._ledger
         ledger.refresh_memory()
-        request = self._adopted(pod, container, known_of([(pod, container)], ledger.past))
-        if request is None:
-            return ledger.settle()
+        running, adopted = self._running(pod, container), _Adopted()
+        self._adopted(running, known_of([running], ledger.past), adopted)
         if ledger.released:
-            self._leave_open(pod, container)
+            for waiting in adopted.waiting:
+                self._leave_open(waiting)
             return []
-        return self._place([(pod, container, request)])
+        return self._place(adopted)
 
     def release(self) -> list[nri.ContainerUpdate]:
         """Gives every pinned container the whole machine back, and pins no more: what comes before an uninstall.
@@ -115,61 +119,92 @@ class Takeover:
         ledger.past = past.listed()
         return past
 
-    def _leave_all_open(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:
-        for pod, container, _ in waiting:
-            self._leave_open(pod, container)
+    def _leave_all_open(self, waiting: Iterable[Running]) -> list[nri.ContainerUpdate]:
+        for running in waiting:
+            self._leave_open(running)
         return self.release()
 
-    def _leave_open(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        self._ledger.note_unmanaged(pod, container)
-        self._ledger.records.released(pod, container)
+    def _leave_open(self, running: Running) -> None:
+        self._ledger.note_unmanaged(running.pod, running.container)
+        self._ledger.records.released(running.pod, running.container)
 
-    def _place(self, waiting: Iterable[Waiting]) -> list[nri.ContainerUpdate]:
+    def _running(self, pod: nri.PodSandbox, container: nri.Container) -> Running:
+        now = self._ledger.node.cpuset_now(container.linux.cgroups_path) or pods.runtime_cpuset(container)
+        return Running(pod, container, now)
+
+    def _place(self, adopted: _Adopted) -> list[nri.ContainerUpdate]:
         """Pins what runs unpinned, and sets the pools of all others anew."""
         ledger = self._ledger
-        updates = ledger.settle()
-        for pod, container, request in waiting:
-            decision = ledger.commit(pod, container, request, "synchronize")
-            updates += ledger.updates(decision.updates)
-            if decision.cpus:
-                updates.append(pods.update(container.id, decision.cpus, decision.mems or ledger.machine.all_mems))
+        updates = [*adopted.updates, *ledger.settle()]
+        for running in adopted.waiting:
+            updates += self._placed(running)
         return pods.merged([*updates, *ledger.settle()])
 
-    def _adopted(self, pod: nri.PodSandbox, container: nri.Container, known: Past) -> Request | None:
+    def _placed(self, running: Running) -> list[nri.ContainerUpdate]:
+        """One that fits nowhere has all CPUs, whatever it had before."""
+        ledger, machine, (pod, container, now) = self._ledger, self._ledger.machine, running
+        request = ledger.request(pod, container)  # anew: now it is known which of its pod's others are there
+        if request is None:
+            return []
+        decision = ledger.commit(pod, container, request, "synchronize")
+        updates = ledger.updates(decision.updates)
+        cpus_right = decision.cpus == now[0] if decision.cpus else not now[0] or machine.cpus <= now[0]
+        mems_right = decision.mems == now[1] if decision.mems else not now[1] or machine.mems <= now[1]
+        if not (cpus_right and mems_right):
+            set_anew = decision.cpus or machine.all_cpus, decision.mems or machine.all_mems
+            updates.append(pods.update(container.id, *set_anew))
+        return updates
+
+    def _adopted(self, running: Running, known: Past, adopted: _Adopted) -> None:
         """As `_adopt`; a container over which that raises is left alone, and costs no other one its place."""
         try:
-            return self._adopt(pod, container, known)
+            self._adopt(running, known, adopted)
         except Exception:
-            log.exception("a running container could not be taken over", **names(pod, container))
+            log.exception("a running container could not be taken over", **names(running.pod, running.container))
             self._ledger.records.counts["failed"] += 1
-            return None
 
-    def _adopt(self, pod: nri.PodSandbox, container: nri.Container, known: Past) -> Request | None:
-        """Takes a running container as it is; its request when it is a member that still has to be placed."""
-        ledger = self._ledger
+    def _adopt(self, running: Running, known: Past, adopted: _Adopted) -> None:
+        """Takes a running container as it is, with an update where it has not what is its own, or lets it wait for its
+        place.
+        """
+        ledger, (pod, container, now) = self._ledger, running
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
         ledger.records.check(pod, container)
-        request = ledger.request(pod, container, known.homes.get(pod.uid, ()))
+        given = known.grants.get(container.id)
+        request = ledger.request(pod, container, key_of(container.name, given, known) if given is not None else "")
         if request is None:
             claim = claim_on_stranger(ledger.machine, ledger.occupancy, container, known.exclusive)
             ledger.note_unmanaged(pod, container, claim)
-            return None
-        now = ledger.node.cpuset_now(container.linux.cgroups_path) or pods.runtime_cpuset(container)
+            return
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
         if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:
             owner = pods.Claim(*map(str, now))  # since the release nothing is our work, however much it looks like it
         if isinstance(owner, pods.Claim):
             ledger.yield_to(pod, container, owner)
-            return None
+            return
         if owner is None:
-            return request
+            adopted.waiting.append(running)
+            return
         allocation = owner.allocation
         # Unchecked: a neighbour's exclusive CPUs may have come without the update that takes them from this one.
-        reservation = request.reservation(owner.homes, cache_domain=owner.cache_domain)
+        reservation = request.reservation(owner.homes, owner.parts, cache_domain=owner.cache_domain)
         ledger.occupancy = ledger.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}, checked=False
         )
         where = {"numa_nodes": owner.homes, "cpus": allocation.cpus, "mems": allocation.mems}
-        log.info("container found pinned", **names(pod, container), **where)
-        return None
+        if not owner.differs(now):
+            log.info("container found pinned", **names(pod, container), **where)
+            return
+        log.warning("container found with another cpuset: set anew", **names(pod, container), found=now[0], **where)
+        adopted.updates.append(pods.update(container.id, allocation.cpus, allocation.mems))
+
+
+@dataclass(slots=True)
+class _Adopted:
+    """What becomes of running containers: those that are still to be placed, and updates for those that have another
+    cpuset than is theirs.
+    """
+
+    waiting: list[Running] = field(default_factory=list)
+    updates: list[nri.ContainerUpdate] = field(default_factory=list)

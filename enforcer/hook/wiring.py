@@ -188,16 +188,31 @@ class Wiring:
         if self._recorder is not None:
             self._recorder.write()
 
+    def heard(self) -> None:
+        """From the runtime: it has carried out the answers before this event."""
+        if self._recorder is not None:
+            self._recorder.heard()
+
     def push(self, updates: Updates, on_answer: OnAnswer) -> None:
         """As `Host` has it."""
         self.record()
         if not updates or self.carry_out is None:
             on_answer(UpdateAnswer())
             return
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.sending()
+
+        def answered(answer: UpdateAnswer) -> None:
+            if recorder is not None:
+                recorder.answered()
+            on_answer(answer)
+            self.publish_soon()
+
         try:
-            self.carry_out(updates, on_answer)
+            self.carry_out(updates, answered)
         except UsageError as error:
-            on_answer(UpdateAnswer(error=str(error)))
+            answered(UpdateAnswer(error=str(error)))
 
     def welcome(self, connection: LocalConnection) -> None:
         """An observer that starts: others first get what they lack, it gets everything."""

@@ -3,8 +3,8 @@ does, and keeps a record of where every container would be.
 
 It holds to the real one's rules: one lock around every event; a plugin that lets a deadline pass or breaks the wire is
 closed and the container starts without it; an error status fails the CRI call; no two plugins may set the same field
-of a container; and plugins get no event of the end of sandboxes that it found at its own start (containerd#8426), only
-of their containers.
+of a container; plugins get no event of the end of sandboxes that it found at its own start (containerd#8426), only of
+their containers, and none of a start that fails.
 """
 
 import threading
@@ -215,6 +215,16 @@ class Runtime:
             self._containers[container.id] = started
             self._events.container("PostStartContainer", nri.PostStartContainerRequest, started)
         return started
+
+    def fail_start(self, container: Container) -> Container:
+        """A container whose start has failed before its process was there ("exec not found", a bad mount, a hook that
+        fails): it has ended, and plugins are sent neither StartContainer nor StopContainer; RemoveContainer comes when
+        somebody removes it (containerd 1.7.24 and 2.1.9).
+        """
+        with self._lock:
+            ended = replace(self._containers[container.id], state=nri.CONTAINER_STOPPED, pid=0)
+            self._containers[container.id] = ended
+        return ended
 
     def run_container(self, pod: Pod, name: str, **options: float | str) -> Container:
         """create_container() and start_container()."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
 
 from placement.model.cpuset import CpuSet
@@ -164,6 +165,21 @@ def test_a_container_restarted_in_place_finds_its_cpus_again_before_the_old_one_
     again = kubelet.run(pod, resources=whole_cpu, attempt=1)
     assert kernel.cpuset(kubelet.pid(again)) == held
     assert len(CpuSet.parse(held.cpus)) == 1
+
+
+def test_a_container_that_fails_to_start_is_tried_again_with_exclusive_cpus(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    """The runtime tells plugins nothing of a start that fails, and the kubelet removes what failed much later."""
+    kubelet, whole_cpu = runtime.kubelet, cri.LinuxContainerResources(cpu_shares=1024)
+    pod = kubelet.run_pod("cart", annotations={"group.numakin.io": "shop", "cpus.numakin.io": "exclusive"})
+    for attempt in range(2):
+        failed = kubelet.create(pod, command=("/no/such/program",), resources=whole_cpu, attempt=attempt)
+        with pytest.raises(grpc.RpcError, match="no such file or directory"):
+            kubelet.start(failed)
+    own = kubelet.run(pod, resources=whole_cpu, attempt=2)
+    assert kernel.cpuset(kubelet.pid(own)).cpus in machine.halves
+    assert [entry["id"] for entry in enforcer.status()["containers"]] == [own]
 
 
 def test_one_enforcer_per_node_a_second_one_says_so_and_leaves(

@@ -7,10 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from enforcer.hook.agent import Agent
-from enforcer.hook.facts.node_facts import NodeFacts
+from enforcer.hook.facts.node_facts import DEFAULT_RULES, NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.ownership.recorder import Recorder
 from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.rules import Rules
 from placement.model.topology import Machine
 from proto import nri_pb2 as nri
 
@@ -19,25 +20,37 @@ GIB = 1 << 30
 
 class Restarting:
     """`agent` is None while there is no enforcer. The runtime's updates are carried out as it does: an empty list
-    changes nothing, a container that is not there is passed over.
+    changes nothing, a container that is not there is passed over, and one that is starting then starts with the cpuset
+    that it was created with.
+
+    attached: whether the runtime has the plugin; while it has not, it asks and tells nothing. behind: containers of
+    whose updates some were lost since the last Synchronize that was carried out.
     """
 
-    def __init__(self, machine: Machine, run_dir: Path) -> None:
-        self.machine, self.run_dir = machine, run_dir
+    def __init__(
+        self, machine: Machine, run_dir: Path, *, reserved: CpuSet = CpuSet(), rules: Rules = DEFAULT_RULES
+    ) -> None:
+        self.machine, self.run_dir, self.reserved, self.rules = machine, run_dir, reserved, rules
         self.spare = run_dir.with_name(f"{run_dir.name}.memory") / "spare.json"
         self.spare.parent.mkdir()
         self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
+        self.created: dict[str, tuple[CpuSet, NumaSet]] = {}
+        self.sandboxes: dict[str, nri.PodSandbox] = {}
         self.running: dict[str, tuple[nri.PodSandbox, nri.Container]] = {}
+        self.behind: set[str] = set()
         self.agent: Agent | None = None
+        self.attached = False
         self.start()
 
     def start(self, *, joined: bool = True) -> None:
         """A new process, and the runtime's Synchronize, unless the runtime is away."""
         node = NodeFacts(
             self.machine,
-            CpuSet(),
+            self.reserved,
             self.cgroups.get,
             lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
+            rules=self.rules,
+            pod_cgroup=lambda _path, uid: any(sandbox.uid == uid for sandbox in self.sandboxes.values()),
         )
         self.agent = Agent(node, Nominations())
         self.recorder = Recorder(self.run_dir, self.spare, self.agent, lambda _write: None)
@@ -47,7 +60,7 @@ class Restarting:
 
     def kill(self) -> None:
         """What has not been written down is lost."""
-        self.agent = None
+        self.agent, self.attached = None, False
 
     def fill(self) -> None:
         """Nothing can be written to the run folder: a folder is in the draft's way."""
@@ -56,57 +69,116 @@ class Restarting:
     def empty(self) -> None:
         (self.run_dir / ".allocations.json.draft").rmdir()
 
-    def synchronize(self) -> None:
-        assert self.agent is not None
-        updates = self.agent.synchronize(
-            [pod for pod, _ in self.running.values()], [container for _, container in self.running.values()]
-        )
-        self.recorder.write()
-        self.apply(updates)
+    @property
+    def heard(self) -> Agent | None:
+        """The agent, where the runtime has it, for an event."""
+        if self.agent is None or not self.attached:
+            return None
+        self.recorder.heard()
+        return self.agent
 
-    def create(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        """With whoever is there; nothing is written down yet."""
+    def synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
+        """lost: the answer came too late, and the runtime has hung up."""
+        assert self.agent is not None
+        pods = {pod.id: pod for pod, _ in self.running.values()} | self.sandboxes
+        updates = self.agent.synchronize([*pods.values()], [container for _, container in self.running.values()])
+        self.recorder.write()
+        self.attached = True
+        self.behind.clear()  # it compares with the cgroups
+        self.apply(updates, lost=lost)
+        return updates
+
+    def run_sandbox(self, pod: nri.PodSandbox) -> None:
+        self.sandboxes[pod.id] = pod
+        if self.heard is not None:
+            self.heard.run_pod_sandbox(pod)
+
+    def end_sandbox(self, pod: nri.PodSandbox, *, told: bool = True) -> None:
+        """told: containerd says nothing of those that it recovered at its own start."""
+        self.sandboxes.pop(pod.id, None)
+        if told and self.heard is not None:
+            self.heard.stop_pod_sandbox(pod)
+
+    def create(self, pod: nri.PodSandbox, container: nri.Container, *, listed: bool = True, lost: bool = False) -> None:
+        """With whoever is there; nothing is written down yet. listed: False where the creation fails after all, for
+        somebody else's reason, of which the runtime says nothing. lost: our answer came too late, and it starts
+        without.
+        """
         claim = container.linux.resources.cpu
-        cpus = CpuSet.parse(claim.cpus) or self.machine.cpus
-        mems = NumaSet.parse(claim.mems) or self.machine.mems
+        cpus = CpuSet.parse(claim.cpus) or self.machine.all_cpus
+        mems = NumaSet.parse(claim.mems) or self.machine.all_mems
         updates: list[nri.ContainerUpdate] = []
-        if self.agent is not None:
-            adjust, updates = self.agent.create_container(pod, container)
-            if adjust is not None:
+        if self.heard is not None:
+            adjust, updates = self.heard.create_container(pod, container)
+            if adjust is not None and not lost:
                 cpu = adjust.linux.resources.cpu
                 cpus, mems = CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems
                 container.annotations.update(adjust.annotations)
-        self.cgroups[container.linux.cgroups_path] = cpus, mems
-        self.running[container.id] = pod, container
-        self.apply(updates)
+                _tell(container, cpu)
+        if listed:
+            self.cgroups[container.linux.cgroups_path] = self.created[container.id] = cpus, mems
+            self.running[container.id] = pod, container
+        self.apply(updates, lost=lost or not listed, hung_up=lost)
 
-    def stop(self, container: str, *, lost: bool = False) -> None:
-        """lost: the runtime has hung up by the time of our answer, and carries out nothing of it."""
+    def begin(self, container: str) -> None:
+        """A container that was created starts, with the cpuset of its creation."""
+        pod, started = self.running[container]
+        started.state = nri.CONTAINER_RUNNING
+        self.cgroups[started.linux.cgroups_path] = self.created[container]
+        if self.heard is not None:
+            self.apply(self.heard.post_start_container(pod, started))
+
+    def fail(self, container: str) -> None:
+        """A container that was created does not start: the runtime has it among those that ended, and tells nothing."""
+        _, ended = self.running.pop(container)
+        del self.cgroups[ended.linux.cgroups_path]
+
+    def stop(self, container: str, *, lost: bool = False, sandbox: bool = True) -> None:
+        """lost: the runtime has hung up by the time of our answer, and carries out nothing of it. sandbox: its pod
+        ends as well.
+        """
         pod, ended = self.running.pop(container)
         del self.cgroups[ended.linux.cgroups_path]
-        if self.agent is not None:
-            updates = self.agent.stop_container(pod, ended)
-            if lost:
-                return
-            self.apply(updates)
-            self.agent.stop_pod_sandbox(pod)
+        self.behind.discard(container)
+        if self.heard is not None:
+            self.apply(self.heard.stop_container(pod, ended), lost=lost)
+            if sandbox and not lost:
+                self.heard.stop_pod_sandbox(pod)
 
     def release(self) -> None:
         assert self.agent is not None
-        updates = self.agent.release()
-        self.recorder.write()
-        self.apply(updates)
+        self.push(self.agent.release())
 
-    def apply(self, updates: list[nri.ContainerUpdate]) -> None:
+    def push(self, updates: list[nri.ContainerUpdate], *, lost: bool = False) -> None:
+        """Updates that no event asked for. lost: the runtime hangs up over them."""
+        self.recorder.sending()
+        self.recorder.write()
+        self.apply(updates, lost=lost)
+        if not lost:
+            self.recorder.answered()
+
+    def apply(self, updates: list[nri.ContainerUpdate], *, lost: bool = False, hung_up: bool = True) -> None:
         assert len({update.container_id for update in updates}) == len(updates), "one update for each container"
+        if lost:
+            self.behind |= {update.container_id for update in updates}
+            self.attached = self.attached and not hung_up
+            return
         for update in updates:
             if update.container_id in self.running:
+                self.behind.discard(update.container_id)
                 path, cpu = path_of(update.container_id), update.linux.resources.cpu
                 cpus, mems = self.cgroups[path]
                 self.cgroups[path] = CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems
+                _tell(self.running[update.container_id][1], cpu)
 
     def cpus(self, container: str) -> CpuSet:
         return self.cgroups[path_of(container)][0]
+
+
+def _tell(container: nri.Container, cpu: nri.LinuxCPU) -> None:
+    """A runtime lists its containers with what was set last."""
+    told = container.linux.resources.cpu
+    told.cpus, told.mems = cpu.cpus or told.cpus, cpu.mems or told.mems
 
 
 def path_of(container: str) -> str:

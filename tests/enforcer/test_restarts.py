@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.rules import Rules
+from placement.model.topology import Machine
 from placement.state.pools import shared
+from proto import local_pb2 as local
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, ours, path_of, pod
+from tests.machines import NO_NUMA
 
 
 @pytest.fixture
@@ -137,13 +141,101 @@ def test_what_we_stood_aside_for_stays_another_owners_though_it_carries_our_mark
     assert str(node.cpus("a")) == "5"
 
 
-def test_a_cpuset_that_somebody_else_wrote_while_we_were_away_is_theirs(node: Restarting) -> None:
-    node.create(pod("a", group="web"), container("a"))
+@pytest.mark.parametrize("wishes", [{}, {"cpus": "exclusive"}], ids=["shared", "exclusive"])
+def test_a_member_that_has_another_cpuset_than_was_written_down_is_no_other_owners_for_life(
+    node: Restarting, wishes: dict[str, str]
+) -> None:
+    """An owner that keeps cpusets writes again, over the runtime: then it is its own from there on."""
+    node.create(pod("a", group="web", **wishes), container("a"))
+    given = node.cpus("a")
     node.recorder.write()
     node.kill()
-    node.cgroups[path_of("a")] = CpuSet.parse("2-3"), NumaSet.parse("0")
+    node.cgroups[path_of("a")] = CpuSet.parse("2-7"), NumaSet.parse("0-1")
     node.start()
-    assert node.agent.occupancy.allocations["a"].externally_managed
+    assert ours(node, "a")
+    assert node.cpus("a") == given
+    claim = container("a", claim="2-7").linux.resources
+    node.apply(node.agent.update_container(*node.running["a"], claim))
+    assert not ours(node, "a")
+
+
+def test_an_exclusive_one_that_was_refused_is_not_the_pools_owner_after_a_restart(tmp_path: Path) -> None:
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(max_exclusive_cpus_per_namespace=3))
+    node.create(pod("big", group="web", cpus="exclusive"), container("big", 4))
+    node.recorder.write()
+    before = dict(node.cgroups)
+    node.kill()
+    node.start()
+    assert (node.agent.occupancy.exclusive, node.cgroups) == (CpuSet(), before)
+    node.create(pod("small", group="web", cpus="exclusive"), container("small", 3))
+    assert len(node.cpus("small")) == 3
+
+
+@pytest.mark.parametrize("machine", [two_numa_nodes(), NO_NUMA], ids=["two NUMA nodes", "one"])
+def test_members_are_ours_again_after_a_release(tmp_path: Path, machine: Machine) -> None:
+    node = Restarting(machine, tmp_path)
+    node.create(pod("a", group="web"), container("a"))
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.release()
+    node.agent.resume()
+    node.synchronize()
+    assert ours(node, "a")
+    assert len(node.agent.occupancy.allocations["own"].exclusive) == 2
+    assert node.cpus("own").isdisjoint(node.cpus("a"))
+
+
+@pytest.mark.parametrize("carried_out", [False, True], ids=["not carried out", "carried out"])
+@pytest.mark.parametrize("written", [False, True], ids=["not written down", "written down"])
+def test_a_kill_around_a_move_costs_an_exclusive_member_nothing(
+    node: Restarting, *, carried_out: bool, written: bool
+) -> None:
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.recorder.write()
+    way = local.Moves.Way(reservation="uid-own", source="0", target="1")
+    offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0, steps=[local.Moves.Step(ways=[way])])
+    updates = node.agent.moves.make(offer.steps[0], offer)
+    assert updates
+    if written:
+        node.recorder.sending()
+        node.recorder.write()
+    if carried_out:
+        node.apply(updates)
+    was = node.cpus("own")
+    node.kill()
+    node.start()
+    assert node.cpus("own") == node.agent.occupancy.allocations["own"].exclusive == was
+    node.create(pod("new", group="web"), container("new"))
+    node.create(pod("next", group="web", cpus="exclusive"), container("next", 2))
+    assert node.cpus("own").isdisjoint(node.cpus("new") | node.cpus("next"))
+
+
+def test_containers_that_are_placed_one_by_one_are_found_each_at_its_place(node: Restarting) -> None:
+    """And the pods that come after them are placed as they would have been."""
+    apart = pod("apart", group="web", scope="container")
+    apart.linux.pod_resources.cpu.shares.value = 8 * 1024
+    for name in ("one", "two"):
+        made = container(f"apart-{name}", 4)
+        made.name, made.pod_sandbox_id = name, apart.id
+        node.create(apart, made)
+    node.create(pod("filler", group="bank"), container("filler", 7))
+    before, cgroups = node.agent.occupancy, dict(node.cgroups)
+    node.recorder.write()
+    node.kill()
+    node.start()
+    assert node.cgroups == cgroups
+    assert node.agent.occupancy.reservations == before.reservations
+
+
+def test_a_member_that_fits_nowhere_any_more_has_all_cpus(node: Restarting) -> None:
+    """Its own are reserved by now, and the rest is taken."""
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.recorder.write()
+    node.kill()
+    node.create(pod("plain"), container("plain", 15))
+    node.reserved = node.cpus("own")
+    node.start()
+    assert not node.agent.occupancy.allocations["own"].cpus
+    assert node.cpus("own") == node.machine.all_cpus
 
 
 def test_a_mark_that_the_pods_author_wrote_is_not_believed(node: Restarting) -> None:

@@ -101,7 +101,16 @@ def marked(pod: nri.PodSandbox, container: nri.Container) -> Grant | None:
     own = cpuset_of(fields.get("exclusive", ""), fields.get("homes", ""))
     if cpuset is None or own is None:
         return Grant(pod.uid)
-    return Grant(pod.uid, own[1], *cpuset, own[0] & cpuset[0], open="open" in fields, stable="stable" in fields)
+    keys = {"pod": pod.uid, "container": f"{pod.uid}/{container.name}"}
+    return Grant(
+        pod.uid,
+        own[1],
+        *cpuset,
+        own[0] & cpuset[0],
+        open="open" in fields,
+        stable="stable" in fields,
+        reservation=keys.get(fields.get("scope", ""), ""),
+    )
 
 
 def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:
@@ -121,8 +130,8 @@ def runtime_cpuset(container: nri.Container) -> tuple[CpuSet, NumaSet]:
 def adjustment(
     cpus: CpuSet, mems: NumaSet, exclusive: CpuSet, homes: NumaSet, kind: str = ""
 ) -> nri.ContainerAdjustment:
-    """The answer to CreateContainer; an empty set is left as it is. The mark says the rest. kind: `open` or `stable`,
-    as an allocation may be.
+    """The answer to CreateContainer; an empty set is left as it is. The mark says the rest. kind: whose its reservation
+    is (`scope=pod` or `scope=container`), and `open` or `stable`, as an allocation may be.
     """
     return nri.ContainerAdjustment.FromString(_adjustment(cpus, mems, exclusive, homes, kind))
 

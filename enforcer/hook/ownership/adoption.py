@@ -1,48 +1,63 @@
 """Whose work the cpuset of a running container is: our own from before, another owner's, or nobody's yet. Pure.
 
 The checkpoint of an earlier process (`checkpoint.Past`) says what a container was given, and its cgroup what it has.
-They may differ without another owner: an exclusive neighbour came or went, and the update of the shared pool was not
-written down any more, or not carried out. A container that is not written down may carry our mark from its creation.
+They may differ without another owner: an exclusive neighbour came or went, a move was not written down any more, or an
+update not carried out. So a container that has opted in and was given something is ours whatever its cgroup has: it
+keeps what it has where that is something that we give, else it gets what was written down, else it is placed anew. A
+container that is not written down may carry our mark from its creation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ownership.checkpoint import Grant, Past
+from placement.decide.asked.quota import in_use, limit_of, taken_by
 from placement.decide.cpus.cache_domain import keeps_to_cache
 from placement.decide.decide import Request
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.topology import Machine
-from placement.optin.options import Pool
 from placement.state import pools
-from placement.state.occupancy import Allocation, Occupancy
+from placement.state.occupancy import Allocation, Occupancy, Part
 from proto import nri_pb2 as nri
-
-MOST_LEFT_OUT = 0.5
-"""Of its pool, a recorded member's cpuset lacks less than this without a known cause, and is ours all the same; another
-owner's choice is narrower (`placement.state.pools` takes as much for a pool).
-"""
 
 Now = tuple[CpuSet, NumaSet]
 """What a container's cgroup has, or else what the runtime's message has."""
 
 
+class Running(NamedTuple):
+    """A container that the runtime lists, with what its cgroup has."""
+
+    pod: nri.PodSandbox
+    container: nri.Container
+    now: Now
+
+
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """As we left it: its home, the cache domain that it is kept within, and what it holds."""
+    """As it is ours: its home, the cache domain that it is kept within, how its demand lies there, and what it holds,
+    which may be another cpuset than its cgroup has.
+    """
 
     homes: NumaSet
     cache_domain: CpuSet
+    parts: tuple[Part, ...]
     allocation: Allocation
 
+    def differs(self, now: Now) -> bool:
+        """Whether the cgroup has other CPUs than those for itself, or memory that leaves out what was bound."""
+        cpus, mems = now
+        own, bound = self.allocation.exclusive, self.allocation.mems
+        return bool(own and own != cpus) or bool(bound and bound != mems)
 
-def known_of(live: Iterable[tuple[nri.PodSandbox, nri.Container]], past: Past) -> Past:
+
+def known_of(live: Iterable[Running], past: Past) -> Past:
     """What is written down, and what the marks say of those that are not, or as containers of another pod."""
     known = dict(past.grants)
-    for pod, container in live:
+    for pod, container, _ in live:
         written = known.get(container.id)
         if written is None or written.pod != pod.uid:
             known.pop(container.id, None)
@@ -52,17 +67,26 @@ def known_of(live: Iterable[tuple[nri.PodSandbox, nri.Container]], past: Past) -
     return replace(past, grants=known)
 
 
-def exclusive_cpus_first(
-    live: Iterable[tuple[nri.PodSandbox, nri.Container]], known: Past
-) -> list[tuple[nri.PodSandbox, nri.Container]]:
-    """The order of adoption: shared pools are known only when it is known which CPUs are exclusive."""
+def exclusive_cpus_first(live: Iterable[Running], known: Past) -> list[Running]:
+    """The order of adoption: shared pools are known only when it is known which CPUs are exclusive, and who is on its
+    own comes before those who were given them at another time.
+    """
 
-    def order(entry: tuple[nri.PodSandbox, nri.Container]) -> tuple[bool, int, str]:
-        container = entry[1]
-        given = known.grants.get(container.id)
-        return given is None or not given.exclusive, container.created_at, container.id
+    def order(entry: Running) -> tuple[bool, bool, int, str]:
+        container, given = entry.container, known.grants.get(entry.container.id)
+        shares = given is None or not given.exclusive
+        return shares, given is not None and given.cpus != entry.now[0], container.created_at, container.id
 
     return sorted(live, key=order)
+
+
+def key_of(request_name: str, given: Grant, known: Past) -> str:
+    """The key of its reservation. One that was written down by an older enforcer, or marked, does not say it: its pod
+    was placed as one where all of it is on one NUMA node.
+    """
+    homes = known.homes.get(given.pod, frozenset())
+    together = len(homes) <= 1 and all(len(home) == 1 for home in homes)
+    return given.reservation or (given.pod if together else f"{given.pod}/{request_name}")
 
 
 def owner_of(
@@ -73,36 +97,17 @@ def owner_of(
     given = known.grants.get(request.container)
     if given is not None and given.externally_managed:
         return pods.Claim(str(cpus), str(mems))
-    if not cpus or not cpus <= machine.all_cpus or (machine.cpus <= cpus and not _whole(machine, given)):
+    if not cpus or (machine.cpus <= cpus and not _has_all(machine, given)):
         return None
-    if given is not None and not given.cpus <= machine.all_cpus and cpus == given.cpus & machine.all_cpus:
-        return None  # the kernel took the CPUs that went out of it
-    if given is not None and given.open:  # to be placed, if there is room by now
-        ours = cpus == given.cpus or machine.cpus - cpus <= occupancy.exclusive | known.exclusive
-        return None if ours else pods.Claim(str(cpus), str(mems))
-    homes = _homes(machine, occupancy, request, now, known)
-    if homes is None:
-        return pods.Claim(str(cpus), str(mems))
-    exclusive = cpus if request.wants_exclusive else CpuSet()
-    if not exclusive.isdisjoint(occupancy.exclusive):
+    if not cpus <= machine.all_cpus and (given is None or not given.homes):
         return None
-    everywhere = mems in (machine.mems, machine.all_mems) and len(homes) < len(machine.cpu_nodes)
-    unbound = everywhere or (given is not None and bool(given.cpus) and not given.mems)
-    bound = NumaSet() if unbound else mems
-    return Pinned(
-        homes,
-        _cache_domain(machine, occupancy, request, homes, cpus),
-        Allocation(
-            request.container,
-            request.name,
-            request.pod,
-            request.reservation_key,
-            cpus,
-            bound,
-            exclusive,
-            stable=request.wants_stable and given is not None and given.stable and cpus == given.cpus,
-        ),
-    )
+    if given is None:
+        return _guessed(machine, occupancy, request, now)
+    if given.open or not given.cpus <= machine.all_cpus:
+        return None  # there may be room by now; or some of them went offline, and the kernel took them out of it
+    if given.exclusive or (not given.homes and request.wants_exclusive):
+        return _on_its_own(machine, occupancy, request, now, given)
+    return _sharing(machine, occupancy, request, now, known)
 
 
 def claim_on_stranger(
@@ -117,50 +122,114 @@ def claim_on_stranger(
     return pods.claim_of(container)
 
 
-def _whole(machine: Machine, given: Grant | None) -> bool:
-    """Whether every CPU of the machine is what it was given."""
-    return given is not None and (given.cpus == machine.cpus or len(machine.cpu_nodes) == 1)
+def _has_all(machine: Machine, given: Grant | None) -> bool:
+    """Whether it was given the shared pool of the whole machine; else one that has all CPUs is not pinned yet."""
+    return given is not None and not given.exclusive and machine.cpu_nodes <= given.homes
 
 
-def _homes(machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past) -> NumaSet | None:
-    """The NUMA nodes of its reservation; None where the cpuset is not our work.
-
-    With neither a record nor a mark (the file was lost) it is ours when it is exactly a pool. The mark of an older
-    enforcer, which does not name the home, counts, whatever became of the pool since.
+def _guessed(machine: Machine, occupancy: Occupancy, request: Request, now: Now) -> Pinned | pods.Claim | None:
+    """With neither a record nor a mark (the file was lost) it is ours when it has exactly a pool; for itself when that
+    is just what it may have.
     """
     cpus, mems = now
-    given = known.grants.get(request.container)
+    homes = machine.nodes_of(cpus)
+    pool, domain = pools.shared(machine, occupancy, homes), _domain_around(machine, occupancy, request, homes, cpus)
+    if cpus not in (pool, pool & domain):
+        return pods.Claim(str(cpus), str(mems))
+    own = cpus if _may_own(machine, occupancy, request, cpus) else CpuSet()
+    return _pinned(machine, request, homes, Grant(request.pod, homes, cpus, mems, own, cache_domain=domain), mems)
+
+
+def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: Now, given: Grant) -> Pinned | None:
+    """What it has, where that is what it was given before or after a move, or as many other CPUs: the move was not
+    written down. Else what it was given. None where somebody has those by now.
+    """
+    cpus, mems = now
+    choices = [grant for grant in (given, given.before) if grant is not None and grant.exclusive == cpus]
+    may_be_moved = len(cpus) == len(given.exclusive) or _may_own(machine, occupancy, request, cpus)
+    if not choices and cpus <= machine.all_cpus and may_be_moved:
+        choices.append(replace(given, homes=machine.nodes_of(cpus), cpus=cpus, exclusive=cpus, cache_domain=CpuSet()))
+    choices += [given] if given.exclusive else []
+    free = machine.cpus - occupancy.exclusive
+    grant = next((choice for choice in choices if choice.exclusive <= free), None)
+    if grant is None:
+        return None
+    homes = _homes_of(machine, grant)
+    return _pinned(machine, request, homes, grant, mems)
+
+
+def _may_own(machine: Machine, occupancy: Occupancy, request: Request, cpus: CpuSet) -> bool:
+    """Whether it asks for just as many CPUs for itself, and its namespace may have them."""
+    limit, wanted = limit_of(occupancy, request), taken_by(machine, request)
+    within = limit is None or in_use(occupancy, request) + wanted <= limit
+    return request.wants_exclusive and len(cpus) == wanted and within
+
+
+def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past) -> Pinned | None:
+    """Where it was, or where its cgroup has a pool: its move was not written down. What it has of that pool is set
+    with all others'. None where nothing of it is left.
+    """
+    cpus, mems = now
+    given = known.grants[request.container]
     around = machine.nodes_of(cpus)
-    domain = _cache_domain(machine, occupancy, request, around, cpus)
-    if given is None:
-        pool = pools.shared(machine, occupancy, around)
-        return around if cpus in (pool, pool & domain) else None
-    homes = given.homes if given.homes and given.homes <= (machine.cpu_nodes | machine.mems) else around
-    allowed = (given.mems or mems, machine.mems, machine.all_mems)  # a binding may have been given up since
-    if cpus == given.cpus and mems in allowed:
-        return homes
-    if not given.homes:
-        return around
-    within = cpus <= machine.cpus_of(homes)
-    stayed = within and homes == given.homes
-    homes = homes if within else around
-    pool = machine.cpus_of(homes & machine.cpu_nodes) - occupancy.reserved
-    exclusive = occupancy.exclusive | known.exclusive
-    # A pool at some time since: without CPUs that are exclusive, or were. Of some of its home's it may not be known: a
-    # container that came and went around a kill. The reclaimed one may have any of the rest.
-    whole = pool & domain or pool
-    left_out = whole - cpus
-    is_pool = cpus <= pool and (
-        request.pool is Pool.RECLAIMED
-        or left_out <= exclusive
-        or (stayed and len(left_out) < MOST_LEFT_OUT * len(whole))
+    homes = _homes_of(machine, given) if given.homes else around
+    if not around <= homes and _is_pool(machine, occupancy, cpus, known):
+        elsewhere = replace(given, mems=mems, parts=(), cache_domain=CpuSet())
+        given = given.before if given.before is not None and given.before.homes == around else elsewhere
+        homes = around
+    domain = given.cache_domain
+    if not domain or domain.mask not in machine.cache_domains.get(homes.lowest, ()):
+        domain = _domain_around(machine, occupancy, request, homes, cpus)
+    if machine.cpus_of(homes) <= occupancy.exclusive:
+        return None
+    return _pinned(
+        machine,
+        request,
+        homes,
+        replace(given, cpus=cpus, cache_domain=domain, stable=given.stable and cpus == given.cpus),
+        mems,
     )
-    ours = is_pool and mems in (*allowed, homes)
-    return homes if ours and not given.exclusive else None
 
 
-def _cache_domain(machine: Machine, occupancy: Occupancy, request: Request, homes: NumaSet, cpus: CpuSet) -> CpuSet:
-    """The one that it is kept within; empty where it is not, or was not at the moment: the domain was full or hot."""
+def _is_pool(machine: Machine, occupancy: Occupancy, cpus: CpuSet, known: Past) -> bool:
+    """Whether it is the pool of its NUMA nodes, now or at some time since: without CPUs that are or were exclusive."""
+    around = machine.nodes_of(cpus)
+    everything = machine.cpus_of(around) - occupancy.reserved
+    return bool(cpus) and cpus <= everything and everything - cpus <= occupancy.exclusive | known.exclusive
+
+
+def _homes_of(machine: Machine, given: Grant) -> NumaSet:
+    """An older enforcer's mark does not name them."""
+    there = machine.cpu_nodes | machine.mems
+    return given.homes if given.homes and given.homes <= there else machine.nodes_of(given.cpus)
+
+
+def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, mems: NumaSet) -> Pinned:
+    """Memory that was opened since stays so; a binding that leaves out its home is somebody else's, and is set anew."""
+    everywhere = mems in (machine.mems, machine.all_mems) and len(homes) < len(machine.cpu_nodes)
+    ours = not mems.isdisjoint(homes) or grant.mems <= mems
+    bound = NumaSet() if everywhere or (grant.cpus and not grant.mems) else mems if ours else grant.mems
+    return Pinned(
+        homes,
+        grant.cache_domain,
+        grant.parts,
+        Allocation(
+            request.container,
+            request.name,
+            request.pod,
+            request.reservation_key,
+            grant.cpus,
+            bound,
+            grant.exclusive,
+            stable=grant.stable and request.wants_stable,
+        ),
+    )
+
+
+def _domain_around(machine: Machine, occupancy: Occupancy, request: Request, homes: NumaSet, cpus: CpuSet) -> CpuSet:
+    """The cache domain that it is kept within, by its cpuset; empty where it is not, or was not at the moment: the
+    domain was full or hot.
+    """
     reservation = occupancy.reservations.get(request.reservation_key)
     if reservation is not None and reservation.numa_nodes == homes and reservation.cache_domain:
         return reservation.cache_domain

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
+from typing import Any, NamedTuple
 
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.errors import PlacementError
-from placement.state.occupancy import Allocation, Occupancy, Reservation
+from placement.state.occupancy import Allocation, Occupancy, Part, Reservation
 
 VERSION = 1
 
@@ -27,6 +28,10 @@ class Grant:
     """homes: NUMA nodes of its reservation. cpus, mems: as set, empty where left as they were. exclusive: those of its
     CPUs that nobody else may use. externally_managed: nothing of ours, its cpuset is externally managed. open: it has
     no home, and its CPUs are those that no other container has for itself. stable: its CPUs stay what they are.
+
+    reservation: its key; empty: written by an older enforcer. parts, cache_domain: as the reservation has them.
+    before: what it had on other NUMA nodes or with other exclusive CPUs, while the runtime has not shown that it has
+    carried out the change.
     """
 
     pod: str
@@ -37,6 +42,14 @@ class Grant:
     externally_managed: bool = False
     open: bool = False
     stable: bool = False
+    reservation: str = ""
+    parts: tuple[Part, ...] = ()
+    cache_domain: CpuSet = CpuSet()
+    before: Grant | None = None
+
+    def is_elsewhere(self, other: Grant) -> bool:
+        """Whether it is on other NUMA nodes, or has other CPUs for itself: what follows from no other container."""
+        return (self.homes, self.exclusive) != (other.homes, other.exclusive)
 
 
 @dataclass(frozen=True)
@@ -95,17 +108,19 @@ def grant_of(allocation: Allocation, reservation: Reservation | None) -> Grant |
     """None for a container that was given nothing."""
     if allocation.externally_managed:
         return Grant(allocation.pod, externally_managed=True)
-    if allocation.reservation == allocation.container or not (allocation.cpus or allocation.mems):
+    if allocation.reservation == allocation.container or not (allocation.cpus or allocation.mems or allocation.open):
         return None
-    homes = reservation.numa_nodes if reservation is not None else NumaSet()
     return Grant(
         allocation.pod,
-        homes,
+        reservation.numa_nodes if reservation is not None else NumaSet(),
         allocation.cpus,
         allocation.mems,
         allocation.exclusive,
         open=allocation.open,
         stable=allocation.stable,
+        reservation=allocation.reservation,
+        parts=reservation.parts if reservation is not None else (),
+        cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
     )
 
 
@@ -113,7 +128,14 @@ class Wording:
     """Words an occupancy again and again; what has not changed since the last time is not worded anew."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[Allocation, Reservation | None, str]] = {}
+        self._rows: dict[str, _Row] = {}
+        self._carried_out: dict[str, Grant] = {}
+
+    def carried_out(self) -> None:
+        """The runtime has shown that it has done all that was worded so far."""
+        rows, self._rows = self._rows, {}
+        self._carried_out = {key: row.grant for key, row in rows.items() if row.grant is not None}
+        self._rows = {key: row for key, row in rows.items() if row.grant is None or row.grant.before is None}
 
     def text(self, occupancy: Occupancy, loaded: Past, *, released: bool) -> str:
         """loaded: what was read at the start and is still to be compared with the runtime's list."""
@@ -122,7 +144,7 @@ class Wording:
             for key, allocation in occupancy.allocations.items()
         }
         self._rows = rows
-        texts = [(not allocation.exclusive, row) for allocation, _, row in rows.values() if row]
+        texts = [(not row.allocation.exclusive, row.text) for row in rows.values() if row.text]
         texts += [(not grant.exclusive, _pair(key, grant)) for key, grant in loaded.grants.items() if key not in rows]
         if len(texts) > MOST:
             texts.sort(key=itemgetter(0))
@@ -130,14 +152,24 @@ class Wording:
         head = f'{{"version":{VERSION},{state},"containers":{{\n'
         return head + ",\n".join(text for _, text in texts[:MOST]) + "}}\n"
 
-    def _row(
-        self, allocation: Allocation, reservation: Reservation | None
-    ) -> tuple[Allocation, Reservation | None, str]:
-        known = self._rows.get(allocation.container)
-        if known is not None and known[0] is allocation and known[1] is reservation:
+    def _row(self, allocation: Allocation, reservation: Reservation | None) -> _Row:
+        key = allocation.container
+        known = self._rows.get(key)
+        if known is not None and known.allocation is allocation and known.reservation is reservation:
             return known
-        grant = grant_of(allocation, reservation)
-        return allocation, reservation, _pair(allocation.container, grant) if grant is not None else ""
+        grant, before = grant_of(allocation, reservation), self._carried_out.get(key)
+        if grant is not None and before is not None and grant.is_elsewhere(before):
+            grant = replace(grant, before=replace(before, before=None))
+        return _Row(allocation, reservation, grant, _pair(key, grant) if grant is not None else "")
+
+
+class _Row(NamedTuple):
+    """What a container was given, of which values, and in which words; none for one that was given nothing."""
+
+    allocation: Allocation
+    reservation: Reservation | None
+    grant: Grant | None
+    text: str
 
 
 def read(text: str) -> Past:
@@ -155,18 +187,31 @@ def read(text: str) -> Past:
 
 
 def _pair(key: str, grant: Grant) -> str:
-    row = {"pod": grant.pod, "homes": str(grant.homes), "cpus": str(grant.cpus), "mems": str(grant.mems)}
-    row["exclusive"] = str(grant.exclusive)
-    kind = {name: True for name, holds in (("open", grant.open), ("stable", grant.stable)) if holds}
-    return f"{json.dumps(key)}:{json.dumps({**row, 'externally_managed': grant.externally_managed, **kind})}"
+    return f"{json.dumps(key)}:{json.dumps(_worded(grant))}"
+
+
+def _worded(grant: Grant) -> dict[str, object]:
+    row: dict[str, object] = {
+        "pod": grant.pod,
+        "homes": str(grant.homes),
+        "cpus": str(grant.cpus),
+        "mems": str(grant.mems),
+        "exclusive": str(grant.exclusive),
+        "externally_managed": grant.externally_managed,
+    }
+    place = {"reservation": grant.reservation, "cache_domain": str(grant.cache_domain), "parts": grant.parts}
+    row |= {name: value for name, value in {"open": grant.open, "stable": grant.stable, **place}.items() if value}
+    return row | ({"before": _worded(grant.before)} if grant.before is not None else {})
 
 
 def _grant(row: Mapping[str, object]) -> Grant:
     pod, externally_managed = row["pod"], row["externally_managed"]
     left_open, stable = row.get("open", False), row.get("stable", False)
     lists = {name: row[name] for name in ("homes", "cpus", "mems", "exclusive")}
+    lists["cache_domain"], reservation = row.get("cache_domain", ""), row.get("reservation", "")
     if (
         not isinstance(pod, str)
+        or not isinstance(reservation, str)
         or not isinstance(externally_managed, bool)
         or not isinstance(left_open, bool)
         or not isinstance(stable, bool)
@@ -177,4 +222,23 @@ def _grant(row: Mapping[str, object]) -> Grant:
     if not exclusive <= cpus:
         raise ValueError(f"exclusive CPUs {exclusive} are not among {cpus}")
     homes, mems = NumaSet.parse(str(lists["homes"])), NumaSet.parse(str(lists["mems"]))
-    return Grant(pod, homes, cpus, mems, exclusive, externally_managed, left_open, stable)
+    place = reservation, _parts(row.get("parts", [])), CpuSet.parse(str(lists["cache_domain"]))
+    before = row.get("before")
+    if before is not None and not isinstance(before, dict):
+        raise ValueError(f"not a grant: {str(before)[:100]}")
+    earlier = _grant({**before, "before": None}) if before is not None else None
+    return Grant(pod, homes, cpus, mems, exclusive, externally_managed, left_open, stable, *place, earlier)
+
+
+def _parts(rows: Any) -> tuple[Part, ...]:
+    """TypeError or ValueError for anything else than rows of numbers."""
+    return tuple(
+        Part(_whole(node), _whole(cpu), _whole(memory), tuple((_whole(size), _whole(count)) for size, count in pages))
+        for node, cpu, memory, pages in rows
+    )
+
+
+def _whole(number: object) -> int:
+    if type(number) is not int:
+        raise ValueError(f"not a whole number: {str(number)[:100]}")
+    return number

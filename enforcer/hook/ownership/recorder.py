@@ -41,6 +41,7 @@ class Recorder:
         self._path, self._spare, self._agent, self._soon = run_dir / NAME, spare, agent, soon
         self._wording = checkpoint.Wording()
         self._pending = False
+        self._unanswered, self._heard = 0, False
         self._written, self._worded, self._inode = "", "", 0
         self._basis: tuple[object, ...] = (None,) * 4
         self.failure = ""
@@ -61,6 +62,19 @@ class Recorder:
         except (OSError, ValueError) as error:
             log.warning("what containers were given before is not known: the file is made anew", file=path, error=error)
             return None
+
+    def heard(self) -> None:
+        """From the runtime: what was answered to its former events is carried out by now."""
+        self._heard = self._heard or not self._unanswered
+
+    def sending(self) -> None:
+        """The runtime is to get, once it was written down, what none of its events asked for."""
+        self._unanswered += 1
+
+    def answered(self) -> None:
+        """By the runtime, to what was sent: how it came out is in the ledger."""
+        self._unanswered -= 1
+        self.heard()
 
     def write_soon(self) -> None:
         """After the answers that are under way."""
@@ -88,6 +102,9 @@ class Recorder:
     def _text(self) -> str:
         """Worded anew only when something has changed."""
         ledger = self._agent.ledger
+        if self._heard:
+            self._wording.carried_out()
+            self._heard, self._basis = False, (None,) * 4
         basis = (ledger.occupancy.allocations, ledger.occupancy.reservations, ledger.past, ledger.released)
         if any(now is not before for now, before in zip(basis, self._basis, strict=True)):
             self._worded = self._wording.text(ledger.occupancy, ledger.past, released=ledger.released)

@@ -25,14 +25,14 @@ class Allowed:
 
 
 def within_quota(machine: Machine, occupancy: Occupancy, request: Request) -> Allowed:
-    """A container whose CPUs would be too many runs in the shared pool. One that has exclusive CPUs keeps them."""
+    """A container whose CPUs would be too many runs in the shared pool. One that has as many already keeps them."""
     reasons = tuple(Reason(QUOTA, "", text) for text in request.refused)
     limit = limit_of(occupancy, request)
     mine = occupancy.allocations.get(request.container)
-    if limit is None or not request.wants_exclusive or (mine is not None and mine.exclusive):
+    if limit is None or not request.wants_exclusive:
         return Allowed(request, reasons)
     used, wanted = in_use(occupancy, request), taken_by(machine, request)
-    if used + wanted <= limit:
+    if used + wanted <= limit or (mine is not None and len(mine.exclusive) >= wanted):
         return Allowed(request, reasons)
     asked = f"it has {used} and asked for {wanted} more"
     effect = f"for namespace {request.namespace} on a node; {asked}: shared pool instead"

@@ -7,7 +7,6 @@ container goes where it fits by itself, beside the others of its pod where it ca
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from placement.decide.asked.quota import on_node, within_quota
@@ -20,17 +19,18 @@ from placement.optin.options import Policy, Scope
 from placement.state.occupancy import Occupancy
 
 
-def as_placed(machine: Machine, occupancy: Occupancy, request: Request, given: Collection[NumaSet] = ()) -> Request:
+def as_placed(machine: Machine, occupancy: Occupancy, request: Request, key: str = "") -> Request:
     """The request as it is decided on this node: without what the node's rule for namespaces leaves out, and for the
     whole pod as one where that holds.
 
-    given: the NUMA nodes that the pod's running containers were given before anybody here knew of them.
+    key: of the reservation that it was placed by before anybody here knew of it; empty: it is placed now.
     """
     request = on_node(occupancy, request)
     if request.opt_in.scope is Scope.POD or request.opt_in.policy is Policy.NONE:
         return request
     whole = replace(request, opt_in=replace(request.opt_in, scope=Scope.POD))
-    return whole if _is_one(machine, occupancy, request, whole, frozenset(given)) else request
+    is_one = key == request.pod if key else _is_one(machine, occupancy, request, whole)
+    return whole if is_one else request
 
 
 def whole_reservation(occupancy: Occupancy, request: Request) -> Request:
@@ -45,18 +45,14 @@ def whole_reservation(occupancy: Occupancy, request: Request) -> Request:
     return replace(request, pod_demand=larger(request.pod_demand, reservation.demand))
 
 
-def _is_one(
-    machine: Machine, occupancy: Occupancy, request: Request, whole: Request, given: frozenset[NumaSet]
-) -> bool:
+def _is_one(machine: Machine, occupancy: Occupancy, request: Request, whole: Request) -> bool:
     mine, members = occupancy.allocations.get(request.container), occupancy.reservations.keys()
     if mine is not None:
         return mine.reservation == request.pod
     if request.reservation_key in members:
         return False
     if request.pod in members:
-        return bool(given) or _holds(machine, occupancy, whole)
-    if given:
-        return all(len(homes) == 1 for homes in given) and len(given) == 1
+        return _holds(machine, occupancy, whole)
     return not occupancy.members_of(request.pod) and _holds(machine, occupancy, whole)
 
 

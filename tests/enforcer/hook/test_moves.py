@@ -249,7 +249,7 @@ def test_a_pod_does_not_move_with_the_answer_about_its_own_next_container(apart:
     """Which says where it was when it was decided."""
     apart.agent.moves.later(offer([("a", "0", "1")]))
     second = container("a2")
-    second.pod_sandbox_id = "sandbox-a"
+    second.name, second.pod_sandbox_id = "side", "sandbox-a"
     apart.create(member("a", group="a"), second)
     assert apart.cpus("a2") == apart.cpus("a") == ON["0"]
     run(apart, "c", "1")

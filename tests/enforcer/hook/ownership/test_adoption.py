@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from enforcer.hook.facts.pods import MARK, Claim
-from enforcer.hook.ownership.adoption import Pinned, known_of, owner_of
+from enforcer.hook.ownership.adoption import Pinned, Running, known_of, owner_of
 from enforcer.hook.ownership.checkpoint import Grant, Past
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.options import Cpus
 from placement.state.occupancy import Occupancy
 from proto import nri_pb2 as nri
-from tests.machines import SMALL
+from tests.machines import NO_NUMA, SMALL
 from tests.placement.asking import asks, filled
 
 
@@ -33,7 +35,7 @@ def owner(
     past = Past({"other-main": others} | ({asked.container: written} if written else {}))
     first = nri.Container(id=asked.container, name=asked.name, annotations={MARK: mark} if mark else {})
     now = CpuSet.parse(had), NumaSet.parse(mems)
-    known = known_of([(nri.PodSandbox(uid=asked.pod), first)], past)
+    known = known_of([Running(nri.PodSandbox(uid=asked.pod), first, now)], past)
     return owner_of(SMALL, occupancy or Occupancy(), asked, now, known)
 
 
@@ -122,26 +124,88 @@ def test_what_was_written_down_is_known_again(had, mems, written, exclusive, hom
 
 
 @pytest.mark.parametrize(
-    ("had", "mems", "written"),
+    ("had", "mems", "written", "homes", "cpus", "bound"),
     [
-        ("2-3", "0", given("0-3")),
-        ("0-3", "1", given("0-3")),
-        ("2,6", "0", given("0-3")),
-        ("0-6", "0", given("0-3")),
-        ("2-3", "0", given("0-1", exclusive="0-1")),
-        ("0-3", "0", Grant(asks("a", 2).pod, externally_managed=True)),
+        ("2-3", "0", given("0-3"), "0", "", "0"),
+        ("0-3", "1", given("0-3"), "0", "", "0"),
+        ("2,6", "0", given("0-3"), "0", "", "0"),
+        ("0-6", "0", given("0-3"), "0", "", "0"),
+        ("2", "0", given("0-1", exclusive="0-1"), "0", "0-1", "0"),
+        ("2-3", "0", given("0-1", exclusive="0-1"), "0", "2-3", "0"),
+        ("6-7", "1", given("0-1", exclusive="0-1"), "1", "6-7", "1"),
     ],
     ids=[
-        "half of it, for nobody",
+        "half of its pool",
         "other mems",
         "both NUMA nodes",
         "most of both",
-        "other exclusive CPUs",
-        "another owner's before",
+        "fewer than its own CPUs",
+        "as many others of its NUMA node",
+        "as many others of another NUMA node: moved",
     ],
 )
-def test_what_was_written_down_and_is_otherwise_has_another_owner(had, mems, written) -> None:
-    assert owner(had, mems, written=written) == Claim(had, mems)
+def test_what_was_written_down_and_is_otherwise_is_ours(had, mems, written, homes, cpus, bound) -> None:
+    """Who writes cpusets again and again says so over the runtime. cpus: its own; who shares gets its pool with all."""
+    wishes = {"cpus": Cpus.EXCLUSIVE} if written.exclusive else {}
+    result = owner(had, mems, written=written, **wishes)
+    assert isinstance(result, Pinned)
+    assert (str(result.homes), str(result.allocation.exclusive)) == (homes, cpus)
+    assert str(result.allocation.mems) == bound
+
+
+def test_what_had_another_owner_before_has_it_still() -> None:
+    assert owner("0-3", written=Grant(asks("a", 2).pod, externally_managed=True)) == Claim("0-3", "0")
+
+
+@pytest.mark.parametrize("had", ["0-1", "4-5"], ids=["the move was not carried out", "it was"])
+def test_a_move_that_was_under_way_has_been_made_or_not(had: str) -> None:
+    source = given("0-1", exclusive="0-1")
+    moved = replace(given("4-5", "1", "1", exclusive="4-5"), before=source)
+    result = owner(had, written=moved, cpus=Cpus.EXCLUSIVE)
+    assert isinstance(result, Pinned)
+    assert (str(result.allocation.exclusive), str(result.homes)) == (had, "0" if had == "0-1" else "1")
+    assert not result.differs((CpuSet.parse(had), result.allocation.mems))
+
+
+@pytest.mark.parametrize(
+    ("written", "wishes"),
+    [
+        (given("0-1", exclusive="0-1"), {"cpus": Cpus.EXCLUSIVE}),
+        (given("0-3"), {}),
+    ],
+    ids=["with CPUs of its own", "sharing"],
+)
+def test_who_has_the_whole_machine_is_not_pinned_yet(written: Grant, wishes: dict) -> None:
+    """The updates were lost, or it was released."""
+    assert owner("0-7", "0-1", written=written, **wishes) is None
+
+
+@pytest.mark.parametrize(("written", "is_ours"), [("0-1", False), ("0-3", True)], ids=["its own", "the pool"])
+def test_on_a_machine_of_one_numa_node_all_cpus_are_the_pool_and_nobodys_own(written: str, *, is_ours: bool) -> None:
+    asked = asks("a", 2, cpus=Cpus.SHARED if is_ours else Cpus.EXCLUSIVE)
+    grant = given(written, exclusive="" if is_ours else written)
+    now = NO_NUMA.cpus, NumaSet.parse("0")
+    found = owner_of(NO_NUMA, Occupancy(), asked, now, Past({asked.container: grant}))
+    assert isinstance(found, Pinned) is is_ours
+
+
+def test_an_exclusive_one_that_was_refused_shares_as_it_did() -> None:
+    """By its record; without one it is guessed, within the quota and where the size is right."""
+    result = owner("0-3", written=given("0-3"), cpus=Cpus.EXCLUSIVE)
+    assert isinstance(result, Pinned)
+    assert not result.allocation.exclusive
+
+
+@pytest.mark.parametrize(
+    ("had", "cpu", "limit", "own"),
+    [("0-3", 4, None, "0-3"), ("0-3", 4, 3, ""), ("0-3", 2, None, "")],
+    ids=["just as many", "more than its namespace may", "too many"],
+)
+def test_without_a_record_cpus_of_its_own_are_guessed(had: str, cpu: int, limit: int | None, own: str) -> None:
+    asked = replace(asks("a", cpu, cpus=Cpus.EXCLUSIVE), max_exclusive_cpus=limit)
+    found = owner_of(SMALL, Occupancy(), asked, (CpuSet.parse(had), NumaSet.parse("0")), Past())
+    assert isinstance(found, Pinned)
+    assert str(found.allocation.exclusive) == own
 
 
 def test_a_record_of_another_pod_says_nothing() -> None:

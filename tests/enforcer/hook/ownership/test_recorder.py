@@ -37,7 +37,7 @@ def test_it_tells_what_each_container_was_given(node: Restarting, file: Path) ->
     own = past.grants["own"]
     assert (own.pod, own.exclusive, own.cpus) == ("uid-own", node.cpus("own"), node.cpus("own"))
     assert past.grants["a"] == Grant(
-        "uid-a", NumaSet.parse("0"), node.cpus("a"), node.agent.occupancy.allocations["a"].mems
+        "uid-a", NumaSet.parse("0"), node.cpus("a"), node.agent.occupancy.allocations["a"].mems, reservation="uid-a"
     )
     assert past.exclusive == node.cpus("own")
 
@@ -96,6 +96,13 @@ DAMAGES = {
     "CPUs are a number": with_row(cpus=3),
     "CPUs are no list": with_row(cpus="x-y"),
     "exclusive beyond its CPUs": with_row(exclusive="0-7"),
+    "parts are a word": with_row(parts="half"),
+    "a part is a list of words": with_row(parts=[["0", "1", "2"]]),
+    "parts are numbers": with_row(parts=[1, 2, 3]),
+    "a reservation is a number": with_row(reservation=1),
+    "a cache is no list": with_row(cache_domain="x"),
+    "what was before is a list": with_row(before=[1]),
+    "what was before is no grant": with_row(before={"pod": "p"}),
     "a row without a pod": edited(containers={"c": {"cpus": "0"}}),
     "too long": lambda file: file.write_text(" " * (5 << 20)),
     "readable by others": lambda file: file.chmod(0o644),

@@ -1,0 +1,537 @@
+"""What may happen on a node, step by step, and what must hold after each step.
+
+The truth is the test's own: which containers the runtime lists and what their cgroups have (`Restarting` carries out the
+answers as a runtime does), what each asked for, whose cpuset somebody else has set, and what each was last said to have
+for itself. Each step draws what it needs from its own random numbers, so that a history that fails can be played again
+without some of its steps.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Self
+
+from placement.model.cpuset import CpuSet
+from placement.model.demand import Demand
+from placement.model.rules import Rules
+from placement.state import pools
+from placement.state.occupancy import Reservation
+from proto import local_pb2 as local
+from proto import nri_pb2 as nri
+from tests.enforcer.hook.world import two_numa_nodes
+from tests.enforcer.restarts import Restarting, container, path_of, pod
+from tests.machines import machine
+
+MOST_PODS, MOST_CONTAINERS = 7, 10
+"""At once: more than the machines hold."""
+
+MACHINES = (
+    two_numa_nodes(),
+    machine("one NUMA node", ["0-7"], [16]),
+    machine("NUMA nodes of two caches", ["0-7", "8-15"], [16, 16], caches=["0-3", "4-7", "8-11", "12-15"]),
+    machine("four threads a core", ["0-7", "8-15"], [16, 16], threads=["0-3", "4-7", "8-11", "12-15"]),
+    machine("four NUMA nodes", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8]),
+)
+
+NAMESPACES = ("shop", "bank")
+
+WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
+    "cpus": (0.5, ("exclusive", "exclusive", "exclusive-cores")),
+    "scope": (0.3, ("container",)),
+    "policy": (0.2, ("restricted", "single-numa-node", "none")),
+    "span": (0.2, ("cache",)),
+    "memory": (0.3, ("bind", "prefer")),
+    "move": (0.3, ("cpus-and-memory",)),
+}
+"""How often a pod that opts in has an annotation, and which values."""
+
+
+@dataclass
+class Living:
+    """A container that the runtime lists. foreign: the cpuset that another owner gave it. uncertain: another owner's or
+    ours, since nobody could write down what became of it. met: whether the enforcer ever had it.
+    """
+
+    pod: nri.PodSandbox
+    name: str
+    foreign: CpuSet | None = None
+    uncertain: bool = False
+    met: bool = False
+
+    @property
+    def opted_in(self) -> bool:
+        return "group.numakin.io" in self.pod.annotations
+
+    @property
+    def ours(self) -> bool:
+        """Whether it can only be ours."""
+        return self.opted_in and self.foreign is None and not self.uncertain
+
+    def wish(self, key: str) -> str:
+        return self.pod.annotations.get(f"{key}.numakin.io", "")
+
+
+@dataclass
+class Failed:
+    """Containers that were answered and that the runtime does not list, by id with sandbox and name: those that failed,
+    until they are removed, tried again, or their pod ends.
+    """
+
+    attempts: dict[str, tuple[nri.PodSandbox, str]] = field(default_factory=dict)
+
+    def tried_again(self, uid: str, name: str) -> None:
+        self._forget(key for key, (sandbox, other) in self.attempts.items() if (sandbox.uid, other) == (uid, name))
+
+    def pod_ended(self, uid: str) -> None:
+        self._forget(key for key, (sandbox, _) in self.attempts.items() if sandbox.uid == uid)
+
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in [*keys]:
+            del self.attempts[key]
+
+
+class History:
+    """Pods and containers come, fail, restart, are resized, moved and end, others write cpusets, the run folder is full
+    or not, answers come too late, and the enforcer is killed and started at any point, also before it has written down
+    what it answered. Use as a context manager.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="numakin.", dir="/dev/shm" if SHM.is_dir() else None)
+        self.draw = Random(seed)
+        draw, run_dir = self.draw, Path(self._folder.name) / "run"
+        run_dir.mkdir()
+        on = draw.choice(MACHINES)
+        self.limit = draw.choice((None, None, 3, 6))
+        self.most = draw.randint(3, MOST_CONTAINERS)
+        rules = Rules(
+            everyone=draw.random() < 0.5,
+            within_caches=draw.random() < 0.3,
+            max_exclusive_cpus_per_namespace=self.limit,
+        )
+        self.node = Restarting(on, run_dir, rules=rules, reserved=self._some_reserved(on.cpus))
+        self.count = 0
+        self.pods: dict[str, nri.PodSandbox] = {}
+        self.live: dict[str, Living] = {}
+        self.failed = Failed()
+        self.said: dict[str, CpuSet] = {}
+        self.unwritten = self.full = self.released = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def step(self, name: str, seed: int) -> None:
+        """One thing happens, and all that must hold is looked at. AssertionError where something does not."""
+        self.draw = Random(seed)
+        STEPS[name][1](self)
+        for law in LAWS:
+            law(self)
+
+    # What happens
+
+    def a_pod_comes(self) -> None:
+        if len(self.pods) >= MOST_PODS:
+            return
+        self.count += 1
+        annotations = {} if self._often(0.15) else {"group": f"g{self.count % 2}"}
+        for key, (how_often, values) in WISHES.items() if annotations else ():
+            if self._often(how_often):
+                annotations[key] = self.draw.choice(values)
+        made = pod(f"p{self.count}", **annotations)
+        made.namespace = self.draw.choice(NAMESPACES)
+        self.pods[made.uid] = made
+        self.node.run_sandbox(made)
+
+    def a_pause_process_dies(self) -> None:
+        """Its pod's containers end, it gets a second sandbox, and the first is removed afterwards."""
+        first = self._a_pod()
+        if first is None:
+            return
+        for name in [name for name, living in self.live.items() if living.pod.uid == first.uid]:
+            self._stop(name)
+        second = nri.PodSandbox()
+        second.CopyFrom(first)
+        self.count += 1
+        second.id = f"{first.name}-{self.count}"
+        self.pods[first.uid] = second
+        self.node.run_sandbox(second)
+        self.node.end_sandbox(first, told=self._often(0.7))
+        self._answered()
+
+    def a_container_comes(self) -> None:
+        """Or comes again, where one of that name has ended. It may fail at once, or be one that never is, since another
+        plugin's answer has failed its creation.
+        """
+        sandbox, name = self._a_pod(), self.draw.choice(("app", "app", "side"))
+        taken = {(living.pod.uid, living.name) for living in self.live.values()}
+        if sandbox is None or (sandbox.uid, name) in taken or len(self.live) >= self.most:
+            return
+        self.count += 1
+        key, claim = f"c{self.count}", str(self._anothers()) if self._often(0.05) else ""
+        made = container(key, self.draw.choice((0.1, 1, 1, 1.5, 2, 3, 4)), claim, created_at=self.count)
+        made.name, made.pod_sandbox_id, made.state = name, sandbox.id, nri.CONTAINER_CREATED
+        fate = self.draw.choice(("runs", "runs", "runs", "runs", "starts later", "fails", "never is"))
+        heard, lost = self.node.attached, self._often(0.05)
+        if heard:
+            self.failed.tried_again(sandbox.uid, name)
+        self.node.create(sandbox, made, listed=fate != "never is", lost=heard and lost)
+        if fate != "never is":
+            foreign = CpuSet.parse(claim) if claim else None
+            self.live[key] = Living(sandbox, name, foreign, met=heard and not lost)
+        if fate == "runs":
+            self.node.begin(key)
+        if fate == "fails":
+            self._ended(key)
+            self.node.fail(key)
+        if fate in ("never is", "fails") and heard:
+            self.failed.attempts[key] = sandbox, name
+        self._answered(written=not self._often(0.2))
+
+    def a_container_starts(self) -> None:
+        starting = self.starting()
+        if not starting:
+            return
+        key = self.draw.choice(starting)
+        if self._often(0.3):
+            self.failed.attempts[key] = self.live[key].pod, self.live[key].name
+            self._ended(key)
+            self.node.fail(key)
+        else:
+            self.node.begin(key)
+        self._answered()
+
+    def what_failed_is_removed(self) -> None:
+        """RemoveContainer is its first event since."""
+        if not self.failed.attempts:
+            return
+        key = self.draw.choice(sorted(self.failed.attempts))
+        self._remove(key)
+        self._take_what_waits()
+        self._answered()
+
+    def a_container_ends(self) -> None:
+        if self.live:
+            self._stop(self._a_container(), lost=self._often(0.1))
+            self._answered(written=not self._often(0.2))
+
+    def a_pod_ends(self) -> None:
+        """Its sandbox may end without a word, after its containers did; then the API server tells."""
+        sandbox, told = self._a_pod(), self._often(0.7)
+        if sandbox is None:
+            return
+        for key in [key for key, living in self.live.items() if living.pod.uid == sandbox.uid]:
+            self._stop(key)
+        for key in [key for key, (of, _) in self.failed.attempts.items() if of.uid == sandbox.uid]:
+            self._remove(key)
+        del self.pods[sandbox.uid]
+        self.node.end_sandbox(sandbox, told=told)
+        if self.node.heard is not None:
+            self.node.heard.deleted([sandbox.uid])
+        self._take_what_waits()
+        self._answered()
+
+    def a_container_is_resized(self) -> None:
+        if not self.live or self.node.heard is None:
+            return
+        key = self._a_container()
+        sandbox, running = self.node.running[key]
+        resources = container(key, self.draw.choice((1, 2, 3))).linux.resources
+        self.node.apply(self.node.heard.update_container(sandbox, running, resources))
+        running.linux.resources.cpu.shares.value = resources.cpu.shares.value
+        self._answered()
+
+    def another_owner_writes(self) -> None:
+        """Over the runtime, as the kubelet does."""
+        if not self.live or self.released:
+            return
+        key, taken, heard = self._a_container(), self._anothers(), self.node.heard
+        sandbox, running = self.node.running[key]
+        if self.node.cpus(key) == taken:
+            return
+        if heard is not None:
+            self.node.apply(heard.update_container(sandbox, running, container(key, claim=str(taken)).linux.resources))
+        running.linux.resources.cpu.cpus = str(taken)
+        self.node.created[key] = self.node.cgroups[path_of(key)] = taken, self.node.machine.mems
+        living = self.live[key]
+        if heard is not None or not living.opted_in:
+            living.foreign = taken
+        else:
+            living.uncertain = living.foreign is None
+        self._answered(written=not self._often(0.2))
+
+    def a_member_is_moved(self) -> None:
+        """Written down first, then carried out; the enforcer may be killed between the two."""
+        if not self.node.attached or self.node.behind:
+            return
+        reservations = sorted(key for key, it in self.node.agent.occupancy.reservations.items() if it.opted_in)
+        if not reservations:
+            return
+        key, target = self.draw.choice(reservations), self.draw.choice([*self.node.machine.cpu_nodes])
+        source = str(self.node.agent.occupancy.reservations[key].numa_nodes)
+        way = local.Moves.Way(reservation=key, source=source, target=str(target))
+        offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0, steps=[local.Moves.Step(ways=[way])])
+        updates = self.node.agent.moves.make(offer.steps[0], offer)
+        end = self.draw.choice(("made", "made", "killed", "lost"))
+        self.node.push(updates, lost=end != "made")
+        self._answered()
+        if end == "killed":
+            self.the_enforcer_is_killed()
+
+    def an_operator_releases_or_resumes(self) -> None:
+        if not self.node.attached:
+            return
+        self.released = not self.released
+        if self.released:
+            self.node.release()
+        else:
+            self.node.agent.resume()
+            self.node.recorder.write()
+            self._synchronize()
+        self._answered()
+
+    def the_run_folder_fills_or_empties(self) -> None:
+        (self.node.empty if self.full else self.node.fill)()
+        self.full = not self.full
+
+    def time_passes(self) -> None:
+        if self.node.attached:
+            self.node.agent.refresh()
+            self.node.agent.prepare()
+            self.node.push(self.node.agent.moves.second_best.improve())
+            self._answered()
+
+    def the_enforcer_is_killed(self) -> None:
+        if self.unwritten:
+            for living in self.live.values():
+                living.uncertain |= living.opted_in and living.foreign is not None
+        self.unwritten = False
+        self.node.kill()
+
+    def the_enforcer_starts(self) -> None:
+        """Or, where it runs, the runtime's restart. The answer may be too late once more."""
+        if self.node.agent is None:
+            self.node.start(joined=False)
+        self._synchronize(lost=self._often(0.2))
+
+    def all_was_told_and_one_restarts(self) -> None:
+        """Which changes nothing."""
+        if not self.node.attached or self.node.behind or self.released or self.starting() or self.failed.attempts:
+            return
+        before, cgroups = self.node.agent.occupancy, dict(self.node.cgroups)
+        second_best = [key for key in self.live if self._is_second_best(key)]
+        if self._often(0.7):
+            self.node.recorder.write()
+            self.node.kill()
+            self.node.start(joined=False)
+        updates = self._synchronize()
+        if second_best:
+            return  # it may be better off by now
+        assert not updates, f"a restart changes {sorted(update.container_id for update in updates)}"
+        assert self.node.cgroups == cgroups
+        after = self.node.agent.occupancy
+        for key, allocation in after.allocations.items():
+            if not allocation.externally_managed:
+                assert allocation == before.allocations[key]
+                was, now = (_place(of.reservations[allocation.reservation]) for of in (before, after))
+                assert now == was
+
+    # What must hold
+
+    def what_the_ledger_says_is_in_the_cgroups(self) -> None:
+        machine, occupancy = self.node.machine, self.node.agent.occupancy
+        for key, living in self.live.items():
+            allocation = occupancy.allocations.get(key)
+            if living.uncertain or key in self.node.behind or (self.released and living.opted_in):
+                continue
+            if living.foreign is not None:
+                assert self.node.cpus(key) == living.foreign, f"{key} is another owner's"
+            elif living.opted_in or occupancy.rules.everyone:
+                said = (allocation.cpus if allocation is not None else CpuSet()) or machine.all_cpus
+                assert self.node.cpus(key) == said, f"{key} is on CPUs {self.node.cpus(key)}, said to be on {said}"
+            else:
+                assert self.node.cpus(key) == machine.all_cpus, f"{key} has not opted in"
+
+    def each_is_known_and_nobody_else_is(self) -> None:
+        allocations = self.node.agent.occupancy.allocations
+        assert self.released or self.live.keys() <= allocations.keys(), "one that runs is not known"
+        gone = allocations.keys() - self.live.keys() - self.failed.attempts.keys()
+        assert not gone, f"{gone} are gone and hold CPUs"
+        for key, living in self.live.items():
+            if living.ours and not self.released:
+                known = allocations[key]
+                assert not known.externally_managed, f"{key} is disowned"
+                assert known.reservation != key, f"{key} is taken for one that has not opted in"
+        pods_with_room = {reservation.pod for reservation in self.node.agent.occupancy.reservations.values()}
+        assert pods_with_room <= self.pods.keys(), "a pod that is gone holds room"
+
+    def exclusive_is_exclusive(self) -> None:
+        if self.released:
+            return
+        everyone = self.node.rules.everyone
+        for key, own in self.said.items():
+            for other, living in self.live.items():
+                can_be_set = living.ours or (everyone and living.foreign is None and not living.opted_in)
+                if other != key and can_be_set and other not in self.node.behind:
+                    there = self.node.cpus(other)
+                    assert own.isdisjoint(there), f"{key} has {own} for itself, and {other} runs on {there}"
+
+    def no_namespace_is_over_its_quota(self) -> None:
+        for namespace in NAMESPACES if self.limit is not None else ():
+            own = [own for key, own in self.said.items() if self.live[key].pod.namespace == namespace]
+            assert sum(map(len, own)) <= self.limit, f"{namespace} has {own}"
+
+    def who_has_cpus_has_those_that_are_meant(self) -> None:
+        """Its own; else those of the whole pool of its NUMA nodes, or of its cache there; else all that are nobody's."""
+        if self.released:
+            return
+        node, occupancy = self.node.machine, self.node.agent.occupancy
+        for key, living in self.live.items():
+            allocation = occupancy.allocations[key]
+            if not living.ours or not allocation.cpus or allocation.exclusive:
+                continue
+            reservation = occupancy.reservations[allocation.reservation]
+            if allocation.open:
+                assert allocation.cpus == pools.left_open(node, occupancy)
+                continue
+            assert living.wish("policy") != "none"
+            pool = pools.shared(node, occupancy, reservation.numa_nodes)
+            assert allocation.cpus in (pool, pool & reservation.cache_domain)
+
+    # How the test knows
+
+    def _often(self, share: float) -> bool:
+        return self.draw.random() < share
+
+    def _some_reserved(self, cpus: CpuSet) -> CpuSet:
+        return CpuSet.of((cpus.lowest,)) if self._often(0.4) else CpuSet()
+
+    def _a_pod(self) -> nri.PodSandbox | None:
+        return self.pods[self.draw.choice(sorted(self.pods))] if self.pods else None
+
+    def _a_container(self) -> str:
+        return self.draw.choice(sorted(self.live))
+
+    def _is_second_best(self, key: str) -> bool:
+        """Whether a member has less than it asked for, or is on more NUMA nodes than one."""
+        occupancy, living = self.node.agent.occupancy, self.live[key]
+        allocation = occupancy.allocations[key]
+        if not living.ours:
+            return False
+        shares = "exclusive" in living.wish("cpus") and not allocation.exclusive
+        return shares or not allocation.placed or len(occupancy.reservations[allocation.reservation].numa_nodes) > 1
+
+    def starting(self) -> list[str]:
+        return sorted(key for key in self.live if self.node.running[key][1].state == nri.CONTAINER_CREATED)
+
+    def _anothers(self) -> CpuSet:
+        """The machine's second and last CPU, which no pool of several NUMA nodes is."""
+        cpus = [*self.node.machine.cpus]
+        return CpuSet.of((cpus[1], cpus[-1]))
+
+    def _stop(self, key: str, *, lost: bool = False) -> None:
+        self._ended(key)
+        self.node.stop(key, lost=lost, sandbox=False)
+
+    def _ended(self, key: str) -> None:
+        del self.live[key]
+        self.said.pop(key, None)
+
+    def _remove(self, key: str) -> None:
+        sandbox, name = self.failed.attempts.pop(key)
+        gone = container(key)
+        gone.name, gone.state = name, nri.CONTAINER_STOPPED
+        if self.node.heard is not None:
+            self.node.heard.remove_container(sandbox, gone)
+
+    def _take_what_waits(self) -> None:
+        """What an answer without updates left over goes with the next one that may have them."""
+        if self.node.heard is not None:
+            self.node.apply(self.node.heard.moves.with_stop([]))
+
+    def _answered(self, *, written: bool = True) -> None:
+        """Notes what each container is said to have for itself."""
+        if not self.node.attached:
+            self.unwritten |= self.node.agent is not None
+            return
+        if written:
+            self.node.recorder.write()
+        self.unwritten = not written
+        held = self.node.agent.occupancy.allocations
+        for key, living in self.live.items():
+            living.met |= key in held
+        self.said = {key: held[key].exclusive for key in self.live if key in held and held[key].exclusive}
+
+    def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
+        """Nobody else's container is touched, and what failed is not known any more."""
+        updates = self.node.synchronize(lost=lost)
+        allocations = self.node.agent.occupancy.allocations
+        for key, living in self.live.items():
+            managed = key in allocations and allocations[key].externally_managed
+            if living.uncertain or (living.foreign is None and not living.met and managed):
+                living.foreign, living.uncertain = self.node.cpus(key) if managed else None, False
+        told = {update.container_id for update in updates}
+        touched = [key for key in told if key in self.live and self.live[key].foreign is not None]
+        assert not touched, f"{touched} are another owner's"
+        self.failed.attempts.clear()
+        self._answered()
+        return updates
+
+
+def _place(reservation: Reservation) -> Reservation:
+    """Without what it asks for, which may have been more while containers ran that have ended."""
+    return replace(reservation, demand=Demand())
+
+
+SHM = Path("/dev/shm")
+
+STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
+    step.__name__: (weight, step)
+    for weight, step in (
+        (6, History.a_pod_comes),
+        (0.7, History.a_pause_process_dies),
+        (20, History.a_container_comes),
+        (3, History.a_container_starts),
+        (2, History.what_failed_is_removed),
+        (7, History.a_container_ends),
+        (2, History.a_pod_ends),
+        (2, History.a_container_is_resized),
+        (1, History.another_owner_writes),
+        (5, History.a_member_is_moved),
+        (0.3, History.an_operator_releases_or_resumes),
+        (0.5, History.the_run_folder_fills_or_empties),
+        (2, History.time_passes),
+        (1.5, History.the_enforcer_is_killed),
+        (5, History.the_enforcer_starts),
+        (4, History.all_was_told_and_one_restarts),
+    )
+}
+"""How often each happens, relative to the others."""
+
+
+def _while_told(law: Callable[[History], None]) -> Callable[[History], None]:
+    """Holds while the enforcer is there and the runtime has it."""
+
+    def looked_at(history: History) -> None:
+        if history.node.attached:
+            law(history)
+
+    return looked_at
+
+
+LAWS: tuple[Callable[[History], None], ...] = tuple(
+    _while_told(law)
+    for law in (
+        History.what_the_ledger_says_is_in_the_cgroups,
+        History.each_is_known_and_nobody_else_is,
+        History.exclusive_is_exclusive,
+        History.no_namespace_is_over_its_quota,
+        History.who_has_cpus_has_those_that_are_meant,
+    )
+)
