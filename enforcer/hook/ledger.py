@@ -145,7 +145,7 @@ class Ledger:
             ahead = self.prepared.take(basis)
             kin, decision = ahead or self._decide(basis)
             self.records.durations.add(time.perf_counter() - began)
-            if ahead is not None and self.remark is None and not decision.updates:
+            if ahead is not None and self.remark is None and not (decision.updates or decision.share_again):
                 self._owed = decision, request
                 return kin, decision
             if self.remark is not None:
@@ -156,9 +156,13 @@ class Ledger:
             decision = self._failed(request, error)
             after = decision.applied(self.occupancy, request)
         self.occupancy = after
+        self.tell_lenders(decision)
+        return kin, decision
+
+    def tell_lenders(self, decision: Decision) -> None:
+        """That they share from now on, by a decision that was applied."""
         for container in decision.share_again:
             self._shares_again(container)
-        return kin, decision
 
     def _shares_again(self, container: str) -> None:
         allocation, resident = self.occupancy.allocations[container], self.residents.now().get(container)

@@ -103,6 +103,7 @@ class SecondBest:
         ledger.occupancy = moved.occupancy
         residents = ledger.residents.now()
         for request, decision in moved.decisions:
+            ledger.tell_lenders(decision)
             if request.container in residents:
                 ledger.records.improved(residents[request.container], decision, why, at=ledger.occupancy.generation)
         return True

@@ -103,3 +103,17 @@ def test_who_was_released_while_cpus_were_offline_gets_them_when_they_are_back(w
 def _facts(world: World, machine):
     world.machine = machine
     return world.facts()
+
+
+def test_whose_rounded_up_cpus_others_need_shares_from_then_on_and_is_told_so(world: World) -> None:
+    comes(world, "own", 1.5, **OWN)
+    assert len(CpuSet.parse(world.cpus("own"))) == 2
+    for name, count in (("a", 6), ("b", 8)):
+        comes(world, name, count, group=name)
+    comes(world, "late", 0.4)
+    held = world.agent.occupancy.allocations
+    assert not any(allocation.exclusive or allocation.open for allocation in held.values())
+    assert world.cpus("own") == world.cpus("late") == "0-3,8-11"
+    assert world.agent.records.counts["shares again"] == 1
+    (why,) = world.agent.records.latest()["own"].reasons
+    assert why.effect == "its request was rounded up, and others need the rest: it shares from now on"

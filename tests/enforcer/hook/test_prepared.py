@@ -10,8 +10,8 @@ from enforcer.hook.wiring import Wiring
 from enforcer.local.learned import kin_table
 from placement.decide.decide import Decision, decide
 from placement.state.occupancy import Occupancy
-from process.loop import Callback, Timer
 from proto import report_pb2 as pb
+from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import World, container, member, pod
 
 
@@ -148,28 +148,6 @@ def test_the_runtime_has_its_answer_before_the_decision_is_applied(world: World,
     assert applied == []
     assert sandbox.uid in world.agent.occupancy.directory.by_pod
     assert applied == [sandbox.uid]
-
-
-class TimersAlone:
-    """A loop with a clock of its own, in seconds, that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self._timers: list[Timer] = []
-
-    def call_later(self, delay_s: float, callback: Callback) -> Timer:
-        timer = Timer(self.now + delay_s, len(self._timers), callback)
-        self._timers.append(timer)
-        return timer
-
-    def go_on(self, seconds: float) -> None:
-        until = self.now + seconds
-        while due := sorted(timer for timer in self._timers if timer.callback and timer.moment <= until):
-            callback, self.now = due[0].callback, due[0].moment
-            due[0].cancel()
-            assert callback is not None
-            callback()
-        self.now = until
 
 
 def test_between_the_creates_of_a_burst_nothing_is_prepared_and_after_it_all_that_is_left(world, monkeypatch):

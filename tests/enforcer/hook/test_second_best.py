@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from enforcer.hook.wiring import Wiring
 from placement.model.cpuset import CpuSet
 from proto import nri_pb2 as nri
+from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import GIB, World, container, member
 
 OWN = {"cpus": "exclusive"}
@@ -75,6 +77,43 @@ def test_who_asked_to_be_left_alone_is(world: World, says: dict[str, str]) -> No
     goes(world, "job-0", group="jobs")
     passes(world)
     assert world.cpus("web") == "0-15"
+
+
+class TestQuietNode:
+    """No event comes whose answer could have updates."""
+
+    @pytest.fixture
+    def loop(self) -> TimersAlone:
+        return TimersAlone()
+
+    @pytest.fixture
+    def wiring(self, world: World, loop: TimersAlone) -> Wiring:
+        made = Wiring(loop)
+        made.agent = world.agent
+        loop.call_later(0, made._refresh)
+        return made
+
+    def test_the_runtime_is_registered_with_anew_as_its_synchronize_may_have_updates(
+        self, world: World, loop: TimersAlone, wiring: Wiring
+    ) -> None:
+        reasons: list[str] = []
+        wiring.register_again = reasons.append
+        crowded(world)
+        loop.go_on(60)
+        assert reasons == []
+        goes(world, "job-0", group="jobs")
+        loop.go_on(60)
+        assert reasons == ["members that had no room could be placed better now"], "once"
+
+    def test_where_updates_are_safe_at_any_time_it_comes_home_at_the_next_look(
+        self, world: World, loop: TimersAlone, wiring: Wiring
+    ) -> None:
+        wiring.at_any_time = True
+        wiring.carry_out = lambda updates, _on_answer: world.apply(updates)
+        crowded(world)
+        goes(world, "job-0", group="jobs")
+        loop.go_on(6)
+        assert world.cpus("web") == HOME
 
 
 def test_a_rolling_update_of_an_exclusive_pod_ends_with_exclusive_cpus(world: World) -> None:
