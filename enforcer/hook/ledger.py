@@ -276,7 +276,7 @@ class Ledger:
         for container, cpus in changes:
             allocation = self.occupancy.allocations[container]
             if allocation.cpus != cpus:
-                self.occupancy = self.occupancy.with_allocation(replace(allocation, cpus=cpus))
+                self.occupancy = self.occupancy.with_allocation(allocation.resized(cpus))
             updates.append(pods.update(container, cpus, NumaSet()))
         return updates
 

@@ -82,6 +82,7 @@ def covered(want: Wanted) -> bool:
         and not stable
         and len(alike) == 1
         and not first.opt_in.alone
+        and (first.budget is None or want.alone_decides)
         and not any(request.pool is not Pool.SHARED or request.devices or _hugepages(request) for request in deciding)
     )
 

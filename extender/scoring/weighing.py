@@ -107,7 +107,10 @@ def _within_quota(view: NodeView, want: Wanted) -> bool:
     if limit is None:
         return True
     exclusive = (request for request in want.requests if request.wants_exclusive)
-    return in_use(view.occupancy, first) + sum(taken_by(view.machine, request) for request in exclusive) <= limit
+    return (
+        in_use(view.occupancy, first) + sum(taken_by(view.machine, view.occupancy, request) for request in exclusive)
+        <= limit
+    )
 
 
 def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float] | None:
@@ -130,7 +133,10 @@ def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
         return want.pod.uid
     alone = not kin.weights and want.group not in view.occupancy.directory.by_group
     return (
-        tuple((request.name, request.opt_in, request.demand, request.pod_demand) for request in want.requests),
+        tuple(
+            (request.name, request.opt_in, request.demand, request.pod_demand, request.budget)
+            for request in want.requests
+        ),
         (want.pod.namespace, want.requests[0].max_exclusive_cpus) if want.exclusive else (),
         tuple(kin.weights.items()),
         0.0 if alone else kin.elsewhere,

@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from placement.decide import memory
+from placement.decide.asked.pod_budget import BUDGET, Share, share_of, sharers_of, within_budget
 from placement.decide.asked.quota import within_quota
 from placement.decide.asked.whole_pod import whole_reservation
 from placement.decide.choice import Choice, choose, pinned
@@ -44,9 +45,10 @@ __all__ = ["Decision", "Kin", "MemoryPolicy", "Reason", "Request", "decide", "le
 
 def decide(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Decision:
     """The one function: same inputs, same answer, in both halves."""
-    allowed = within_quota(machine, occupancy, whole_reservation(occupancy, request))
+    request, why = within_budget(occupancy, whole_reservation(occupancy, request))
+    allowed = within_quota(machine, occupancy, request)
     decision = _decided(machine, occupancy, allowed.request, kin)
-    before = (*allowed.reasons, *_shares_as_small(request))
+    before = (*why, *allowed.reasons, *_shares_as_small(request))
     return replace(decision, reasons=(*before, *decision.reasons)) if before else decision
 
 
@@ -99,7 +101,7 @@ def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> De
         cache_domain=kept.domain,
     )
     updates = _updates(room, decision)
-    reasons = [*choice.reasons, *kept.reasons, *_own_reasons(decision, updates)]
+    reasons = [*choice.reasons, *kept.reasons, *_own_reasons(room, decision, updates)]
     if decision.stable:
         reasons.append(Reason("stable", f"CPUs {decision.cpus}", "stay its cpuset: none of them becomes exclusive"))
     reasons.append(Reason("room left", f"{candidate.empty:.0%}", "of the CPUs there stay free"))
@@ -186,7 +188,7 @@ def _shared_instead(room: Room, choice: Choice, kin: Kin) -> Decision:
 
 def _none_of_its_own(room: Room) -> Reason:
     assert room.headroom.own is not None
-    wanted, headroom = room.request.demand.whole_cpus, room.headroom
+    wanted, headroom = room.needed.own, room.headroom
     spared = sum(room.headroom.own[node] for node in room.usable)
     free = sum(headroom.free[node].bit_count() for node in room.usable)
     unrequested = sum(max(0, headroom.cpu[node]) for node in room.usable) // 1000
@@ -241,13 +243,37 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
     machine, request = room.machine, room.request
     whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
     mine = room.occupancy.allocations.get(request.container)
-    wanted = request.demand.whole_cpus
+    share, wanted = share_of(room.occupancy, request), room.needed.own
+    if share.common:
+        return _of_budget(room, numa_nodes, share, kin)
     own = mine.exclusive if mine is not None else CpuSet()
     stays = own and own <= machine.cpus_of(numa_nodes) - room.occupancy.reserved
-    if stays and exclusive.suits(machine, own, request):
+    if stays and exclusive.suits(machine, own, wanted, whole_cores=whole_cores):
         return own
+    return _taken(room, numa_nodes, wanted, kin, own if stays else CpuSet())
+
+
+def _of_budget(room: Room, numa_nodes: NumaSet, share: Share, kin: Kin) -> CpuSet:
+    """A slice of the CPUs that the pod's containers share by now; or these, as many more or fewer as its budget says,
+    while there are any.
+    """
+    if not share.cut and share.grown >= 0:
+        return share.common | _taken(room, numa_nodes, share.grown, kin)
+    wanted = share.cut or len(share.common) + share.grown
+    whole_cores = room.request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
+    nodes = {node: room.machine.node(node).cpus.mask & share.common.mask for node in numa_nodes}
+    here = {node: (mask, mask.bit_count()) for node, mask in nodes.items() if mask}
+    return exclusive.pick(room.machine, here, wanted, _caches(room, kin), whole_cores=whole_cores) or share.common
+
+
+def _taken(room: Room, numa_nodes: NumaSet, wanted: int, kin: Kin, own: CpuSet = CpuSet()) -> CpuSet:
+    """So many that its pod has not yet; empty where there are not as many. own: those that it has and may keep."""
+    if not wanted:
+        return CpuSet()
+    machine, request = room.machine, room.request
+    whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
     free = {numa_node: room.headroom.free[numa_node] for numa_node in numa_nodes}
-    spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu)
+    spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu, wanted=wanted)
     claimed, rules = pools.claimed(machine, room.occupancy), room.occupancy.rules
     unclaimed = {numa_node: (mask & ~claimed, most) for numa_node, (mask, most) in spare.items()}
     pick = partial(
@@ -259,9 +285,9 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
         evenly=rules.distribute_cpus_across_numa,
         spread=rules.distribute_cpus_across_cores,
     )
-    if stays and len(own) > wanted and (fewer := pick(room=_within(spare, own))):
+    if len(own) > wanted and (fewer := pick(room=_within(spare, own))):
         return fewer
-    if stays and len(own) < wanted and (more := pick(room=_beside(unclaimed, own), wanted=wanted - len(own))):
+    if own and len(own) < wanted and (more := pick(room=_beside(unclaimed, own), wanted=wanted - len(own))):
         return own | more
     return pick(room=unclaimed) or (pick(room=spare) if claimed else CpuSet())
 
@@ -306,17 +332,40 @@ def _updates(room: Room, decision: Decision) -> tuple[tuple[str, CpuSet], ...]:
     stays = former is None or former.numa_nodes == decision.numa_nodes
     if stays and decision.exclusive == before and not directory.special and not directory.within:
         return ()
+    common = _common_after(room, decision)
     after = occupancy.changed(
         reservations={request.reservation_key: decision.reservation(request)},
-        allocations={request.container: decision.allocation(request)},
+        allocations={
+            request.container: decision.allocation(request),
+            **{key: occupancy.allocations[key].resized(cpus) for key, cpus in common},
+        },
         checked=False,
     )
-    return tuple(update for update in pools.due(room.machine, after) if update[0] != request.container)
+    return *common, *(update for update in pools.due(room.machine, after) if update[0] != request.container)
 
 
-def _own_reasons(decision: Decision, updates: tuple[tuple[str, CpuSet], ...]) -> list[Reason]:
+def _common_after(room: Room, decision: Decision) -> tuple[tuple[str, CpuSet], ...]:
+    """What the pod's containers without a slice of its budget have from now on, where that is not what they have."""
+    occupancy, request = room.occupancy, room.request
+    if request.budget is None or not decision.exclusive:
+        return ()
+    share = share_of(occupancy, request)
+    left = share.common - decision.exclusive or share.common if share.cut else decision.exclusive
+    if not share.common or left == share.common or (request.budget.slice_of(request.name) and not share.cut):
+        return ()
+    return tuple((key, left) for key in sharers_of(occupancy, request))
+
+
+def _own_reasons(room: Room, decision: Decision, updates: tuple[tuple[str, CpuSet], ...]) -> list[Reason]:
     if not decision.exclusive:
         return []
-    effect = f"CPUs {decision.exclusive} are shared with nobody"
+    budget = room.request.budget
+    shares = budget is not None and not budget.slice_of(room.request.name)
+    whom = "its pod's containers alone" if shares else "nobody"
+    effect = f"CPUs {decision.exclusive} are shared with {whom}"
     moved = f", {len(updates)} containers leave them" if updates else ""
-    return [Reason("exclusive CPUs", str(len(decision.exclusive)), effect + moved)]
+    reasons = [Reason("exclusive CPUs", str(len(decision.exclusive)), effect + moved)]
+    if budget is not None:
+        part = "it shares what its containers with whole CPUs of their own leave" if shares else "a slice of them"
+        reasons.insert(0, Reason(BUDGET, f"{budget.cpus} CPUs", part))
+    return reasons

@@ -91,7 +91,7 @@ class Decision:
         allocations = {key: replace(held[key], exclusive=CpuSet()) for key in self.share_again if key in held}
         for container, cpus in self.updates:
             if container in held:
-                allocations[container] = replace(allocations.get(container, held[container]), cpus=cpus)
+                allocations[container] = allocations.get(container, held[container]).resized(cpus)
         allocation = self.allocation(request)
         return occupancy.changed(
             reservations={request.reservation_key: self.reservation(request)},

@@ -25,12 +25,13 @@ class Headroom:
 @dataclass(frozen=True, slots=True)
 class StillNeeded:
     """Of a request: cpu, the millicores that must be free; memory, the bytes that it has yet to take; hugepages, those
-    in hugepages by page size.
+    in hugepages by page size; own, the CPUs that are to become its own.
     """
 
     cpu: int
     memory: int
     hugepages: Mapping[int, int]
+    own: int = 0
 
 
 @dataclass(frozen=True, slots=True)

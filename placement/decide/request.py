@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from placement.model.budget import Budget
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.optin.options import Cpus, OptIn, Pool, Scope
@@ -17,7 +18,8 @@ class Request:
 
     devices: for each device that the container gets, the NUMA nodes it is near to; one without any has no say.
     workload: as `Reservation` has it. max_exclusive_cpus: what its namespace's own quota says of exclusive CPUs, None:
-    nothing. refused: in words, what was left out of opt_in because of that quota.
+    nothing. refused: in words, what was left out of opt_in because of that quota. budget: its pod's own, where that has
+    one and it is known; `demand` is then what the container asks for by itself, which may be nothing.
     """
 
     pod: str
@@ -30,6 +32,7 @@ class Request:
     workload: str = ""
     max_exclusive_cpus: int | None = None
     refused: tuple[str, ...] = ()
+    budget: Budget | None = None
 
     @property
     def namespace(self) -> str:
@@ -71,9 +74,10 @@ class Request:
     @property
     def wants_exclusive(self) -> bool:
         """A container that asks for less than one CPU shares, unless `cpus.numakin.io` names it: what is said of its
-        pod is meant for the pod's work, not for a proxy beside it.
+        pod is meant for the pod's work, not for a proxy beside it. Of a pod with a budget that is asked of the budget.
         """
-        return self.opt_in.cpus.own and (self.opt_in.cpus_named or self.demand.cpu_milli >= 1000)
+        asked = self.demand if self.budget is None else self.pod_demand
+        return self.opt_in.cpus.own and (self.opt_in.cpus_named or asked.cpu_milli >= 1000)
 
     @property
     def wants_stable(self) -> bool:

@@ -128,7 +128,7 @@ class Room:
     def least_width(self) -> int:
         """The fewest NUMA nodes that any one resource by itself needs."""
         own = () if self.headroom.own is None else [self.headroom.own[node] for node in self.usable]
-        wanted = 0 if self.headroom.own is None else self.request.demand.whole_cpus
+        wanted = self.needed.own
         memory = self.request.reservation_demand.memory if self.headroom.memory else 0
         return max(
             narrowest([self.headroom.cpu[node] for node in self.usable], self.needed.cpu),
@@ -163,10 +163,7 @@ class Room:
     def _short(self, nodes: Sequence[int], left: int, *, enough_memory: bool) -> str:
         if left < 0 < self.needed.cpu:
             return CPU
-        if (
-            self.headroom.own is not None
-            and sum(self.headroom.own[node] for node in nodes) < self.request.demand.whole_cpus
-        ):
+        if self.headroom.own is not None and sum(self.headroom.own[node] for node in nodes) < self.needed.own:
             return OWN
         return "" if enough_memory else MEMORY
 
@@ -256,7 +253,7 @@ class Room:
             )
         ]
         if self.headroom.own is not None:
-            home.append(Need(OWN, self.request.demand.whole_cpus, machine.cpu_counts, self.headroom.own))
+            home.append(Need(OWN, self.needed.own, machine.cpu_counts, self.headroom.own))
         whole, free = (
             there(partial(capacity, machine)),
             there(lambda mem: min(self.headroom.memory[mem], self.headroom.real[mem]), self.usable),

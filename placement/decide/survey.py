@@ -7,6 +7,7 @@ from functools import reduce
 from operator import or_
 
 from placement.decide import memory
+from placement.decide.asked.pod_budget import share_of
 from placement.decide.cpus import exclusive
 from placement.decide.headroom import GroupOutlook, Headroom, StillNeeded
 from placement.decide.kin_share import pulls_of
@@ -32,6 +33,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
     }
     usable = tuple(cpu_node for cpu_node in machine.cpu_nodes if free[cpu_node] and not barred >> cpu_node & 1)
     yet_to_take = _yet_to_take(occupancy, request)
+    own = share_of(occupancy, request).anew if request.wants_exclusive else 0
     return Room(
         machine=machine,
         occupancy=occupancy,
@@ -41,11 +43,11 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         headroom=Headroom(
             free=free,
             cpu=cpu,
-            own=_own(machine, occupancy, request, free, cpu) if request.wants_exclusive else None,
+            own=_own(machine, occupancy, request, free, cpu, wanted=own) if request.wants_exclusive else None,
             memory={mem: memory.capacity(machine, mem) - load.rows.get(mem, EMPTY).memory for mem in machine.mems},
             real={mem: memory.really_free(machine, occupancy, mem) for mem in machine.mems},
         ),
-        needed=StillNeeded(_need(request), yet_to_take.memory, yet_to_take.hugepages),
+        needed=StillNeeded(_need(request, own), yet_to_take.memory, yet_to_take.hugepages, own),
         group=GroupOutlook(
             kin=pulls_of(machine, occupancy, request, kin),
             rest=kin.room_milli or _rest_of_group(occupancy, request),
@@ -66,37 +68,50 @@ def _free_cpus(machine: Machine, occupancy: Occupancy, request: Request) -> dict
     return {cpu_node: machine.node(cpu_node).cpus.mask & ~taken for cpu_node in machine.cpu_nodes}
 
 
-def _need(request: Request) -> int:
+def _need(request: Request, own: int) -> int:
     """Millicores that must be free: outside the shared pool requests hold no room, exclusive CPUs count whole."""
     if request.pool is not Pool.SHARED:
         return 0
     requested = request.reservation_demand.cpu_milli
-    return max(requested, 1000 * request.demand.whole_cpus) if request.wants_exclusive else requested
+    return max(requested, 1000 * own)
 
 
 def _own(
-    machine: Machine, occupancy: Occupancy, request: Request, free: Mapping[int, int], cpu: Mapping[int, int]
+    machine: Machine,
+    occupancy: Occupancy,
+    request: Request,
+    free: Mapping[int, int],
+    cpu: Mapping[int, int],
+    *,
+    wanted: int,
 ) -> dict[int, int]:
     """How many CPUs of each NUMA node could become its own."""
     return {
         numa_node: exclusive.most(
             machine, numa_node, mask, spare, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
         )
-        for numa_node, (mask, spare) in takeable(machine, occupancy, request, free, cpu).items()
+        for numa_node, (mask, spare) in takeable(machine, occupancy, request, free, cpu, wanted=wanted).items()
     }
 
 
 def takeable(
-    machine: Machine, occupancy: Occupancy, request: Request, free: Mapping[int, int], cpu: Mapping[int, int]
+    machine: Machine,
+    occupancy: Occupancy,
+    request: Request,
+    free: Mapping[int, int],
+    cpu: Mapping[int, int],
+    *,
+    wanted: int,
 ) -> dict[int, tuple[int, int]]:
     """For each NUMA node the mask of its free CPUs, and how many may be taken and leave the others what they asked for.
+    wanted: how many it takes.
 
     The exclusive CPUs of the pod's other containers are in neither; a pool that somebody runs in keeps a CPU, and so
     does the machine. CPUs in another's stable cpuset are not free, and enough for a pool to keep.
     """
     mine = occupancy.allocations.get(request.container)
     siblings = occupancy.own_of(request.reservation_key) & ~(mine.exclusive.mask if mine else 0)
-    taken = exclusive.taken(machine, request.demand.whole_cpus, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
+    taken = exclusive.taken(machine, wanted, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
     last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() <= taken
     stable = _stable_of_others(occupancy, request) & ~occupancy.reserved.mask
     by_node = {}

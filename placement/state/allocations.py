@@ -92,6 +92,10 @@ class Allocation:
         """Whether it has CPUs of a home."""
         return bool(self.cpus) and not self.open
 
+    def resized(self, cpus: CpuSet) -> Allocation:
+        """With these CPUs instead; they are its own where those before were."""
+        return replace(self, cpus=cpus, exclusive=cpus if self.exclusive else CpuSet())
+
 
 def as_one(reservations: Sequence[Reservation]) -> Reservation:
     """A pod's reservations, at least one, as what they are together: by the pod's uid where they are several. Their

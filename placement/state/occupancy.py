@@ -194,6 +194,8 @@ def _check(occupancy: Occupancy, allocation: Allocation) -> None:
     for other in occupancy.allocations.values():
         if other.container == allocation.container or _foreign(other):
             continue
+        if other.reservation == allocation.reservation and other.exclusive == allocation.exclusive:
+            continue  # a pod's containers may share what is nobody else's
         taken = (other.exclusive & allocation.cpus) | (other.cpus & allocation.exclusive)
         if taken:
             raise AlreadyHeld(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
+from placement.decide.asked.pod_budget import share_of
 from placement.decide.cpus.exclusive import taken
 from placement.decide.decision import Reason
 from placement.decide.request import Request
@@ -31,7 +34,7 @@ def within_quota(machine: Machine, occupancy: Occupancy, request: Request) -> Al
     mine = occupancy.allocations.get(request.container)
     if limit is None or not request.wants_exclusive:
         return Allowed(request, reasons)
-    used, wanted = in_use(occupancy, request), taken_by(machine, request)
+    used, wanted = in_use(occupancy, request), taken_by(machine, occupancy, request)
     if used + wanted <= limit or (mine is not None and len(mine.exclusive) >= wanted):
         return Allowed(request, reasons)
     asked = f"it has {used} and asked for {wanted} more"
@@ -59,17 +62,18 @@ def in_use(occupancy: Occupancy, request: Request) -> int:
     """CPUs that other containers of the request's namespace have exclusively."""
     if not occupancy.directory.exclusive:
         return 0
-    return sum(
-        len(allocation.exclusive)
+    held = (
+        allocation.exclusive.mask
         for allocation in occupancy.allocations.values()
         if allocation.exclusive
         and allocation.container != request.container
         and (reservation := occupancy.reservations.get(allocation.reservation)) is not None
         and reservation.namespace == request.namespace
     )
+    return reduce(or_, held, 0).bit_count()  # a pod's containers may share what is nobody else's
 
 
-def taken_by(machine: Machine, request: Request) -> int:
+def taken_by(machine: Machine, occupancy: Occupancy, request: Request) -> int:
     """The most CPUs that a grant would take."""
-    whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
-    return taken(machine, request.demand.whole_cpus, whole_cores=whole_cores)
+    share, whole_cores = share_of(occupancy, request), request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
+    return taken(machine, share.anew + max(0, share.grown), whole_cores=whole_cores)

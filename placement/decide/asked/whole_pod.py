@@ -21,7 +21,8 @@ from placement.state.occupancy import Occupancy
 
 def as_placed(machine: Machine, occupancy: Occupancy, request: Request, key: str = "") -> Request:
     """The request as it is decided on this node: without what the node's rule for namespaces leaves out, and for the
-    whole pod as one where that holds.
+    whole pod as one where that holds: a pod with a budget of its own always is, its containers' shares of it are not
+    known one by one.
 
     key: of the reservation that it was placed by before anybody here knew of it; empty: it is placed now.
     """
@@ -29,8 +30,10 @@ def as_placed(machine: Machine, occupancy: Occupancy, request: Request, key: str
     if request.opt_in.scope is Scope.POD or request.opt_in.policy is Policy.NONE:
         return request
     whole = replace(request, opt_in=replace(request.opt_in, scope=Scope.POD))
-    is_one = key == request.pod if key else _is_one(machine, occupancy, request, whole)
-    return whole if is_one else request
+    if key:
+        return whole if key == request.pod else request
+    one = request.budget is not None and not occupancy.members_of(request.pod, but=request.pod)
+    return whole if one or _is_one(machine, occupancy, request, whole) else request
 
 
 def whole_reservation(occupancy: Occupancy, request: Request) -> Request:

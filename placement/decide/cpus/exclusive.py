@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from placement.decide.request import Request
 from placement.model.cpuset import CpuSet
 from placement.model.topology import Machine
-from placement.optin.options import Cpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +27,9 @@ class Caches:
     asked: Callable[[int], float]
 
 
-def suits(machine: Machine, own: CpuSet, request: Request) -> bool:
-    """Whether a container's own CPUs are as many as it asks for; whole cores, of which none is one too many."""
-    wanted = request.demand.whole_cpus
-    if request.opt_in.cpus is not Cpus.EXCLUSIVE_CORES:
+def suits(machine: Machine, own: CpuSet, wanted: int, *, whole_cores: bool) -> bool:
+    """Whether a container's own CPUs are as many as are wanted; whole cores, of which none is one too many."""
+    if not whole_cores:
         return len(own) == wanted
     cores = {machine.core_of(cpu) for cpu in own}
     whole = all(core <= own for core in cores)
