@@ -430,7 +430,7 @@ class AllowedKeys(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Expect(_message.Message):
-    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned", "replicas")
+    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned", "replicas", "budget")
     POD_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -444,6 +444,7 @@ class Expect(_message.Message):
     POD_DEMAND_FIELD_NUMBER: _ClassVar[int]
     PLANNED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
     pod: str
     namespace: str
     name: str
@@ -457,7 +458,8 @@ class Expect(_message.Message):
     pod_demand: Demand
     planned: str
     replicas: _containers.RepeatedCompositeFieldContainer[ReplicaCount]
-    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ..., replicas: _Optional[_Iterable[_Union[ReplicaCount, _Mapping]]] = ...) -> None: ...
+    budget: bool
+    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ..., replicas: _Optional[_Iterable[_Union[ReplicaCount, _Mapping]]] = ..., budget: _Optional[bool] = ...) -> None: ...
 
 class ReplicaCount(_message.Message):
     __slots__ = ("workload", "bound", "unbound")
@@ -470,20 +472,22 @@ class ReplicaCount(_message.Message):
     def __init__(self, workload: _Optional[str] = ..., bound: _Optional[int] = ..., unbound: _Optional[int] = ...) -> None: ...
 
 class ContainerDemand(_message.Message):
-    __slots__ = ("name", "demand", "policy", "size", "init", "restartable")
+    __slots__ = ("name", "demand", "policy", "size", "init", "restartable", "slice")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEMAND_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     INIT_FIELD_NUMBER: _ClassVar[int]
     RESTARTABLE_FIELD_NUMBER: _ClassVar[int]
+    SLICE_FIELD_NUMBER: _ClassVar[int]
     name: str
     demand: Demand
     policy: str
     size: int
     init: bool
     restartable: bool
-    def __init__(self, name: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., policy: _Optional[str] = ..., size: _Optional[int] = ..., init: _Optional[bool] = ..., restartable: _Optional[bool] = ...) -> None: ...
+    slice: int
+    def __init__(self, name: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., policy: _Optional[str] = ..., size: _Optional[int] = ..., init: _Optional[bool] = ..., restartable: _Optional[bool] = ..., slice: _Optional[int] = ...) -> None: ...
 
 class KinWeight(_message.Message):
     __slots__ = ("pod", "weight")

@@ -19,7 +19,7 @@ from enforcer.hook.moves import MoveExecutor
 from enforcer.hook.ownership.adoption import claim_on_stranger
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
-from placement.decide.cpus.exclusive import suits
+from placement.decide.asked.pod_budget import has_its_share
 from placement.decide.decide import Decision, Reason, Request
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.parsing import opted_in
@@ -141,20 +141,36 @@ class Agent:
         ledger.residents.met(pod, resized)
         log.info("container resized", **names(pod, container), cpu_milli=request.demand.cpu_milli)
         ledger.records.counts["resized"] += 1
-        of_pod = [request for request in ledger.requests.values() if request.pod == pod.uid]
+        return self._resized(pod.uid)
+
+    def update_pod_sandbox(self, pod: nri.PodSandbox, resources: nri.LinuxResources) -> None:
+        """The pod was resized in place: its own resources, or the sums of its containers'. The answer has no updates:
+        they wait for the next that may.
+        """
+        ledger = self.ledger
+        if not ledger.demands.resize_pod(pod.uid, resources) or not ledger.renew(pod.uid):
+            return
+        log.info("pod resized", pod=f"{pod.namespace}/{pod.name}")
+        ledger.records.counts["resized"] += 1
+        self.moves.take_along(self._resized(pod.uid))
+
+    def _resized(self, pod: str) -> list[nri.ContainerUpdate]:
+        """Updates after a pod asks for something else: its demand may be more than its cache holds, or fit again."""
+        ledger = self.ledger
+        of_pod = [request for request in ledger.requests.values() if request.pod == pod]
         ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, of_pod)
         ledger.records.counts["memory opened"] += len(updates)
         updates += self._own_cpus_as_asked(of_pod)
-        return pods.merged([*updates, *ledger.settle()])  # the demand may be more than its cache holds, or fit again
+        return pods.merged([*updates, *ledger.settle()])
 
     def _own_cpus_as_asked(self, requests: Iterable[Request]) -> list[nri.ContainerUpdate]:
         """For containers that have more or fewer CPUs of their own than they ask for now."""
         ledger, before = self.ledger, self.ledger.occupancy
         for request in requests:
-            held = before.allocations.get(request.container)
+            held = ledger.occupancy.allocations.get(request.container)
             if held is None or held.externally_managed or not (held.exclusive or request.wants_exclusive):
                 continue
-            if request.wants_exclusive and suits(ledger.machine, held.exclusive, request):
+            if request.wants_exclusive and has_its_share(ledger.machine, ledger.occupancy, request, held.exclusive):
                 continue
             _, decision = ledger.place(request)
             resident = ledger.residents.now().get(request.container)

@@ -115,6 +115,8 @@ class Ledger:
             request = replace(request, devices=near)
         request = as_placed(self.machine, self.occupancy, request, key)
         self.requests[container.id] = request
+        if request.budget is not None:  # by this container it may have become known for those before it
+            self.requests |= self.demands.renewed(pod.uid, self.requests, self.occupancy)[0]
         return request
 
     def renew(self, pod: str) -> bool:

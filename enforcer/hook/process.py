@@ -68,6 +68,7 @@ class Hook:
             post_start_container=self._then(self._started),
             remove_container=self._then(lambda pod, container: self.agent.remove_container(pod, container)),
             run_pod_sandbox=self.wiring.appeared,
+            update_pod_sandbox=self._then(lambda pod, _overhead, new: self.agent.update_pod_sandbox(pod, new)),
             stop_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
             remove_pod_sandbox=self._then(lambda pod: self.agent.stop_pod_sandbox(pod)),
         )

@@ -33,6 +33,8 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 _NOTHING: Mapping[str, str] = {}
 
+_Amounts = dict[str, str | int | float]
+
 
 class Metadata(msgspec.Struct, rename="camel"):
     name: str = ""
@@ -209,12 +211,20 @@ def _as_given(containers: list[_ContainerSpec] | None, statuses: list[_Container
 
 
 def _given(spec: Resources | None, actual: Resources | None, allocated: Mapping[str, Any] | None) -> Resources:
-    """What the kubelet says that it has set aside (allocated) or carried out (actual), else what the spec asks for."""
+    """What the kubelet says that it has set aside (allocated) or carried out (actual), else what the spec asks for.
+
+    What the spec does not name is not its own: a container without a CPU limit may show its pod's.
+    """
     requested, now = spec or NO_RESOURCES, actual or NO_RESOURCES
     return Resources(
-        requests={**(requested.requests or {}), **(now.requests or {}), **(allocated or {})},
-        limits={**(requested.limits or {}), **(now.limits or {})},
+        requests={**_renewed(requested.requests, now.requests), **(allocated or {})},
+        limits=_renewed(requested.limits, now.limits),
     )
+
+
+def _renewed(spec: _Amounts | None, actual: _Amounts | None) -> _Amounts:
+    now = actual or {}
+    return {name: now.get(name, amount) for name, amount in (spec or {}).items()}
 
 
 def _key(containers: Sequence[Container]) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             room_milli=kin.room_milli,
             pod_demand=convert.demand_to(pod.demand),
             planned=str(kin.planned),
+            budget=pod.budget is not None,
             replicas=[pb.ReplicaCount(**count._asdict()) for count in nomination.replicas],
         )
     )
@@ -42,6 +43,7 @@ def _container(container: ContainerRow, opt_in: OptIn | None) -> pb.ContainerDem
         demand=convert.demand_to(container.demand),
         init=container.init,
         restartable=container.restartable,
+        slice=container.slice,
     )
     if opt_in is not None:
         message.policy, message.size = opt_in.policy, opt_in.size

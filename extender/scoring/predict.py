@@ -142,6 +142,7 @@ def wanted(
             workload=pod.workload,
             max_exclusive_cpus=quota.exclusive_cpus,
             refused=refused,
+            budget=pod.budget,
         )
         for container in pod.containers
         if container.name in allowed

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
-from placement.model.demand import Demand, from_resources, of_pod, own_resources
+from placement.model.budget import Budget
+from placement.model.demand import Demand, from_resources, of_pod, own_resources, whole_cpus_of
 from placement.model.names import is_kind, is_object
 from placement.model.workload import HASH_LABEL, NODE, top_owner
 from placement.traffic.mentions import NOBODY, Mentions
@@ -43,6 +44,11 @@ class ContainerRow:
     def demand(self) -> Demand:
         """BadQuantity when a quantity is not one."""
         return _demand(tuple(self.requests.items()), tuple(self.limits.items()))
+
+    @property
+    def slice(self) -> int:
+        """Whole CPUs that it has for itself of its pod's budget, where that has one; 0: none."""
+        return whole_cpus_of(self.requests, self.limits)
 
 
 @lru_cache(maxsize=DEMANDS)
@@ -115,11 +121,27 @@ class PodRow:
     @cached_property
     def demand(self) -> Demand:
         """The whole pod's demand as the scheduler counts it; BadQuantity when a quantity is not one."""
-        summed = _summed(
+        summed = self._containers_demand
+        return own_resources(summed, self.requests, self.limits) if self.requests or self.limits else summed
+
+    @property
+    def _containers_demand(self) -> Demand:
+        return _summed(
             tuple(container.demand for container in self.containers if not container.init),
             tuple((container.demand, container.restartable) for container in self.containers if container.init),
         )
-        return own_resources(summed, self.requests, self.limits) if self.requests or self.limits else summed
+
+    @cached_property
+    def budget(self) -> Budget | None:
+        """None where the pod has no CPU of its own: a request that is its containers' sum is none, the API server fills
+        that in beside a limit of memory. BadQuantity as `demand`.
+        """
+        if not (self.requests or self.limits):
+            return None
+        if "cpu" not in self.limits and self.demand.cpu_milli == self._containers_demand.cpu_milli:
+            return None
+        slices = {container.name: container.slice for container in self.lasting}
+        return Budget.of(self.demand.cpu_milli, slices)
 
     def asks_as(self, other: PodRow) -> bool:
         """Whether both ask for the same resources."""

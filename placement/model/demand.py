@@ -173,16 +173,25 @@ def of_pod(
 
 def own_resources(summed: Demand, requests: Mapping[str, str], limits: Mapping[str, str]) -> Demand:
     """A pod's demand where its spec has resources of its own (KEP-2837): what these name goes before its containers'
-    sum.
+    sum. Of a limit without a request the request is that sum or, where no container asks for any, the limit, as the
+    API server has it.
     """
-    own, resources = from_resources(requests, limits), {**limits, **requests}
+    own = from_resources(requests, limits)
     return replace(
         summed,
-        cpu_milli=own.cpu_milli if "cpu" in resources else summed.cpu_milli,
-        memory=own.memory if "memory" in resources else summed.memory,
+        cpu_milli=own.cpu_milli if "cpu" in requests else summed.cpu_milli or own.cpu_milli,
+        memory=own.memory if "memory" in requests else summed.memory or own.memory,
         memory_limit=own.memory_limit if "memory" in limits else summed.memory_limit,
         hugepages={**summed.hugepages, **own.hugepages},
     )
+
+
+def whole_cpus_of(requests: Mapping[str, str], limits: Mapping[str, str]) -> int:
+    """The CPUs of a container that asks for whole ones, with a limit of as many; 0: it does not."""
+    if "cpu" not in limits:
+        return 0
+    limit = quantity(limits["cpu"])
+    return int(limit) if limit == quantity(requests.get("cpu", limits["cpu"])) == limit.to_integral_value() else 0
 
 
 def larger(a: Demand, b: Demand) -> Demand:

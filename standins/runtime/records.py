@@ -21,8 +21,9 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod sandbox. cpu_request, memory_limit: what the kubelet sends of the pod when it makes the sandbox, the sums
-    of those requests (CPUs) and limits (bytes) of its containers that are set; a later resize changes nothing here.
+    """A pod sandbox. cpu_request, cpu_limit, memory_limit: what the kubelet sends of the pod when it makes the sandbox,
+    the pod's own requests and limits (CPUs, bytes), else the sums of those of its containers that are set; a later
+    resize of a container changes nothing here.
     recovered: the runtime has restarted since it made the sandbox.
     """
 
@@ -38,6 +39,7 @@ class Pod:
     recovered: bool = False
     cpu_request: float = 0.0
     memory_limit: int = 0
+    cpu_limit: float = 0.0
 
     @property
     def cgroup_parent(self) -> str:
@@ -62,7 +64,7 @@ class Pod:
                 cgroups_path=f"{self.cgroup_parent}/{self.id}",
                 namespaces=[nri.LinuxNamespace(type=kind) for kind in kinds],
                 resources=nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=2))),
-                pod_resources=resources_of(self.cpu_request, 0, self.memory_limit),
+                pod_resources=pod_resources_of(self.cpu_request, self.cpu_limit, self.memory_limit),
             ),
         )
 
@@ -123,6 +125,13 @@ class Container:
         merged.CopyFrom(self.resources)
         merged.MergeFrom(change)
         return replace(self, resources=merged)
+
+
+def pod_resources_of(cpu_request: float, cpu_limit: float, memory_limit: int) -> nri.LinuxResources:
+    """As `resources_of`, of a sandbox: a quota that is not set is a message without a value there, as measured."""
+    resources = resources_of(cpu_request, cpu_limit, memory_limit)
+    resources.cpu.quota.SetInParent()
+    return resources
 
 
 def resources_of(cpu_request: float, cpu_limit: float, memory_limit: int) -> nri.LinuxResources:

@@ -24,8 +24,8 @@ from standins.runtime.attached import Terms
 from standins.runtime.connection import UNKNOWN, StatusError
 from standins.runtime.events import CriError, Events
 from standins.runtime.plugins import Plugins
-from standins.runtime.records import Container, Pod, resources_of
-from standins.runtime.versions import VERSIONS
+from standins.runtime.records import Container, Pod, pod_resources_of, resources_of
+from standins.runtime.versions import ALL_EVENTS, VERSIONS
 
 TIMEOUT_S = 60.0
 """For a registration, and for an answer. containerd gives 5 s and 2 s, which a plugin on a busy machine may exceed: who
@@ -135,11 +135,12 @@ class Runtime:
         qos: str = "burstable",
         host_network: bool = False,
         cpu_request: float = 0.0,
+        cpu_limit: float = 0.0,
         memory_limit: int = 0,
     ) -> Pod:
-        """A running pod sandbox; cpu_request, memory_limit: as `Pod` has them. Raises CriError."""
+        """A running pod sandbox; cpu_request, cpu_limit, memory_limit: as `Pod` has them. Raises CriError."""
         pod = Pod(name, namespace, uid or str(uuid4()), annotations or {}, labels or {}, qos, host_network)
-        return self._run(replace(pod, cpu_request=cpu_request, memory_limit=memory_limit))
+        return self._run(replace(pod, cpu_request=cpu_request, cpu_limit=cpu_limit, memory_limit=memory_limit))
 
     def run_static_pod(self, name: str, node: str, annotations: Mapping[str, str], **more: Any) -> Pod:
         """As the kubelet runs one of its own manifests: named after the node too, and its uid is a hash, which the
@@ -158,6 +159,22 @@ class Runtime:
                 del self._pods[pod.id]
                 raise
         return pod
+
+    def resize_pod(self, pod: Pod, cpu_request: float, cpu_limit: float = 0.0, memory_limit: int = 0) -> Pod:
+        """CRI's UpdatePodSandboxResources, which the kubelet calls when a pod was resized in place: plugins hear of it
+        from NRI 0.10 on, before the sandbox has it.
+        """
+        with self._lock:
+            before = self._pods[pod.id]
+            after = replace(before, cpu_request=cpu_request, cpu_limit=cpu_limit, memory_limit=memory_limit)
+            request = nri.UpdatePodSandboxRequest(
+                pod=before.message(), linux_resources=pod_resources_of(cpu_request, cpu_limit, memory_limit)
+            )
+            if self._terms.version.valid_events == ALL_EVENTS:
+                for _ in self._events.deliver("UpdatePodSandbox", lambda: request):
+                    pass
+            self._pods[pod.id] = after
+        return after
 
     def stop_pod(self, pod: Pod) -> None:
         """Its containers must have been stopped."""

@@ -18,10 +18,11 @@ EVENTS = {
     "PostUpdateContainer": 9,
     "StopContainer": 10,
     "RemoveContainer": 11,
+    "UpdatePodSandbox": 12,
 }
 
 # The events that have a call of their own in every version.
-ALWAYS_OWN_CALL = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
+ALWAYS_OWN_CALL = frozenset({"CreateContainer", "UpdateContainer", "StopContainer", "UpdatePodSandbox"})
 
 
 @dataclass(frozen=True, slots=True)

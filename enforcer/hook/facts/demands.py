@@ -3,7 +3,8 @@
 The runtime's messages are current: the kubelet sets CPU shares and memory limits at creation and at each in-place
 resize. What the extender sends is exact, and has memory requests and workloads, which no other source has; but it is
 as old as the nomination or the watch that brought it: where the two differ, the runtime's counts. Without the extender,
-only what a pod's containers and its sandbox show is known.
+only what a pod's containers and its sandbox show is known; whether a pod has resources of its own then follows from
+that (`pod_budget`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import NamedTuple
 
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.nominations import Nominations
+from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources, resized_with
 from placement.decide.request import Request
+from placement.model.budget import Budget
 from placement.model.demand import UNKNOWN_LIMIT, Demand, larger, resized
 from placement.optin import parsing
 from placement.optin.options import OptIn
@@ -36,21 +39,38 @@ class _Shown(NamedTuple):
     estimate: Demand
     shares: int | None
     memory_limit: int | None
+    settings: Settings
 
 
 @dataclass(slots=True)
 class _Member:
-    """One pod, as its runtime shows it. whole: as it was when the sandbox was made, None: not known.
+    """One pod, as its runtime shows it. whole: as it was when the sandbox was made, or when the runtime said that it
+    was resized (resized); None: not known.
 
-    first, now: by container name, at its creation (or when first met) and now. live: names by container id.
+    first, now: by container name, at its creation (or when first met) and now. live: names by container id. A whole
+    that is current is compared with what the containers have now, one of the creation with what they had then.
     """
 
     sandbox: str
-    whole: Demand | None
+    whole: _Shown | None
+    resized: bool = False
     cgroups_path: str = ""
-    first: dict[str, Demand] = field(default_factory=dict)
+    first: dict[str, _Shown] = field(default_factory=dict)
     now: dict[str, _Shown] = field(default_factory=dict)
     live: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def own(self) -> Own:
+        """What the pod has of its own, by what its live containers were created with."""
+        if self.whole is None or len(self.live) < 2:
+            return NOTHING
+        return own_resources(self.whole.settings, {name: before for name, (before, _) in self.settings.items()})
+
+    @property
+    def settings(self) -> dict[str, tuple[Settings, Settings]]:
+        """Of the live containers, by name: those to compare with `whole`, and those of now."""
+        before = self.now if self.resized else self.first
+        return {name: (before[name].settings, self.now[name].settings) for name in self.live.values()}
 
 
 class Demands:
@@ -69,7 +89,7 @@ class Demands:
         if opt_in is None:
             return None
         member = self._met(pod, container)
-        demand, whole = self._asked(pod.uid, member, container.name)
+        demand, whole, budget = self._asked(pod.uid, member, container.name)
         allowed, refused = self._allowed(pod.namespace, pod.uid, container.name, opt_in)
         return Request(
             pod=pod.uid,
@@ -81,6 +101,7 @@ class Demands:
             workload=self.workload(pod),
             max_exclusive_cpus=self._quota(pod.namespace).exclusive_cpus,
             refused=refused,
+            budget=budget,
         )
 
     def foreseen(self, pod: nri.PodSandbox, like: Request | None) -> Request | None:
@@ -102,7 +123,16 @@ class Demands:
             demand=nominated.get(like.name, like.demand),
             pod_demand=self._nominations.pod_demand(pod.uid, {}) or like.pod_demand,
             workload=self.workload(pod),
+            budget=self._nominations.budget(pod.uid),
         )
+
+    def resize_pod(self, pod: str, resources: nri.LinuxResources) -> bool:
+        """The runtime says what the pod's sandbox has from now on; whether the pod is a member that is known."""
+        member = self._members.get(pod)
+        if member is None:
+            return False
+        member.whole, member.resized = _shown(resources.SerializeToString()), True
+        return True
 
     def _quota(self, namespace: str) -> Quota:
         return self.quotas.get(namespace, UNLIMITED)
@@ -156,45 +186,60 @@ class Demands:
         member = self._members.get(pod.uid)
         if member is None or member.sandbox != pod.id:
             known = pod.linux.HasField("pod_resources")
-            member = _Member(pod.id, pods.demand_of(pod.linux.pod_resources) if known else None)
+            member = _Member(pod.id, _shown(pod.linux.pod_resources.SerializeToString()) if known else None)
             self._members[pod.uid] = member
         shown = _shown(container.linux.resources.SerializeToString())
         member.cgroups_path = container.linux.cgroups_path
-        member.first.setdefault(container.name, shown.estimate)
+        member.first.setdefault(container.name, shown)
         member.now[container.name] = shown
         member.live[container.id] = container.name
         return member
 
     def _renewed(self, request: Request, member: _Member) -> Request:
-        demand, whole = self._asked(request.pod, member, request.name)
+        demand, whole, budget = self._asked(request.pod, member, request.name)
         return replace(
             request,
             opt_in=self._allowed(request.namespace, request.pod, request.name, request.opt_in)[0],
             demand=demand,
             pod_demand=whole,
             workload=self._nominations.workload(request.pod) or request.workload,
+            budget=budget,
         )
 
-    def _asked(self, pod: str, member: _Member, name: str) -> tuple[Demand, Demand]:
-        """The container's demand and its whole pod's."""
+    def _asked(self, pod: str, member: _Member, name: str) -> tuple[Demand, Demand, Budget | None]:
+        """The container's demand, its whole pod's, and the pod's budget."""
         nominated, changed = self._nominations.demands(pod), {}
+        budget, own = self._nominations.budget(pod), member.own
         for live in member.live.values():
             exact, shown = nominated.get(live), member.now[live]
             if exact is not None:
-                now = resized(exact, shares=shown.shares, memory_limit=shown.memory_limit)
+                now = _resized(exact, shown, shares_pod=budget is not None)
                 if now is not exact:
                     changed[live] = now
-        demand = changed.get(name) or nominated.get(name) or member.now[name].estimate
-        return demand, self._nominations.pod_demand(pod, changed) or self._shown(pod, member)
+        demand = changed.get(name) or nominated.get(name) or _by_itself(member, own, name)
+        whole = self._nominations.pod_demand(pod, changed)
+        if whole is None:
+            whole, budget = self._shown(pod, member, own), own.budget
+            return demand, whole, replace(budget, cpus=whole.whole_cpus) if budget is not None else None
+        if member.resized and member.whole is not None:
+            whole = resized(whole, shares=member.whole.shares, memory_limit=member.whole.memory_limit)
+        return demand, whole, replace(budget, cpus=whole.whole_cpus) if budget is not None else None
 
-    def _shown(self, pod: str, member: _Member) -> Demand:
-        """Without the extender. The sandbox has the sums of those requests and limits that are set, as they
-        were at its creation: what came since is added. Containers that were not met yet may have no limit, and then
-        the pod has none.
+    def _shown(self, pod: str, member: _Member, own: Own) -> Demand:
+        """Without the extender. The sandbox has the pod's own requests and limits, or the sums of those that its
+        containers set, as they were at its creation: what came since is added. Containers that were not met yet may
+        have no limit, and then the pod has none.
         """
         estimates = {name: shown.estimate for name, shown in member.now.items()}
         live = tuple(estimates[name] for name in dict.fromkeys(member.live.values()))
-        total = _total(live, member.whole, tuple((first, estimates[name]) for name, first in member.first.items()))
+        whole = member.whole.estimate if member.whole is not None else None
+        if member.resized:
+            total = _total(live, whole, ())
+        else:
+            changes = ((first.estimate, estimates[name]) for name, first in member.first.items())
+            total = _total(live, whole, tuple(changes))
+        if member.whole is not None and own is not NOTHING:
+            total = resized_with(total, member.whole.estimate, own, member.settings)
         if total.memory_limit is None:
             return total
         # The kubelet limits the pod's cgroup before it asks for its sandbox; other callers may do so later.
@@ -203,6 +248,30 @@ class Demands:
             return total
         unknown = UNKNOWN_LIMIT if limited is None else frozenset()
         return replace(total, memory_limit=None, estimated=total.estimated | unknown)
+
+
+def _resized(exact: Demand, shown: _Shown, *, shares_pod: bool) -> Demand:
+    """The nominated demand of a container as its settings say it is now. shares_pod: what it does not ask for by itself
+    is its pod's.
+    """
+    if not shares_pod:
+        return resized(exact, shares=shown.shares, memory_limit=shown.memory_limit)
+    return resized(
+        exact,
+        shares=shown.shares if exact.cpu_milli else None,
+        memory_limit=shown.memory_limit if exact.memory_limit is not None else None,
+    )
+
+
+def _by_itself(member: _Member, own: Own, name: str) -> Demand:
+    """What the runtime shows of the container, without what it was given of its pod's."""
+    shown = member.now[name]
+    if own.budget is None or member.whole is None:
+        return shown.estimate
+    if name not in own.given:
+        return shown.estimate
+    before, _ = member.settings[name]
+    return replace(shown.estimate, cpu_milli=asked_by_itself(member.whole.settings, before))
 
 
 @lru_cache(maxsize=1024)
@@ -225,10 +294,13 @@ def _shown(encoded: bytes) -> _Shown:
     """encoded: LinuxResources. One value for all replicas."""
     resources = nri.LinuxResources.FromString(encoded)
     cpu, memory = resources.cpu, resources.memory
+    estimate, quota, period = pods.demand_of(resources), cpu.quota.value, cpu.period.value
+    limit = memory.limit.value if memory.HasField("limit") else None
     return _Shown(
-        pods.demand_of(resources),
+        estimate,
         cpu.shares.value if cpu.HasField("shares") else None,
-        memory.limit.value if memory.HasField("limit") else None,
+        limit,
+        Settings(estimate.cpu_milli, quota * 1000 // period if quota > 0 and period else None, limit or None),
     )
 
 

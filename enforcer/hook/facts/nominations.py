@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from placement.decide.decide import Kin
+from placement.model.budget import Budget
 from placement.model.cpuset import NumaSet
 from placement.model.demand import Demand, of_pod
 from placement.model.errors import PlacementError
@@ -26,7 +27,7 @@ first.
 @dataclass(frozen=True, slots=True)
 class _Nomination:
     """A nomination as it is asked for while a container waits. containers, demands: by container name. summed: whether
-    the pod asks for what its containers do together.
+    the pod asks for what its containers do together. budget: of a pod that has CPU of its own.
     """
 
     expect: pb.Expect
@@ -34,6 +35,7 @@ class _Nomination:
     demands: Mapping[str, Demand]
     whole: Demand | None
     summed: bool
+    budget: Budget | None = None
 
 
 NO_DEMANDS: Mapping[str, Demand] = {}
@@ -81,6 +83,11 @@ class Nominations:
         nomination = self._by_pod.get(pod)
         return nomination.demands if nomination is not None else NO_DEMANDS
 
+    def budget(self, pod: str) -> Budget | None:
+        """The pod's own CPU, where the extender has sent that it has any."""
+        nomination = self._by_pod.get(pod)
+        return nomination.budget if nomination is not None else None
+
     def opt_in(self, pod: str, container: str, own: OptIn) -> OptIn:
         """What the container asks for, with what its group's object says. own: by its annotations alone."""
         nomination = self._by_pod.get(pod)
@@ -119,7 +126,16 @@ def _read(expect: pb.Expect) -> _Nomination:
     containers = {container.name: container for container in expect.containers}
     demands = {name: convert.demand_from(container.demand) for name, container in containers.items()}
     whole = convert.demand_from(expect.pod_demand) if expect.HasField("pod_demand") else None
-    return _Nomination(expect, containers, demands, whole, summed=_summed(containers, demands) == whole)
+    return _Nomination(
+        expect, containers, demands, whole, summed=_summed(containers, demands) == whole, budget=_budget(expect, whole)
+    )
+
+
+def _budget(expect: pb.Expect, whole: Demand | None) -> Budget | None:
+    if not expect.budget or whole is None:
+        return None
+    lasting = (container for container in expect.containers if container.restartable or not container.init)
+    return Budget.of(whole.cpu_milli, {container.name: container.slice for container in lasting})
 
 
 def _renewed(before: pb.Expect, facts: pb.Expect) -> pb.Expect:

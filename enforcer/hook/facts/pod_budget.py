@@ -23,9 +23,11 @@ given the pod's limit: until the extender's facts come, its pod counts as it was
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from placement.model.budget import Budget
+from placement.model.demand import Demand
 
 
 class Settings(NamedTuple):
@@ -63,9 +65,34 @@ def own_resources(pod: Settings, containers: Mapping[str, Settings]) -> Own:
     return Own(Budget.of(pod.cpu, slices), given, memory)
 
 
-def asked_by_itself(pod: Settings, container: Settings, *, given: bool) -> int:
-    """Millicores. given: it has the pod's CPU limit, from which the kubelet made its shares if it has no request."""
-    return 0 if given and container.cpu == container.cpu_limit == pod.cpu_limit else container.cpu
+def asked_by_itself(pod: Settings, container: Settings) -> int:
+    """Millicores, of a container that was given the pod's limit, from which the kubelet made its shares if it has no
+    request.
+    """
+    return 0 if container.cpu == container.cpu_limit == pod.cpu_limit else container.cpu
+
+
+def resized_with(total: Demand, pod: Demand, own: Own, live: Mapping[str, tuple[Settings, Settings]]) -> Demand:
+    """What a pod with resources of its own asks for. total: as if these were its containers' sums. pod: its sandbox's.
+    live: of its containers what they were created with, and what they have now: where the runtime does not say that the
+    pod was resized, those that were given its limits show it.
+    """
+    if own.budget is not None:
+        now = [after.cpu_limit for name, (_, after) in live.items() if name in own.given and after.cpu_limit]
+        given = next(before.cpu_limit for name, (before, _) in live.items() if name in own.given)
+        total = replace(total, cpu_milli=_after(pod.cpu_milli, given, max(now, default=given)))
+    if own.memory and pod.memory_limit is not None:
+        limits = [after.memory_limit for before, after in live.values() if before.memory_limit == pod.memory_limit]
+        memory = max((limit for limit in limits if limit), default=pod.memory_limit)
+        total = replace(total, memory=memory, memory_limit=memory)
+    return total
+
+
+def _after(request: int, limit: int | None, now: int | None) -> int:
+    """The request beside a limit that was resized: as large as that where it was, else below it."""
+    if limit is None or now is None or limit == now:
+        return request
+    return now if request == limit else min(request, now)
 
 
 def _is_own(limit: int | None, parts: list[int | None]) -> bool:

@@ -151,16 +151,23 @@ def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: N
         choices.append(replace(given, homes=machine.nodes_of(cpus), cpus=cpus, exclusive=cpus, cache_domain=CpuSet()))
     choices += [given] if given.exclusive else []
     free = machine.cpus - occupancy.exclusive
-    grant = next((choice for choice in choices if choice.exclusive <= free), None)
+    mine = (choice for choice in choices if choice.exclusive <= free or _is_its_pods(occupancy, request, choice))
+    grant = next(mine, None)
     if grant is None:
         return None
     homes = _homes_of(machine, grant)
     return _pinned(machine, request, homes, grant, mems)
 
 
+def _is_its_pods(occupancy: Occupancy, request: Request, grant: Grant) -> bool:
+    """Whether another container of its pod has the same CPUs, as those have that share their pod's budget."""
+    siblings = occupancy.directory.by_reservation.get(request.reservation_key, ())
+    return any(occupancy.allocations[key].exclusive == grant.exclusive for key in siblings if key != request.container)
+
+
 def _may_own(machine: Machine, occupancy: Occupancy, request: Request, cpus: CpuSet) -> bool:
     """Whether it asks for just as many CPUs for itself, and its namespace may have them."""
-    limit, wanted = limit_of(occupancy, request), taken_by(machine, request)
+    limit, wanted = limit_of(occupancy, request), taken_by(machine, occupancy, request)
     within = limit is None or in_use(occupancy, request) + wanted <= limit
     return request.wants_exclusive and len(cpus) == wanted and within
 

@@ -15,7 +15,7 @@ from typing import Any
 from standins.apiserver.model.kinds import Kind
 from standins.apiserver.model.schema import FREE, Schema
 
-VERSION = "v1.34.0"
+VERSION = "v1.36.0"
 
 _REFERENCE = "#/$defs/"
 _UNTYPED = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool")

@@ -13,6 +13,7 @@ from standins.apiserver.model import refusals
 from standins.apiserver.model.kinds import BUILT_IN, Kind
 from standins.apiserver.model.requests import Request
 from standins.apiserver.model.schema import Cause
+from standins.apiserver.objects import pod_resources
 from standins.apiserver.objects.store import Store, Stored
 
 KIND = next(kind for kind in BUILT_IN if kind.kind == "Pod")
@@ -37,7 +38,21 @@ def filled_in(body: dict[str, Any]) -> dict[str, Any]:
 def _pod_filled_in(pod: dict[str, Any]) -> dict[str, Any]:
     spec = {"restartPolicy": "Always", "schedulerName": "default-scheduler", **pod.get("spec", {})}
     spec.setdefault("terminationGracePeriodSeconds", GRACE_S)
+    for name in ("containers", "initContainers"):
+        if isinstance(spec.get(name), list):
+            spec[name] = [_container_filled_in(container) for container in spec[name]]
+    if isinstance(spec.get("resources"), dict):
+        spec["resources"] = pod_resources.filled_in(spec)
     return {**pod, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort", **pod.get("status", {})}}
+
+
+def _container_filled_in(container: Any) -> Any:
+    """A limit without a request is the request too."""
+    resources = container.get("resources") if isinstance(container, dict) else None
+    if not isinstance(resources, dict) or not isinstance(resources.get("limits"), dict):
+        return container
+    requests = {**resources["limits"], **(resources.get("requests") or {})}
+    return {**container, "resources": {**resources, "requests": requests}}
 
 
 def bound(kind: Kind, old: Stored, binding: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,15 +121,14 @@ def _pod_violations(kind: Kind, body: Mapping[str, Any]) -> list[Cause]:
     containers = body["spec"].get("containers")
     if not containers:
         return [("FieldValueRequired", "Required value", "spec.containers")]
-    for container in containers:
-        for amounts in (container.get("resources") or {}).values():
-            wrong = [text for text in amounts.values() if not _QUANTITY.fullmatch(str(text))]
-            if wrong:
-                raise refusals.bad_request(
-                    f'{kind.kind} in version "v1" cannot be handled as a {kind.kind}: '
-                    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-                )
-    return []
+    for resources in (body["spec"].get("resources"), *(container.get("resources") for container in containers)):
+        amounts = [(resources or {}).get(name) or {} for name in ("requests", "limits")]
+        if any(not _QUANTITY.fullmatch(str(text)) for each in amounts for text in each.values()):
+            raise refusals.bad_request(
+                f'{kind.kind} in version "v1" cannot be handled as a {kind.kind}: '
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            )
+    return pod_resources.violations(body["spec"]) if body["spec"].get("resources") else []
 
 
 def uid_precondition(kind: Kind, request: Request, precondition: str, uid: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from extender.kube.stream import nodes, pods, reduce, services
 from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
+from placement.model.budget import Budget
 from placement.traffic.mentions import NOBODY, mention
 
 
@@ -98,7 +99,15 @@ class TestResources:
 
     def test_of_a_container_that_was_resized(self):
         result = changed(status={"containerStatuses": RESIZED})
-        assert result.containers[2] == ContainerRow("main", {"cpu": "2"}, {"cpu": "3", "memory": "2Gi"})
+        assert result.containers[2] == ContainerRow("main", {"cpu": "2"}, {"memory": "2Gi"})
+
+    def test_a_limit_that_its_spec_does_not_name_is_its_pod_s(self):
+        """As a container shows it that was given the limit of its pod's own resources."""
+        own = {"requests": {"cpu": "4"}, "limits": {"cpu": "4"}}
+        shown = {"name": "main", "resources": {"limits": {"cpu": "4", "memory": "1Gi"}}}
+        result = changed(spec={"resources": own}, status={"containerStatuses": [shown]})
+        assert result.containers[2].limits == {"memory": "1Gi"}
+        assert result.budget == Budget(4)
 
     def test_what_was_set_aside_goes_before_what_is_carried_out(self):
         result = changed(status={"containerStatuses": [{**RESIZED[0], "allocatedResources": {"cpu": "4"}}]})
@@ -115,7 +124,7 @@ class TestResources:
         ("status", "cpu"), [({}, 4000), ({"resources": {"requests": {"cpu": "5"}}}, 5000)], ids=["asked", "given"]
     )
     def test_the_pods_own_go_before_its_containers(self, status, cpu):
-        own = {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}}
+        own = {"requests": {"cpu": "4", "memory": "8Gi"}, "limits": {"memory": "8Gi"}}
         demand = changed(spec={"resources": own}, status=status).demand
         assert (demand.cpu_milli, demand.memory, demand.memory_limit) == (cpu, 8 << 30, 8 << 30)
 
