@@ -250,7 +250,7 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
     stays = own and own <= machine.cpus_of(numa_nodes) - room.occupancy.reserved
     if stays and exclusive.suits(machine, own, wanted, whole_cores=whole_cores):
         return own
-    return _taken(room, numa_nodes, wanted, kin, own if stays else CpuSet())
+    return _taken(room, numa_nodes, wanted, kin, own=own if stays else CpuSet())
 
 
 def _of_budget(room: Room, numa_nodes: NumaSet, share: Share, kin: Kin) -> CpuSet:
@@ -258,7 +258,7 @@ def _of_budget(room: Room, numa_nodes: NumaSet, share: Share, kin: Kin) -> CpuSe
     while there are any.
     """
     if not share.cut and share.grown >= 0:
-        return share.common | _taken(room, numa_nodes, share.grown, kin)
+        return share.common | _taken(room, numa_nodes, share.grown, kin, beside=share.common)
     wanted = share.cut or len(share.common) + share.grown
     whole_cores = room.request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
     nodes = {node: room.machine.node(node).cpus.mask & share.common.mask for node in numa_nodes}
@@ -266,14 +266,18 @@ def _of_budget(room: Room, numa_nodes: NumaSet, share: Share, kin: Kin) -> CpuSe
     return exclusive.pick(room.machine, here, wanted, _caches(room, kin), whole_cores=whole_cores) or share.common
 
 
-def _taken(room: Room, numa_nodes: NumaSet, wanted: int, kin: Kin, own: CpuSet = CpuSet()) -> CpuSet:
-    """So many that its pod has not yet; empty where there are not as many. own: those that it has and may keep."""
+def _taken(
+    room: Room, numa_nodes: NumaSet, wanted: int, kin: Kin, *, own: CpuSet = CpuSet(), beside: CpuSet = CpuSet()
+) -> CpuSet:
+    """So many CPUs; empty where there are not as many. own: those that it has and may keep. beside: those that it has,
+    of which none is meant.
+    """
     if not wanted:
         return CpuSet()
     machine, request = room.machine, room.request
     whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
     free = {numa_node: room.headroom.free[numa_node] for numa_node in numa_nodes}
-    spare = takeable(machine, room.occupancy, request, free, room.headroom.cpu, wanted=wanted)
+    spare = _beside(takeable(machine, room.occupancy, request, free, room.headroom.cpu, wanted=wanted), beside)
     claimed, rules = pools.claimed(machine, room.occupancy), room.occupancy.rules
     unclaimed = {numa_node: (mask & ~claimed, most) for numa_node, (mask, most) in spare.items()}
     pick = partial(

@@ -198,6 +198,28 @@ class TestResize:
             running.agent.update_container(sandbox(2, 2), part(name, 2, 2), resources(3, 3, 128 * MIB))
         assert reserved(running) == 3000
 
+    @pytest.mark.parametrize("cpus", [3, 1])
+    def test_its_exclusive_cpus_become_as_many(self, world: World, cpus: int) -> None:
+        of = sandbox(2, 2, cpus="exclusive")
+        for name in ("first", "second"):
+            world.create(of, part(name, 2, 2))
+        updates = world.agent.update_container(of, part("first", 2, 2), resources(cpus, cpus, 64 * MIB))
+        world.apply(updates)
+        world.apply(world.agent.update_container(of, part("second", 2, 2), resources(cpus, cpus, 64 * MIB)))
+        world.agent.update_pod_sandbox(of, resources(cpus, cpus, 64 * MIB))
+        assert world.cpus("a-first") == world.cpus("a-second") == str(world.agent.occupancy.exclusive)
+        assert len(world.agent.occupancy.exclusive) == cpus
+
+    def test_a_slice_stays_when_the_rest_is_resized(self, world: World) -> None:
+        of = sandbox(4, 4, cpus="exclusive")
+        world.agent.expect(told(("app", 0), ("db", 2), cpu=4000))
+        for entry in (part("app", 4, 4), part("db", 2, 2, 32 * MIB)):
+            world.create(of, entry)
+        before = world.cpus("a-db")
+        world.agent.update_pod_sandbox(of, resources(6, 6, 64 * MIB))
+        app, db = (world.agent.occupancy.allocations[f"a-{name}"].exclusive for name in ("app", "db"))
+        assert (str(db), len(app), app.isdisjoint(db)) == (before, 4, True)
+
     def test_of_a_plain_pod_the_new_sum_counts_once(self, world: World) -> None:
         of = sandbox(2, 2)
         for name in ("first", "second"):
