@@ -291,9 +291,20 @@ class Cluster:
         self._expired += self._nodes.expire(now)
         nodes, assumed, ledger = tuple(self._nodes.states(now)), tuple(self._nodes.assumptions()), self._ledger
         bindings, faults = dict(ledger.bindings), self.faults.counts
-        return Figures(nodes, assumed, self.known.groups, self._expired, bindings, ledger.splits, faults)
+        unscored = {str(why): count for why, count in ledger.unscored.items()}
+        return Figures(nodes, assumed, self.known.groups, self._expired, bindings, unscored, ledger.splits, faults)
+
+    def group_on_node(self, uid: str) -> str:
+        """NAMESPACE/name of the pod's group as its node reports it or is expected to; empty where it is not known."""
+        with self._lock:
+            node = self._nodes.locations.node(uid)
+            view = self._nodes.view(node) if node is not None else None
+        if view is None:
+            return ""
+        return next((reservation.group for reservation in view.occupancy.members_of(uid) if reservation.group), "")
 
     def story(self, namespace: str, name: str) -> PodStory | None:
         """What is known of a pod by its name, for `extender.views.explain`; None when nothing is."""
         with self._lock:
-            return self._history.story(namespace, name, self._nodes.held, self.clock())
+            story = self._history.story(namespace, name, self._nodes.held, self.clock())
+            return replace(story, row=self._ledger.rows.get(story.uid)) if story is not None else None

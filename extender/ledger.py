@@ -6,12 +6,14 @@ What the two differ in is counted: it shows whether scores lead kube-scheduler a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
 
+from extender import unscored
 from extender.planning.replica_counts import ReplicaCount, ReplicaCounts
 from extender.scoring.history import History
 from extender.scoring.node_table import NodeTable
@@ -57,8 +59,8 @@ class BindingLedger:
     """Under the cluster's lock. hold_s: how long an assumption lasts.
 
     listed: whether the API server has sent every pod. bindings: of pods that were scored here, by whether they went
-    where they were assumed. splits: pods bound to a node without members of their group, though one with members was
-    offered and has room for them.
+    where they were assumed. unscored: pods bound without kube-scheduler having had scores, by reason. splits: pods
+    bound to a node without members of their group, though one with members was offered and has room for them.
     """
 
     def __init__(
@@ -78,7 +80,9 @@ class BindingLedger:
         self.rows: dict[str, PodRow] = {}
         self.listed = False
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
+        self.unscored = Counter(dict.fromkeys(unscored.Reason, 0))
         self.splits = 0
+        self._asked_at = -math.inf
 
     def apply(self, changes: Changes[PodRow]) -> list[Nomination]:
         """Nominations are for the pods that were seen bound by this change, in its order."""
@@ -88,7 +92,9 @@ class BindingLedger:
             for uid in self._nodes.locations.workloads().keys() - listed:
                 self._nodes.locations.forget(uid)
         self._gone(changes.gone)
-        nominations = [nomination for row in changes.rows if (nomination := self._seen(row)) is not None]
+        nominations = [
+            nomination for row in changes.rows if (nomination := self._seen(row, listed=changes.whole)) is not None
+        ]
         self._lag.news()
         return nominations
 
@@ -96,6 +102,7 @@ class BindingLedger:
         """kube-scheduler asks about the pod. One that the API server does not have is not noted: it ended, and nothing
         would ever take it out again, or the watch is about to show it.
         """
+        self._asked_at = self._clock()
         if not self.listed:
             self._nodes.locations.named(pod.uid, pod.workload)
 
@@ -170,7 +177,8 @@ class BindingLedger:
             return predict(view.machine, view.occupancy, want, kin)
         return None
 
-    def _seen(self, row: PodRow) -> Nomination | None:
+    def _seen(self, row: PodRow, *, listed: bool) -> Nomination | None:
+        """listed: among all that there are, so that it may have been bound long ago."""
         before = self.rows.get(row.uid)
         if row.ended:
             self._gone((row.uid,))
@@ -183,6 +191,8 @@ class BindingLedger:
         if not row.node:
             return None
         view, bound_before = self._nodes.view(row.node), before is not None and bool(before.node)
+        if not bound_before and not (listed and before is None):
+            self._note_unscored(row, before.nominated if before is not None else "")
         # Its node may have shown it first: as a static pod, or where our watch lags.
         if not bound_before and row.phase == "Pending" and not (view is not None and row.uid in view.index.pods):
             assumed = self._nodes.held(row.uid)
@@ -257,6 +267,17 @@ class BindingLedger:
             _log.warning(
                 "group split though a node had room", pod=pod, group=offer.want.group, node=row.node, room=node
             )
+
+    def _note_unscored(self, row: PodRow, nominated: str) -> None:
+        """Counts a binding for which kube-scheduler had nothing to choose from, as far as it asks here at all."""
+        offer = self._history.offer(row.uid)
+        if not opted_in(row.annotations) or (offer is not None and len(offer.names) > 1):
+            return
+        reason = unscored.reason(row, nominated or row.nominated, offered_one=offer is not None)
+        self._history.unscored(row.namespace, row.name, row.uid, unscored.SENTENCES[reason])
+        if self._clock() - self._asked_at <= unscored.ASKS_HERE_S:
+            self.unscored[reason] += 1
+            _log.info("bound without scores", pod=f"{row.namespace}/{row.name}", node=row.node, why=str(reason))
 
     def _gone(self, uids: Iterable[str]) -> None:
         uids = list(uids)

@@ -11,7 +11,7 @@ from extender.state.node_view import Assumption
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is had without looking at each pod. bindings, splits: as the ledger counts them. faults: how
+    """What is had without looking at each pod. bindings, unscored, splits: as the ledger counts them. faults: how
     often each node could not be weighed.
     """
 
@@ -21,6 +21,7 @@ class Figures:
     """By workload, found ones too."""
     expired: int
     bindings: Mapping[str, int]
+    unscored: Mapping[str, int]
     splits: int
     faults: Mapping[str, int]
 
@@ -35,5 +36,5 @@ class Picture(Figures):
     @classmethod
     def of(cls, figures: Figures, names: Mapping[str, str], workloads: Mapping[str, str]) -> Picture:
         nodes = tuple(sorted(figures.nodes, key=lambda state: state.view.name))
-        counts = figures.expired, figures.bindings, figures.splits, figures.faults
+        counts = figures.expired, figures.bindings, figures.unscored, figures.splits, figures.faults
         return cls(nodes, figures.assumed, figures.groups, *counts, names, workloads)

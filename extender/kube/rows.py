@@ -68,6 +68,10 @@ class _ContainerStatus(msgspec.Struct, rename="camel"):
     resources: Resources | None = None
 
 
+class _SchedulingGroup(msgspec.Struct, rename="camel"):
+    pod_group_name: str | None = None
+
+
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
     service_account_name: str = ""
@@ -76,6 +80,7 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     containers: list[_ContainerSpec] | None = None
     init_containers: list[_ContainerSpec] | None = None
     resources: Resources | None = None
+    scheduling_group: _SchedulingGroup | None = None
 
 
 class _PodStatus(msgspec.Struct, rename="camel"):
@@ -85,6 +90,7 @@ class _PodStatus(msgspec.Struct, rename="camel"):
     init_container_statuses: list[_ContainerStatus] | None = None
     allocated_resources: dict[str, str | int | float] | None = None
     resources: Resources | None = None
+    nominated_node_name: str | None = None
 
 
 class PodObject(msgspec.Struct):
@@ -150,6 +156,8 @@ class PodRows:
             labels=_shared(metadata.labels or _NOTHING) if member else _NOTHING,
             mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NOBODY,
             leaving=metadata.deletion_timestamp is not None,
+            nominated=intern(status.nominated_node_name or ""),
+            scheduling_group=(spec.scheduling_group.pod_group_name or "") if spec.scheduling_group else "",
         )
 
     def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:

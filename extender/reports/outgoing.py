@@ -5,7 +5,6 @@ from __future__ import annotations
 from extender.ledger import Nomination
 from extender.state.pods import ContainerRow
 from placement.namespaces import Namespaces
-from placement.optin.parsing import OptIn
 from proto import convert
 from proto import report_pb2 as pb
 
@@ -19,7 +18,7 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             name=pod.name,
             numa_nodes=str(nomination.numa_nodes),
             generation=nomination.generation,
-            containers=[_container(container, nomination.opt_ins.get(container.name)) for container in pod.containers],
+            containers=[_container(container, nomination) for container in pod.containers],
             workload=pod.workload,
             kin=[pb.KinWeight(pod=uid, weight=weight) for uid, weight in kin.weights.items()],
             kin_elsewhere=kin.elsewhere,
@@ -37,13 +36,14 @@ def settings(namespaces: Namespaces) -> pb.ToEnforcer:
     return pb.ToEnforcer(namespaces=convert.namespaces_to(namespaces))
 
 
-def _container(container: ContainerRow, opt_in: OptIn | None) -> pb.ContainerDemand:
+def _container(container: ContainerRow, nomination: Nomination) -> pb.ContainerDemand:
+    opt_in = nomination.opt_ins.get(container.name)
     message = pb.ContainerDemand(
         name=container.name,
         demand=convert.demand_to(container.demand),
         init=container.init,
         restartable=container.restartable,
-        slice=container.slice,
+        slice=container.slice if nomination.pod.budget is not None else 0,
     )
     if opt_in is not None:
         message.policy, message.size = opt_in.policy, opt_in.size

@@ -13,6 +13,7 @@ from extender.state.columns.arrays import Floats, Objects
 from extender.state.kins import Kins
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption, NodeView
+from extender.state.pods import PodRow
 from placement.decide.decide import Kin
 
 OFFERS = 256
@@ -76,6 +77,7 @@ class History:
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._decisions: OrderedDict[str, tuple[DecisionRow, ...]] = OrderedDict()
         self._uids: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._unscored: OrderedDict[str, str] = OrderedDict()
         self._bytes = 0
 
     def offered(self, offer: Offer) -> None:
@@ -105,6 +107,13 @@ class History:
                     self._name(row.namespace, row.name, row.pod)
         self._trim()
 
+    def unscored(self, namespace: str, name: str, uid: str, why: str) -> None:
+        """The pod was bound, and kube-scheduler had nothing to choose from. why: in a sentence."""
+        self._unscored[uid] = why
+        self._name(namespace, name, uid)
+        if len(self._unscored) > DECIDED_PODS:
+            self._unscored.popitem(last=False)
+
     def offer(self, uid: str) -> Offer | None:
         return self._offers.get(uid)
 
@@ -116,8 +125,8 @@ class History:
         uid = self._uids.get((namespace, name))
         if uid is None:
             return None
-        offer, decisions = self.offer(uid), self.decisions(uid)
-        return PodStory(uid, offer, decisions, held(uid), at) if offer or decisions else None
+        offer, decisions, unscored = self.offer(uid), self.decisions(uid), self._unscored.get(uid)
+        return PodStory(uid, offer, decisions, held(uid), at, unscored) if offer or decisions or unscored else None
 
     def names(self) -> dict[str, str]:
         """uid -> NAMESPACE/NAME of every pod that was scored or decided lately."""
@@ -143,10 +152,15 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class PodStory:
-    """All that is remembered of one pod. offer: None before it was scored here; at: when this was read, in seconds."""
+    """All that is remembered of one pod. offer: None before it was scored here; at: when this was read, in seconds.
+    unscored: why kube-scheduler did not ask for scores; None: it did, or is not known to have bound the pod. row: the
+    pod as the API server has it.
+    """
 
     uid: str
     offer: Offer | None
     decisions: tuple[DecisionRow, ...]
     assumption: Assumption | None
     at: float
+    unscored: str | None = None
+    row: PodRow | None = None

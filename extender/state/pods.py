@@ -83,7 +83,8 @@ class PodRow:
     requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
     priority: as its PriorityClass has it. labels, mentions: of a pod that has opted in; the latter where the Services
-    that its containers name are asked for. leaving: it is being deleted.
+    that its containers name are asked for. leaving: it is being deleted. nominated: the node that kube-scheduler has
+    nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any.
     """
 
     uid: str
@@ -104,6 +105,8 @@ class PodRow:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     mentions: Mentions = NOBODY
     leaving: bool = False
+    nominated: str = ""
+    scheduling_group: str = ""
 
     @property
     def ended(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from extender.cluster import Cluster
 from extender.scoring.history import ExplainRow, Offer, PodStory
-from extender.scoring.predict import Prediction, Wanted, predict
+from extender.scoring.predict import Prediction, Wanted, opt_ins, predict
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption
 
@@ -28,9 +28,10 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
     offer, decisions, assumed = story.offer, story.decisions, story.assumption
     return {
         "uid": story.uid,
-        "pod": f"{offer.want.pod.namespace}/{offer.want.pod.name}" if offer else _named(decisions),
-        "group": offer.want.group if offer else None,
+        "pod": f"{namespace}/{name}",
+        "group": offer.want.group if offer else _group(cluster, story),
         "membership": _membership(cluster, story),
+        "unscored": story.unscored,
         "scored": _scored(offer, story.at, most_nodes) if offer else None,
         "expected": _expected(assumed, story.at) if assumed else None,
         "happened": [_happened(row) for row in decisions],
@@ -39,9 +40,19 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
 
 def _membership(cluster: Cluster, story: PodStory) -> str | None:
     """Why it is a member of a group that was found by traffic."""
-    workload = story.offer.want.pod.workload if story.offer else cluster.picture().workloads.get(story.uid, "")
+    row = story.offer.want.pod if story.offer else story.row
+    workload = row.workload if row is not None else cluster.picture().workloads.get(story.uid, "")
     member = cluster.known.found.members.get(workload)
     return f"member of {member.group}: {member.reason}" if member else None
+
+
+def _group(cluster: Cluster, story: PodStory) -> str | None:
+    """Of a pod that was not scored here: as its annotations name it or, as the API server is not asked or has it no
+    more, as its node's enforcer reported it; None where nothing says it.
+    """
+    named = (opt_in.group for opt_in in opt_ins(story.row).values()) if story.row is not None else ()
+    found = next((group for group in named if group), "")
+    return found or cluster.group_on_node(story.uid) or None
 
 
 def unknown(cluster: Cluster, namespace: str, name: str) -> str:
@@ -57,10 +68,6 @@ def unknown(cluster: Cluster, namespace: str, name: str) -> str:
     else:
         hint = f"no pod of namespace {namespace} is known"
     return f"pod {namespace}/{name} was neither scored nor reported lately; {hint}"
-
-
-def _named(decisions: tuple[DecisionRow, ...]) -> str:
-    return f"{decisions[-1].namespace}/{decisions[-1].name}"
 
 
 def _scored(offer: Offer, now: float, most_nodes: int | None) -> dict[str, Any]:

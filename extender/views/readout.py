@@ -97,6 +97,12 @@ def gauges(figures: Figures, live: Live) -> Iterator[Gauge]:
         figures.bindings,
     )
     yield (
+        "numakin_extender_unscored_total",
+        "Pods that were bound without kube-scheduler having asked for scores, by reason; by the replica that it asks.",
+        "reason",
+        figures.unscored,
+    )
+    yield (
         "numakin_extender_group_splits_total",
         "Pods bound to a node without members of their group, though an offered node with members had room.",
         "",

@@ -85,10 +85,12 @@ def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
         yield from _happened(row)
     if not happened:
         yield "no enforcer has reported a container of it yet"
+    if answer.get("unscored"):
+        yield answer["unscored"]
     if answer.get("scored"):
         yield ""
         yield from _scored(answer["scored"], wide=wide)
-    else:
+    elif not answer.get("unscored"):
         yield "how nodes were scored is not known: another replica answered, it was not asked, or it is long ago"
 
 
