@@ -18,6 +18,7 @@ from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import Extender, machine, reservation
 from tests.extender.told import tell
+from tests.kubectl_numakin.asking import ask
 
 
 @pytest.fixture
@@ -136,3 +137,6 @@ def test_a_real_extender_says_so_of_a_pod_that_was_bound_unasked(watching: Exten
     answer = watching.get(path)
     assert (answer["group"], answer["scored"]) == ("default/shop", None)
     assert answer["unscored"].startswith("kube-scheduler did not ask this extender for scores: one node was feasible")
+    lines = ask("explain", "pod", "web", "-n", "default", f"--extender=http://{watching.http_address}").lines
+    assert lines[0] == "pod default/web, group default/shop"
+    assert any(line.startswith("kube-scheduler did not ask") for line in lines)

@@ -42,6 +42,18 @@ def test_a_replica_finds_those_before_it(written, at):
     assert len({(row["node"], row["numa_nodes"]) for row in rows}) > 1
 
 
+def test_a_pod_s_own_resources_count_once_whatever_its_containers_ask_for(written, at):
+    """Two replicas of 4 CPUs of their own, of which a NUMA node holds one beside its members."""
+    manifest = deployment(2)
+    template = manifest["spec"]["template"]
+    template["spec"]["containers"] = [{"name": name, "image": "x"} for name in ("app", "log")]
+    template["spec"]["resources"] = {"limits": {"cpu": "4", "memory": "1Gi"}}
+    template["metadata"]["annotations"]["cpus.numakin.io"] = "exclusive"
+    rows = planned(written, at, manifest)
+    assert len({(row["node"], row["numa_nodes"]) for row in rows}) == 2
+    assert all("pod's budget 4 CPUs" in "; ".join(row["weighed"][0]["reasons"]) for row in rows)
+
+
 def test_nothing_is_held_or_remembered(written, at, extender):
     before = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
     extender.connection.close()
