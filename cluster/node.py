@@ -14,8 +14,8 @@ from typing import Any
 from cluster.processes import Process
 from enforcer.machine.sysfs import read_machine
 from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import quantity
 from placement.model.topology import Machine
+from standins.kubelet.resources import of_container, of_sandbox
 from standins.runtime.records import Container, Pod
 from standins.runtime.runtime import Runtime
 
@@ -77,26 +77,23 @@ class Node:
             if meta["uid"] in self._sandboxes:
                 return
             sandbox = self._sandboxes[meta["uid"]] = self.runtime.run_pod(
-                meta["name"], meta["namespace"], meta["uid"], meta.get("annotations"), meta.get("labels")
-            )
+                meta["name"], meta["namespace"], meta["uid"], meta.get("annotations"), meta.get("labels"),
+                **of_sandbox(pod["spec"]),
+            )  # fmt: skip
         time.sleep(SANDBOX_S)
         for container in pod["spec"]["containers"]:
-            resources = container.get("resources", {})
-            self.runtime.run_container(
-                sandbox,
-                container["name"],
-                cpu_request=float(quantity(resources.get("requests", {}).get("cpu", "0"))),
-                memory_limit=int(quantity(resources.get("limits", {}).get("memory", "0"))),
-            )
+            self.runtime.run_container(sandbox, container["name"], **of_container(pod["spec"], container))
 
     def restart_containers(self, uid: str) -> None:
         """As a kubelet does after they have crashed."""
         for container in self._containers(uid):
             self.runtime.remove_container(container)
             cpu, memory = container.resources.cpu, container.resources.memory
+            limit = cpu.quota.value / cpu.period.value if cpu.quota.value > 0 else 0.0
             self.runtime.run_container(
-                container.pod, container.name, cpu_request=cpu.shares.value / 1024, memory_limit=memory.limit.value
-            )
+                container.pod, container.name, cpu_request=cpu.shares.value / 1024, cpu_limit=limit,
+                memory_limit=memory.limit.value,
+            )  # fmt: skip
 
     def end(self, uid: str) -> None:
         """Stops and removes a pod's containers and its sandbox, if there is one."""
