@@ -213,12 +213,19 @@ class Ledger:
 
     # Containers that are not ours
 
-    def note_unmanaged(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim | None = None) -> None:
+    def note_unmanaged(
+        self,
+        pod: nri.PodSandbox,
+        container: nri.Container,
+        claim: pods.Claim | None = None,
+        now: CpuSet = CpuSet(),
+    ) -> None:
         """What has not opted in takes room by its requests; it is only ever moved off exclusive CPUs, by the
-        operator's rule. claim: another owner sets its CPUs, so that not even that happens.
+        operator's rule. claim: another owner sets its CPUs, so that not even that happens. now: what its cgroup has,
+        where that was read: the runtime's word is older.
         """
         machine, demand = self.machine, pods.demand_of(container.linux.resources)
-        cpus = claim.cpuset if claim is not None else pods.runtime_cpuset(container)[0]
+        cpus = claim.cpuset if claim is not None else now or pods.runtime_cpuset(container)[0]
         moved = self.occupancy.rules.everyone and claim is None
         exclusive = self.occupancy.exclusive
         around = cpus | exclusive if cpus and moved else cpus  # those it has been kept off
@@ -234,7 +241,7 @@ class Ledger:
             container.name,
             pod.uid,
             container.id,
-            CpuSet() if hindered else cpus - exclusive,
+            CpuSet() if hindered or machine.cpus <= cpus else cpus - exclusive,
             externally_managed=claim is not None or bool(isolated),
         )
         self.occupancy = self.occupancy.changed(

@@ -18,6 +18,7 @@ from enforcer.hook.ownership.adoption import (
     owner_of,
 )
 from enforcer.hook.ownership.checkpoint import Past
+from placement.optin.parsing import opted_in
 from process.log import Log
 from proto import nri_pb2 as nri
 
@@ -129,8 +130,11 @@ class Takeover:
         self._ledger.records.released(running.pod, running.container)
 
     def _running(self, pod: nri.PodSandbox, container: nri.Container) -> Running:
-        now = self._ledger.node.cpuset_now(container.linux.cgroups_path) or pods.runtime_cpuset(container)
-        return Running(pod, container, now)
+        """The cgroup is read where it may be set."""
+        node, now = self._ledger.node, None
+        if node.rules.everyone or opted_in(pod.annotations):
+            now = node.cpuset_now(container.linux.cgroups_path)
+        return Running(pod, container, now or pods.runtime_cpuset(container))
 
     def _place(self, adopted: _Adopted) -> list[nri.ContainerUpdate]:
         """Pins what runs unpinned, and sets the pools of all others anew."""
@@ -175,7 +179,7 @@ class Takeover:
         request = ledger.request(pod, container, key_of(container.name, given, known) if given is not None else "")
         if request is None:
             claim = claim_on_stranger(ledger.machine, ledger.occupancy, container, known.exclusive)
-            ledger.note_unmanaged(pod, container, claim)
+            ledger.note_unmanaged(pod, container, claim, now[0])
             return
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
         if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:
