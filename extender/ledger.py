@@ -43,7 +43,8 @@ class Nomination:
     """What a node's enforcer is sent of a pod that was bound to it. numa_nodes empty: only the facts.
 
     opt_ins: what containers, by name, ask for with what their group's object says, where that is not what they say.
-    replicas: of the pod's workload and of the others of its namespace that have members on the node.
+    replicas: of the pod's workload and of the others of its namespace that have members on the node. used_milli: what
+    pods of its workload use, 0: not known.
     """
 
     node: str
@@ -53,6 +54,7 @@ class Nomination:
     numa_nodes: NumaSet = NumaSet()
     generation: int = 0
     replicas: tuple[ReplicaCount, ...] = ()
+    used_milli: int = 0
 
 
 class BindingLedger:
@@ -130,7 +132,7 @@ class BindingLedger:
         rows = [*tellable(node, (row for row in known if row is not None))]
         due = {row.uid for row in unknown(view, rows)}
         due_rows = [(row, self._nodes.from_group(row) if pods is None or row.uid in due else {}) for row in rows]
-        return [Nomination(node, row, opt_ins) for row, opt_ins in due_rows if opt_ins or row.uid in due]
+        return [self._facts(row, opt_ins) for row, opt_ins in due_rows if opt_ins or row.uid in due]
 
     def departed(self, node: str) -> list[str]:
         """Members that the node's enforcer still shows and that are no more: it is to be sent their uids now."""
@@ -208,7 +210,11 @@ class BindingLedger:
         if view is None:
             return None
         rows = tellable(row.node, [row]) if before and row.uid not in view.index.pods else unknown(view, [row])
-        return next((Nomination(row.node, member, self._nodes.from_group(member)) for member in rows), None)
+        return next((self._facts(member, self._nodes.from_group(member)) for member in rows), None)
+
+    def _facts(self, row: PodRow, opt_ins: Mapping[str, OptIn]) -> Nomination:
+        """Without a nomination."""
+        return Nomination(row.node, row, opt_ins, used_milli=self._nodes.known.uses.get(row.workload, 0))
 
     def _nomination(self, row: PodRow) -> Nomination | None:
         """Holds the pod's place on its node: the one it was scored for, if that was the node, else decided now."""
@@ -221,13 +227,13 @@ class BindingLedger:
             return None
         opt_ins = self._nodes.from_group(row)
         if want is None:
-            return Nomination(row.node, row, opt_ins) if opt_ins else None
+            return self._facts(row, opt_ins) if opt_ins else None
         held = self._nodes.held(row.uid)
         with self._nodes.released(row.uid):
             kin = self._nodes.kins((row.node,), want).of(row.node)
             view = self._nodes.view(row.node)
             generation, replicas = view.generation if view else 0, tuple(self._replicas(row, view))
-        facts = Nomination(row.node, row, opt_ins, kin, generation=generation, replicas=replicas)
+        facts = replace(self._facts(row, opt_ins), kin=kin, generation=generation, replicas=replicas)
         if held is not None and held.node == row.node:
             self._nodes.confirm(replace(held, bound=True, until=self._clock() + self._hold_s))
             return replace(facts, numa_nodes=held.numa_nodes)

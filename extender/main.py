@@ -259,6 +259,9 @@ class Program(SessionCallbacks):
     def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
         self.learner.traffic(node, flows)
 
+    def uses(self, node: str, milli: Mapping[str, int]) -> None:
+        self.learner.uses(node, milli)
+
     def changed(self, node: str) -> None:
         if self._refused_pod_checks is not None:
             self._refused_pod_checks.changed(node)

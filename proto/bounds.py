@@ -57,6 +57,9 @@ DEVICE_NAMES = 16
 FLOWS = 100_000
 """Of one Traffic message."""
 
+USES = 2_048
+"""Workloads whose use one Traffic message tells."""
+
 REPLICA_COUNTS = 128
 """Workloads whose replicas a nomination counts, its own first: 8 KiB. Of the others the node expects what it saw."""
 

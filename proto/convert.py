@@ -124,6 +124,7 @@ def demand_to(demand: Demand) -> pb.Demand:
         memory_limit=demand.memory_limit,
         hugepages=dict(demand.hugepages),
         estimated=sorted(demand.estimated),
+        used_milli=demand.used_milli,
     )
 
 
@@ -144,6 +145,7 @@ def _demand(body: bytes) -> Demand:
         memory_limit=message.memory_limit if message.HasField("memory_limit") else None,
         hugepages=dict(message.hugepages),
         estimated=frozenset(message.estimated),
+        used_milli=message.used_milli,
     )
 
 

@@ -28,7 +28,7 @@ class FromHook(_message.Message):
     def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., report: _Optional[_Union[_report_pb2.Report, _Mapping]] = ..., containers: _Optional[_Union[Containers, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., appeared: _Optional[_Union[Appeared, _Mapping]] = ..., declined: _Optional[_Union[Moves, _Mapping]] = ..., attachment: _Optional[_Union[Attachment, _Mapping]] = ..., counts: _Optional[_Union[Counts, _Mapping]] = ...) -> None: ...
 
 class ToHook(_message.Message):
-    __slots__ = ("who", "expect", "kin", "plan", "moves", "devices", "untold", "health", "gone", "namespaces")
+    __slots__ = ("who", "expect", "kin", "plan", "moves", "devices", "untold", "health", "gone", "namespaces", "uses")
     WHO_FIELD_NUMBER: _ClassVar[int]
     EXPECT_FIELD_NUMBER: _ClassVar[int]
     KIN_FIELD_NUMBER: _ClassVar[int]
@@ -39,6 +39,7 @@ class ToHook(_message.Message):
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     NAMESPACES_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
     who: Who
     expect: _report_pb2.Expect
     kin: KinTable
@@ -49,7 +50,8 @@ class ToHook(_message.Message):
     health: Health
     gone: _report_pb2.Gone
     namespaces: _report_pb2.Namespaces
-    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ..., untold: _Optional[_Union[Untold, _Mapping]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., gone: _Optional[_Union[_report_pb2.Gone, _Mapping]] = ..., namespaces: _Optional[_Union[_report_pb2.Namespaces, _Mapping]] = ...) -> None: ...
+    uses: Uses
+    def __init__(self, who: _Optional[_Union[Who, _Mapping]] = ..., expect: _Optional[_Union[_report_pb2.Expect, _Mapping]] = ..., kin: _Optional[_Union[KinTable, _Mapping]] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., moves: _Optional[_Union[Moves, _Mapping]] = ..., devices: _Optional[_Union[Devices, _Mapping]] = ..., untold: _Optional[_Union[Untold, _Mapping]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., gone: _Optional[_Union[_report_pb2.Gone, _Mapping]] = ..., namespaces: _Optional[_Union[_report_pb2.Namespaces, _Mapping]] = ..., uses: _Optional[_Union[Uses, _Mapping]] = ...) -> None: ...
 
 class Health(_message.Message):
     __slots__ = ("degraded", "doing")
@@ -78,6 +80,19 @@ class Start(_message.Message):
     machine: _report_pb2.Machine
     config: str
     def __init__(self, node: _Optional[str] = ..., version: _Optional[str] = ..., session: _Optional[str] = ..., machine: _Optional[_Union[_report_pb2.Machine, _Mapping]] = ..., config: _Optional[str] = ...) -> None: ...
+
+class Uses(_message.Message):
+    __slots__ = ("milli",)
+    class MilliEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    MILLI_FIELD_NUMBER: _ClassVar[int]
+    milli: _containers.ScalarMap[str, int]
+    def __init__(self, milli: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Attachment(_message.Message):
     __slots__ = ("confirmed_seconds_ago",)

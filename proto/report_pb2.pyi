@@ -144,7 +144,7 @@ class NumaNode(_message.Message):
     def __init__(self, id: _Optional[int] = ..., cpus: _Optional[str] = ..., memory: _Optional[int] = ..., distances: _Optional[_Iterable[int]] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., isolated_cpus: _Optional[str] = ..., withheld: _Optional[bool] = ...) -> None: ...
 
 class Demand(_message.Message):
-    __slots__ = ("cpu_milli", "memory", "memory_limit", "hugepages", "estimated")
+    __slots__ = ("cpu_milli", "memory", "memory_limit", "hugepages", "estimated", "used_milli")
     class HugepagesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -157,12 +157,14 @@ class Demand(_message.Message):
     MEMORY_LIMIT_FIELD_NUMBER: _ClassVar[int]
     HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
     ESTIMATED_FIELD_NUMBER: _ClassVar[int]
+    USED_MILLI_FIELD_NUMBER: _ClassVar[int]
     cpu_milli: int
     memory: int
     memory_limit: int
     hugepages: _containers.ScalarMap[int, int]
     estimated: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ...) -> None: ...
+    used_milli: int
+    def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ..., used_milli: _Optional[int] = ...) -> None: ...
 
 class Reservation(_message.Message):
     __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size", "workload", "cache_domain")
@@ -498,20 +500,29 @@ class KinWeight(_message.Message):
     def __init__(self, pod: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class Traffic(_message.Message):
-    __slots__ = ("seconds", "scale", "flows", "unattributed_bytes", "lost_bytes", "collector")
+    __slots__ = ("seconds", "scale", "flows", "unattributed_bytes", "lost_bytes", "collector", "uses")
+    class UsesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     SCALE_FIELD_NUMBER: _ClassVar[int]
     FLOWS_FIELD_NUMBER: _ClassVar[int]
     UNATTRIBUTED_BYTES_FIELD_NUMBER: _ClassVar[int]
     LOST_BYTES_FIELD_NUMBER: _ClassVar[int]
     COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
     seconds: float
     scale: float
     flows: _containers.RepeatedCompositeFieldContainer[Flow]
     unattributed_bytes: int
     lost_bytes: int
     collector: str
-    def __init__(self, seconds: _Optional[float] = ..., scale: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[Flow, _Mapping]]] = ..., unattributed_bytes: _Optional[int] = ..., lost_bytes: _Optional[int] = ..., collector: _Optional[str] = ...) -> None: ...
+    uses: _containers.ScalarMap[str, int]
+    def __init__(self, seconds: _Optional[float] = ..., scale: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[Flow, _Mapping]]] = ..., unattributed_bytes: _Optional[int] = ..., lost_bytes: _Optional[int] = ..., collector: _Optional[str] = ..., uses: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Flow(_message.Message):
     __slots__ = ("source", "target", "kind", "bytes", "messages", "by_server")

@@ -5,7 +5,7 @@ It is called by the hook's loop, one event at a time, and never waits for anybod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from enforcer.hook.cache_domains import CacheDomains
 from enforcer.hook.decision_records import names
@@ -25,6 +25,7 @@ from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.parsing import opted_in
 from placement.state import pools
 from placement.state.occupancy import Allocation, Occupancy
+from placement.traffic.cpu_use import MOST_WORKLOADS
 from process.log import Log
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
@@ -291,6 +292,14 @@ class Agent:
         if late:
             ledger.sandboxes.alive(message.pod)
             ledger.renew(message.pod)
+
+    def used(self, milli: Mapping[str, int]) -> None:
+        """What pods of workloads use of the CPU, in millicores: members that are here count by it from now on."""
+        ledger, before = self.ledger, self.ledger.demands.uses
+        ledger.demands.uses = dict([*{**before, **milli}.items()][-MOST_WORKLOADS:])
+        changed = {workload for workload, used in milli.items() if before.get(workload) != used}
+        for pod in sorted({request.pod for request in ledger.requests.values() if request.workload in changed}):
+            ledger.renew(pod)
 
     def deleted(self, uids: Iterable[str]) -> None:
         """The API server does not have these pods any more: their room is free once their containers have ended."""

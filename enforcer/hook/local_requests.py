@@ -66,6 +66,9 @@ class LocalRequests:
             self._move(message.moves)
         elif kind == "namespaces":
             ledger.demands.quotas = convert.namespaces_from(message.namespaces).quotas
+        elif kind == "uses":
+            host.agent.used(message.uses.milli)
+            host.publish_soon()
         elif kind == "health":
             self._health = time.monotonic(), message.health
         elif kind == "untold":

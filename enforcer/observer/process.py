@@ -20,6 +20,7 @@ from enforcer.machine import pci
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from enforcer.observer.census import Census
+from enforcer.observer.cpu_use import CpuUse, Uses
 from enforcer.observer.device_watch import DeviceWatch
 from enforcer.observer.endpoint import pages
 from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
@@ -79,6 +80,7 @@ class Observer:
         self.attachment = Attachment()
         self.census: Census | None = None
         self.memory: MemberMemory | None = None
+        self.cpu_use: CpuUse | None = None
         self.counters = Counters()
 
     def run(self, signals: socket.socket) -> None:
@@ -94,9 +96,11 @@ class Observer:
             part.stop(STOP_S)
 
     @property
-    def _parts(self) -> list[HookLink | Replicas | TrafficLoop | DeviceWatch | PodResourcesServer | Census]:
+    def _parts(self) -> list[HookLink | Replicas | TrafficLoop | DeviceWatch | PodResourcesServer | Census | CpuUse]:
         """What has threads."""
-        parts = (self._link, self._replicas, self.watching, self._devices, self._podresources, self.census)
+        parts = (
+            self._link, self._replicas, self.watching, self._devices, self._podresources, self.census, self.cpu_use,
+        )  # fmt: skip
         return [part for part in parts if part is not None]
 
     @property
@@ -164,12 +168,13 @@ class Observer:
                     part.on(machine)
             if self._namespaces is not None:
                 self._operators_set(self._namespaces)
-            if self._devices is not None:
-                self._devices.hook_came()
+            for asked in (self._devices, self.cpu_use):
+                if asked is not None:
+                    asked.hook_came()
         elif kind == "appeared" and self._devices is not None:
             self._devices.appeared(message.appeared.namespace, message.appeared.name)
         elif kind == "containers":
-            for receiver in (self.memory, self.watching, self.census, self._podresources):
+            for receiver in (self.memory, self.watching, self.census, self._podresources, self.cpu_use):
                 if receiver is not None:
                     receiver.received(message.containers)
         elif kind == "counts":
@@ -229,6 +234,8 @@ class Observer:
             logger.warning("whether the runtime reports every container can't be checked", why=error)
             return
         self.memory = MemberMemory(tree, machine)
+        if self.cpu_use is None:
+            self.cpu_use = running(CpuUse(tree, self._used, config.window_s, self.threads))
         if config.mode == "nri" and self.census is None:
             self.census = running(Census(tree, self._untold, self.threads))
 
@@ -268,6 +275,10 @@ class Observer:
 
     def _untold(self, containers: list[str]) -> None:
         self._link.send(local.ToHook(untold=local.Untold(containers=containers)))
+
+    def _used(self, uses: Uses) -> None:
+        self._link.send(local.ToHook(uses=local.Uses(milli=uses)))
+        self._seen(pb.Traffic(uses=uses))
 
     def _seen(self, traffic: pb.Traffic) -> None:
         if self._replicas is not None:

@@ -41,13 +41,13 @@ def edges(known: ClusterTraffic, coming: Mapping[str, str]) -> Weights:
 
 
 def usual(demands: Mapping[str, Demand], groups: Mapping[str, str]) -> dict[str, Demand]:
-    """By group what its median workload asks for. demands: of one replica. groups: of each workload."""
+    """By group what its median workload asks for, or uses. demands: of one replica. groups: of each workload."""
     of_group: dict[str, list[Demand]] = defaultdict(list)
     for name, demand in demands.items():
         of_group[groups[name]].append(demand)
     return {
         group: Demand(
-            cpu_milli=median_low(demand.cpu_milli for demand in found),
+            cpu_milli=median_low(demand.expected_milli for demand in found),
             memory=median_low(demand.memory for demand in found),
         )
         for group, found in of_group.items()

@@ -14,7 +14,7 @@ from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, r
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
-from placement.model.demand import Demand
+from placement.model.demand import Demand, counted
 from placement.optin.options import Pool
 from placement.plan.expected import Peak
 from placement.plan.problem import Room, Weights, Workload
@@ -115,7 +115,7 @@ class GroupPlanner:
         expected = {}
         for name in names:
             before = self._expected.get(name) if name not in self._awaited else None
-            demand = placed.demands.get(name) or known.demands.get(name)
+            demand = _demand(name, placed, known)
             if before is None and demand is not None:
                 before = Expected(Peak(0, now), demand)
             if before is not None:
@@ -164,7 +164,7 @@ class GroupPlanner:
         expected = {name: self._expected[name] for name in names}
         members = {key: name for key, name in placed.members.items() if name in expected}
         here = Counter(placed.nodes[key] for key in members)
-        need = sum(workload.demand.cpu_milli * workload.replicas for workload in expected.values())
+        need = sum(workload.demand.expected_milli * workload.replicas for workload in expected.values())
         workloads = [Workload(name, workload.demand, workload.replicas) for name, workload in expected.items()]
         kept = self._kept(names, placed)
         return make_plan(
@@ -182,8 +182,14 @@ class GroupPlanner:
                 for place, replicas in slots:
                     coming = max(0, replicas - placed.places[name, place])
                     cpu, memory = kept.get(place, NO_ROOM)
-                    kept[place] = cpu + coming * demand.cpu_milli, memory + coming * demand.memory
+                    kept[place] = cpu + coming * demand.expected_milli, memory + coming * demand.memory
         return kept
+
+
+def _demand(name: str, placed: PlacedMembers, known: ClusterTraffic) -> Demand | None:
+    """Of one replica, with what its pods use, which the node of one may not know yet."""
+    demand = placed.demands.get(name) or known.demands.get(name)
+    return counted(demand.promised, max(demand.used_milli, known.uses.get(name, 0))) if demand is not None else None
 
 
 def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMembers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import lru_cache
 
 from extender.state.enforcer_health import DeviceRow, EnforcerHealth, ThreadState
@@ -140,6 +140,15 @@ def _device(body: bytes) -> DeviceRow:
         _text("Device.names", interface, bounds.NAME_LENGTH)
     numa_node = message.numa_node if message.HasField("numa_node") else None
     return DeviceRow(message.address, message.kind, message.driver, tuple(message.names), numa_node)
+
+
+def uses(message: pb.Traffic) -> Mapping[str, int]:
+    """Millicores that a pod of each workload uses."""
+    _count("Traffic.uses", message.uses, bounds.USES)
+    for workload in message.uses:
+        _text("Traffic.uses", workload, bounds.ID_LENGTH)
+        _name("Traffic.uses", workload, names.is_workload)
+    return dict(message.uses)
 
 
 def traffic(message: pb.Traffic) -> tuple[Flow, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from extender.ledger import Nomination
 from extender.state.pods import ContainerRow
+from placement.model.demand import counted
 from placement.namespaces import Namespaces
 from proto import convert
 from proto import report_pb2 as pb
@@ -23,7 +24,7 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             kin=[pb.KinWeight(pod=uid, weight=weight) for uid, weight in kin.weights.items()],
             kin_elsewhere=kin.elsewhere,
             room_milli=kin.room_milli,
-            pod_demand=convert.demand_to(pod.demand),
+            pod_demand=convert.demand_to(counted(pod.demand, nomination.used_milli)),
             planned=str(kin.planned),
             budget=pod.budget is not None,
             replicas=[pb.ReplicaCount(**count._asdict()) for count in nomination.replicas],

@@ -14,7 +14,7 @@ While out of step, differences that are already under way are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from sys import intern
 from typing import Any
@@ -42,6 +42,8 @@ class SessionCallbacks:
     def decided(self, node: str, row: DecisionRow) -> None: ...
 
     def traffic(self, node: str, flows: tuple[Flow, ...]) -> None: ...
+
+    def uses(self, node: str, milli: Mapping[str, int]) -> None: ...
 
     def health(self, node: str, health: EnforcerHealth) -> None: ...
 
@@ -191,9 +193,11 @@ class ReportSession:
         return []
 
     def _traffic(self, message: pb.Traffic) -> list[pb.ToEnforcer]:
-        flows = incoming.traffic(message)
+        flows, uses = incoming.traffic(message), incoming.uses(message)
         self._cluster.received(self.node)
         self._taps.traffic(self.node, flows)
+        if uses:
+            self._taps.uses(self.node, uses)
         return []
 
 

@@ -7,9 +7,11 @@ none may hold a group that one larger one would.
 
 from __future__ import annotations
 
+import numpy as np
+
 from extender.scoring.predict import Prediction, Wanted
 from extender.state.columns.arrays import Floats
-from extender.state.columns.cells import Cells, free_milli, groups_on
+from extender.state.columns.cells import Cells, free_milli, groups_on, unused_milli
 from extender.state.kins import Kins
 from placement.model.topology import Machine
 from placement.state.load_index import EMPTY
@@ -24,7 +26,7 @@ def begins(want: Wanted, kins: Kins) -> bool:
 
 def of_cells(there: Cells, taken: int) -> Floats:
     """Millicores for those that follow, of each NUMA node by itself, once the pod is there, which takes so many."""
-    share: Floats = (there.free - taken).clip(min=0.0) / (there.groups + 1.0)
+    share: Floats = (np.minimum(there.free, there.unused) - taken).clip(min=0.0) / (there.groups + 1.0)
     return share
 
 
@@ -36,5 +38,6 @@ def predicted(machine: Machine, occupancy: Occupancy, want: Wanted, prediction: 
         return 0.0
     home = prediction.numa_nodes.lowest
     row = occupancy.load(machine).rows.get(home, EMPTY)
-    left = free_milli(machine, occupancy, home, row) - want.pod.demand.cpu_milli
+    free = min(free_milli(machine, occupancy, home, row), unused_milli(machine, occupancy, home, row))
+    left = free - want.whole[0].pod_demand.expected_milli
     return max(0.0, left / (groups_on(occupancy, home) + 1))

@@ -65,4 +65,4 @@ def room(want: Wanted, members: int, waiting: int) -> int:
     if not want.opt_in.size:
         return waiting
     # A complete group is sent as one thousandth: 0 would mean "not set", and the node would count by itself.
-    return max(1, (want.opt_in.size - members - 1) * want.pod.demand.cpu_milli)
+    return max(1, (want.opt_in.size - members - 1) * want.whole[0].pod_demand.expected_milli)

@@ -115,7 +115,7 @@ class NodeTable:
         """And the node with that slot."""
         spec = self.spec(want.pod, want.group)
         members = self._members(want.group) if spec.priorities else ()
-        waiting = self.waiting.beside(want.pod.uid, want.group)
+        waiting = self.waiting.beside(want.pod.uid, want.group, self.known.uses)
         on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members, waiting=waiting)
         place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
         if place is None:
@@ -141,7 +141,8 @@ class NodeTable:
         """
         if not opted_in(pod.annotations):
             return None
-        return wanted(pod, self._defaults(pod), self.quotas.get(pod.namespace, UNLIMITED))
+        used_milli = self.known.uses.get(pod.workload, 0) if self.known.uses else 0
+        return wanted(pod, self._defaults(pod), self.quotas.get(pod.namespace, UNLIMITED), used_milli)
 
     def from_group(self, pod: PodRow) -> dict[str, OptIn]:
         """What containers, by name, ask for with what their group's object says, where that is not what they say."""

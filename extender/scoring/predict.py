@@ -11,6 +11,7 @@ from placement.decide.asked.whole_pod import as_placed
 from placement.decide.cpus.cache_domain import keeps_to_cache
 from placement.decide.decide import Decision, Kin, Request, decide
 from placement.model.cpuset import NumaSet
+from placement.model.demand import counted
 from placement.model.errors import AlreadyHeld
 from placement.model.topology import Machine
 from placement.optin.options import Defaults
@@ -125,10 +126,13 @@ def opt_ins(pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NO
 
 
 def wanted(
-    pod: PodRow, defaults: Callable[[str], Defaults] = lambda _group: NOTHING, quota: Quota = UNLIMITED
+    pod: PodRow,
+    defaults: Callable[[str], Defaults] = lambda _group: NOTHING,
+    quota: Quota = UNLIMITED,
+    used_milli: int = 0,
 ) -> Wanted | None:
     """None when no container of the pod is to be placed; BadQuantity when a demand can't be read. quota: its
-    namespace's.
+    namespace's. used_milli: what pods of its workload use, 0: not known.
     """
     allowed = {name: quota.allowed(opt_in) for name, opt_in in opt_ins(pod, defaults).items()}
     requests = tuple(
@@ -138,7 +142,7 @@ def wanted(
             container.name,
             opt_in,
             container.demand,
-            pod.demand,
+            counted(pod.demand, used_milli),
             workload=pod.workload,
             max_exclusive_cpus=quota.exclusive_cpus,
             refused=refused,

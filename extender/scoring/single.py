@@ -63,6 +63,7 @@ class _Terms:
     """What one container finds, of the shape of the cells."""
 
     fits: Bools
+    crowded: Bools
     room: Floats
     empty: Floats
 
@@ -93,7 +94,7 @@ def needs_of(want: Wanted, kins: Kins) -> Needs | None:
     if not covered(want) or (want.opt_in.size and not rest):
         return None
     deciding = want.whole[:1] if want.alone_decides else want.whole
-    leaves = want.pod.demand.cpu_milli if following.begins(want, kins) else None
+    leaves = want.whole[0].pod_demand.expected_milli if following.begins(want, kins) else None
     return Needs(tuple(_need(request, want) for request in deciding), rest, leaves)
 
 
@@ -101,7 +102,14 @@ def _need(request: Request, want: Wanted) -> Need:
     demand = request.reservation_demand
     own = request.demand.whole_cpus if request.wants_exclusive else 0
     cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
-    return Need(max(demand.cpu_milli, 1000 * own), demand.memory, own, cores, request.name in want.lasting)
+    return Need(
+        max(demand.cpu_milli, 1000 * own),
+        max(demand.expected_milli, 1000 * own),
+        demand.memory,
+        own,
+        cores,
+        request.name in want.lasting,
+    )
 
 
 def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
@@ -110,17 +118,24 @@ def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
     rest = needs.rest
     terms = _terms(cells, first, np.float64(0), rest)
     fits = terms.fits & ((first.memory == 0) | ((cells.account >= first.memory) & (cells.real >= first.memory)))
-    telling = [term for term, differs in ((kin, kin.any()), (terms.room, rest > 0), (terms.empty, True)) if differs]
+    ranked = (
+        (-terms.crowded.astype(np.float64), terms.crowded.any()),
+        (kin, kin.any()),
+        (terms.room, rest > 0),
+        (terms.empty, True),
+    )
+    telling = [term for term, differs in ranked if differs]
     chosen = _chosen(fits, *(np.round(term, DIGITS) for term in telling), -cells.reservations)
     rows = chosen, np.arange(len(chosen))
-    sure, near, score = fits[rows], kin[rows], terms.score(kin)[rows]
+    counted = np.where(terms.crowded, 0.0, kin)
+    sure, near, score = fits[rows], counted[rows], terms.score(counted)[rows]
     if later:
         there, taken = cells.at(rows), np.zeros(len(chosen))
         for before, need in zip(needs.containers, later, strict=False):
             taken = taken + _kept(there, before)
             terms = _terms(there, need, taken, rest)
             sure &= terms.fits
-            score += terms.score(near)
+            score += terms.score(np.where(terms.crowded, 0.0, near))
         score /= len(needs.containers)
     follow = None if needs.leaves is None else following.of_cells(cells.at(rows), needs.leaves)
     return NodeScores(score, near, sure, follow, homes=cells.numa_node[rows])
@@ -128,11 +143,13 @@ def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
 
 def _terms(cells: Cells, need: Need, taken: Floats | np.float64, rest: int) -> _Terms:
     """taken: CPUs there that the pod's other containers have for themselves by now."""
-    left = cells.free - need.cpu_milli
+    left, unused = cells.free - need.cpu_milli, cells.unused - need.expected
+    spare = np.minimum(left, unused)
     usable = _can_have_exclusive(cells, need, taken) if need.own else cells.spare > taken
-    room = np.clip(left / rest, 0.0, 1.0) if rest > 0 else np.ones_like(left)
-    empty = np.maximum(0.0, np.minimum(left, cells.whole - cells.used) / cells.whole)
-    return _Terms(usable & ((left >= 0) | (need.cpu_milli == 0)), room, empty)
+    room = np.clip(spare / rest, 0.0, 1.0) if rest > 0 else np.ones_like(spare)
+    empty = np.maximum(0.0, np.minimum(spare, cells.whole - cells.used) / cells.whole)
+    crowded = unused < np.minimum(0.0, left)
+    return _Terms(usable & ((left >= 0) | (need.cpu_milli == 0)), crowded, room, empty)
 
 
 def _can_have_exclusive(cells: Cells, need: Need, taken: Floats | np.float64) -> Bools:

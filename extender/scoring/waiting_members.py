@@ -5,19 +5,23 @@ Under the cluster's lock.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from extender.scoring.predict import opt_ins
 from extender.state.pods import PodRow
 from placement.model.errors import PlacementError
 from placement.optin.parsing import opted_in
 
+_Asked = tuple[str, int]
+"""A pod's workload, and its millicores."""
+
 
 class WaitingMembers:
     """A pod waits until its binding is seen. One whose demand can't be read does not count."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, tuple[str, int]] = {}
-        self._milli: Counter[str] = Counter()
+        self._pods: dict[str, tuple[str, _Asked]] = {}
+        self._groups: dict[str, Counter[_Asked]] = {}
 
     def seen(self, row: PodRow) -> None:
         """As the API server has it now."""
@@ -30,20 +34,30 @@ class WaitingMembers:
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
-        group, milli = pod
-        self._milli[group] -= milli
-        if not self._milli[group]:
-            del self._milli[group]
+        group, asked = pod
+        waiting = self._groups[group]
+        waiting[asked] -= 1
+        if not waiting[asked]:
+            del waiting[asked]
+        if not waiting:
+            del self._groups[group]
 
-    def beside(self, uid: str, group: str) -> int:
-        """Millicores that the group's waiting pods ask for, but for this one."""
-        own_group, own = self._pods.get(uid, ("", 0))
-        return self._milli[group] - (own if own_group == group else 0)
+    def beside(self, uid: str, group: str, uses: Mapping[str, int] = {}) -> int:
+        """Millicores that the group's waiting pods are expected to take, but for this one. uses: of one pod, by
+        workload.
+        """
+        waiting = self._groups.get(group)
+        if waiting is None:
+            return 0
+        total = sum(count * max(milli, uses.get(name, 0)) for (name, milli), count in waiting.items())
+        own_group, (name, milli) = self._pods.get(uid, ("", ("", 0)))
+        return total - (max(milli, uses.get(name, 0)) if own_group == group else 0)
 
     def copy(self) -> WaitingMembers:
         """What changes there changes nothing here."""
         copied = WaitingMembers()
-        copied._pods, copied._milli = self._pods.copy(), self._milli.copy()
+        copied._pods = self._pods.copy()
+        copied._groups = {group: waiting.copy() for group, waiting in self._groups.items()}
         return copied
 
     def _add(self, row: PodRow) -> None:
@@ -53,5 +67,5 @@ class WaitingMembers:
         except PlacementError:
             return
         if group:
-            self._pods[row.uid] = group, milli
-            self._milli[group] += milli
+            self._pods[row.uid] = group, (row.workload, milli)
+            self._groups.setdefault(group, Counter())[row.workload, milli] += 1

@@ -32,7 +32,7 @@ def _differs(view: NodeView, row: PodRow) -> bool:
     reservations = (view.reported.reservations[key] for key in view.reported.directory.by_pod.get(row.uid, ()))
     return any(
         reservation.workload != row.workload
-        or (reservation.key in demands and reservation.demand != demands[reservation.key])
+        or (reservation.key in demands and reservation.demand.promised != demands[reservation.key])
         for reservation in reservations
         if reservation.opted_in
     )

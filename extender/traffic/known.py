@@ -16,6 +16,7 @@ from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
 from extender.traffic.memberships import NOBODY, Membership, Partition
 from extender.traffic.priors import Pair, Priors
+from extender.traffic.uses import WorkloadUses
 from placement.model.demand import Demand
 from placement.namespaces import Namespaces
 from placement.traffic.affinity import neighbours
@@ -38,7 +39,7 @@ class ClusterTraffic:
     receive. pods: the graph between pods, by uid. expected: weights by pair of what is expected of workloads before
     traffic shows it (`Priors`); peers have it added. demands: what one replica asks for, by workload that has pods.
     left_out: as `Priors.left_out`. awaited: by group, weights of pairs that an operator expects of workloads that have
-    no pods yet (`Priors`).
+    no pods yet (`Priors`). uses: millicores that one pod uses, by workload (`WorkloadUses`).
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -57,6 +58,7 @@ class ClusterTraffic:
     demands: Mapping[str, Demand] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     awaited: Mapping[str, Mapping[Pair, float]] = field(default_factory=dict)
+    uses: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def named(self) -> dict[str, str]:
@@ -83,7 +85,10 @@ class ClusterTraffic:
     def lasting(self) -> dict[str, LearnedGroup]:
         """What is to be written down, by group."""
         return by_group(
-            self.graph, self.declared, {workload: member.group for workload, member in self.found.members.items()}
+            self.graph,
+            self.declared,
+            {workload: member.group for workload, member in self.found.members.items()},
+            self.uses,
         )
 
 
@@ -94,6 +99,7 @@ class TrafficLearning:
         self.graph = ClusterGraph(half_life, application_label=application_label)
         self.priors = Priors()
         self.tenancy = SEPARATE
+        self._uses = WorkloadUses()
         self._found = NOBODY
         self._restored = 0
         self._relays: frozenset[str] = frozenset()
@@ -115,6 +121,10 @@ class TrafficLearning:
     def receive(self, node: str, flows: Iterable[Flow], now: float) -> None:
         self.graph.add(node, flows, now)
 
+    def used(self, node: str, milli: Mapping[str, int], now: float) -> None:
+        """What pods of each workload use on a node."""
+        self._uses.reported(node, milli, now)
+
     def restored(self, group: str, learned: LearnedGroup, now: float) -> None:
         """What an extender before us wrote down of a group; what is known already stays."""
         self._restored += 1
@@ -122,6 +132,8 @@ class TrafficLearning:
         namespace = f"{group.partition('/')[0]}/"
         edges = {key: rate for key, rate in learned.edges.items() if any(end.startswith(namespace) for end in key[:2])}
         self.graph.remembered.restored(edges, now)
+        own = {workload: milli for workload, milli in learned.uses.items() if workload.startswith(namespace)}
+        self._uses.restored(own, now)
         before = {workload: Membership(group, 0.0) for workload in learned.members if workload.startswith(namespace)}
         self._found = replace(self._found, members={**before, **self._found.members})
 
@@ -149,6 +161,7 @@ class TrafficLearning:
             workloads, neighbours(weights), neighbours(between_pods), declared, self._found, graph.pod_index.replicas(),
             asdict(graph.fates), graph.dropped, graph.waiting_bytes, self._restored,
             self._relays, pods, expected, self.priors.demands(), self.priors.left_out(), self.priors.awaited(seen),
+            self._uses.known(now),
         )  # fmt: skip
 
     def _relays_changed(self, now: frozenset[str]) -> None:

@@ -1,10 +1,11 @@
 """What was learned, written down: a group's members and the edges between workloads, as a short text that the group's
 status can carry.
 
-    {"version":1,"names":["shop/Deployment/cart",...],"members":[0],"edges":[[0,1,"tcp",52000,310],...]}
+    {"version":1,"names":["shop/Deployment/cart",...],"members":[0],"edges":[[0,1,"tcp",52000,310],...],"uses":[[0,250]]}
 
-Members are those that the group was found for; they and the ends of edges are indexes into names. An edge has its kind,
-and its bytes and messages a second in four significant digits. The heaviest come first, as many as the bound lets in:
+Members are those that the group was found for; they, the ends of edges and the workloads of uses are indexes into
+names. An edge has its kind, and its bytes and messages a second in four significant digits; a use is what one pod uses
+of the CPU, in millicores. Members and uses come first. The heaviest come first, as many as the bound lets in:
 what is cut off is what matters least, and is learned again.
 """
 
@@ -29,24 +30,32 @@ MOST_BYTES = 65_536
 MOST_READ = 4 * MOST_BYTES
 """A longer text is not ours."""
 
+MOST_MILLI = 1_000_000_000
+"""That one pod uses: a million CPUs."""
+
 _log = structlog.get_logger("learned")
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedGroup:
-    """Of one group. members: the workloads that were found to belong to it, where they did not say so themselves."""
+    """Of one group. members: the workloads that were found to belong to it, where they did not say so themselves. uses:
+    millicores that one pod uses, by workload.
+    """
 
     members: tuple[str, ...] = ()
     edges: Mapping[Key, Rate] = field(default_factory=dict)
+    uses: Mapping[str, int] = field(default_factory=dict)
 
 
 NOTHING = LearnedGroup()
 
 
-def by_group(graph: Graph, groups: Mapping[str, str], by_traffic: Mapping[str, str]) -> dict[str, LearnedGroup]:
+def by_group(
+    graph: Graph, groups: Mapping[str, str], by_traffic: Mapping[str, str], uses: Mapping[str, int] = {}
+) -> dict[str, LearnedGroup]:
     """Each group's part of the workloads' graph: every edge with one end in a group at least, once, with its source's
     group where it has one. groups: by workload, as its pods declare it; by_traffic: as
-    was found for it.
+    was found for it. uses: of each workload, for its group.
     """
     every = {**by_traffic, **{workload: group for workload, group in groups.items() if group}}
     edges: dict[str, dict[Key, Rate]] = {group: {} for group in every.values()}
@@ -57,7 +66,12 @@ def by_group(graph: Graph, groups: Mapping[str, str], by_traffic: Mapping[str, s
     members: dict[str, list[str]] = {}
     for workload in sorted(by_traffic):
         members.setdefault(every[workload], []).append(workload)
-    return {group: LearnedGroup(tuple(members.get(group, ())), edges[group]) for group in sorted(edges)}
+    used: dict[str, dict[str, int]] = {}
+    for workload in sorted(uses.keys() & every.keys()):
+        used.setdefault(every[workload], {})[workload] = uses[workload]
+    return {
+        group: LearnedGroup(tuple(members.get(group, ())), edges[group], used.get(group, {})) for group in sorted(edges)
+    }
 
 
 def written(learned: LearnedGroup, costs: Costs, most_bytes: int = MOST_BYTES) -> str:
@@ -65,6 +79,8 @@ def written(learned: LearnedGroup, costs: Costs, most_bytes: int = MOST_BYTES) -
     text = _Text(most_bytes)
     for name in learned.members:
         text.member(name)
+    for name, milli in learned.uses.items():
+        text.use(name, milli)
     for key in sorted(learned.edges, key=lambda key: (-costs.weight(key.kind, learned.edges[key]), key)):
         if not text.edge(key, learned.edges[key]):
             break
@@ -89,10 +105,14 @@ class _Text:
         self._names: dict[str, int] = {}
         self._members: list[str] = []
         self._edges: list[str] = []
-        self._left = most_bytes - len(self._joined())
+        self._uses: list[str] = []
+        self._left = most_bytes - len(self._joined()) - len(',"uses":[]')
 
     def member(self, name: str) -> bool:
         return self._add((name,), lambda ends: str(ends[name]), self._members)
+
+    def use(self, name: str, milli: int) -> bool:
+        return self._add((name,), lambda ends: _compact([ends[name], milli]), self._uses)
 
     def edge(self, key: Key, rate: Rate) -> bool:
         """False when it does not fit."""
@@ -116,12 +136,13 @@ class _Text:
         return True
 
     def __str__(self) -> str:
-        return self._joined() if self._members or self._edges else ""
+        return self._joined() if self._members or self._edges or self._uses else ""
 
     def _joined(self) -> str:
         names = ",".join(map(_compact, self._names))
-        members, edges = ",".join(self._members), ",".join(self._edges)
-        return f'{{"version":{VERSION},"names":[{names}],"members":[{members}],"edges":[{edges}]}}'
+        members, edges, uses = ",".join(self._members), ",".join(self._edges), ",".join(self._uses)
+        used = f',"uses":[{uses}]' if uses else ""
+        return f'{{"version":{VERSION},"names":[{names}],"members":[{members}],"edges":[{edges}]{used}}}'
 
 
 def _parsed(text: str) -> LearnedGroup:
@@ -133,7 +154,8 @@ def _parsed(text: str) -> LearnedGroup:
         raise ValueError(f"it is of version {version!r}; this program reads version {VERSION}")
     names = [_name(name) for name in decoded["names"]]
     members = tuple(names[_index(at)] for at in decoded["members"])
-    return LearnedGroup(members, dict(_edge(row, names) for row in decoded["edges"]))
+    uses = dict(_use(row, names) for row in decoded.get("uses", ()))  # absent: of a version before there were any
+    return LearnedGroup(members, dict(_edge(row, names) for row in decoded["edges"]), uses)
 
 
 def _name(name: Any) -> str:
@@ -146,6 +168,13 @@ def _index(at: Any) -> int:
     if not isinstance(at, int) or at < 0:
         raise ValueError(f"{str(at)[:40]!r} is not an index")
     return at
+
+
+def _use(row: Any, names: list[str]) -> tuple[str, int]:
+    at, milli = row
+    if not isinstance(milli, int) or not 0 < milli <= MOST_MILLI:
+        raise ValueError(f"{str(row)[:80]} is not a use")
+    return names[_index(at)], milli
 
 
 def _edge(row: Any, names: list[str]) -> tuple[Key, Rate]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from extender.state.group_spec import Specs
@@ -91,6 +91,11 @@ class Learner:
                 return
             self._flows += len(flows)
         self._steps.put(partial(self._receive, node, flows, self._clock()))
+
+    def uses(self, node: str, milli: Mapping[str, int]) -> None:
+        """What pods of each workload use on a node, as its enforcer reports it."""
+        now = self._clock()
+        self._steps.put(lambda: self._learning.used(node, milli, now))
 
     def pods(self, changes: Changes[PodRow]) -> None:
         """What the API server reports. Only members that wait for a node are worth waking the thread for: whoever is

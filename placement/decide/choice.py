@@ -117,6 +117,8 @@ def _short(room: Room, offered: Candidate | None, best: Candidate | None) -> str
         return "memory that is not waited for"
     if offered.misses > best.misses:
         return "devices"
+    if offered.crowded and not best.crowded and offered.spills == best.spills:
+        return "CPU, by what is used there"
     opt_in = room.request.opt_in
     # What was nominated to a pod that no NUMA node holds is for all of its containers, which are placed one by one.
     strict = opt_in.policy is not Policy.BEST_EFFORT or opt_in.scope is Scope.CONTAINER
@@ -213,9 +215,8 @@ def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
     if len(room.group.kin) > 1:
         nearest = max(room.group.kin, key=lambda peer: (round(room.group.kin[peer], 9), -peer))
         if round(room.group.kin[nearest], 9) > round(chosen.kin, 9) and nearest not in chosen.numa_nodes:
-            short = room.weigh(1 << nearest).short if nearest in room.usable else "CPUs that it may use"
             number = f"NUMA node {nearest}, {room.group.kin[nearest]:.2f}"
-            remarks.append(Reason("nearer to its kin", number, f"short of {short}" if short else "not taken"))
+            remarks.append(Reason("nearer to its kin", number, _why_not(room, nearest)))
     if len(chosen.numa_nodes) > 1:
         remarks.append(Reason("wide", f"{len(chosen.numa_nodes)} NUMA nodes", "none of fewer has the room"))
     if room.request.devices and not chosen.misses:
@@ -226,4 +227,16 @@ def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
         remarks.append(Reason("memory", "", "does not fit beside the CPUs, the rest is on a lower tier"))
     if chosen.pressed:
         remarks.append(Reason("memory pressure", "", "there, and nothing better fits"))
+    if chosen.crowded:
+        remarks.append(Reason("expected use", f"{-chosen.unused / 1000:g} CPUs", "more than there are, everywhere"))
     return remarks
+
+
+def _why_not(room: Room, numa_node: int) -> str:
+    """What speaks against it."""
+    if numa_node not in room.usable:
+        return "short of CPUs that it may use"
+    there = room.weigh(1 << numa_node)
+    if there.short:
+        return f"short of {there.short}"
+    return f"{-there.unused / 1000:g} CPUs more would be used than there are" if there.crowded else "not taken"

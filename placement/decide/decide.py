@@ -6,7 +6,8 @@ The order of doubts, each settled before the next is asked:
   2. is it settled already? beside its pod's running containers, at its former reservation, where the scheduler was
   nominated,
                             where the plan keeps its reservation, in this order while it fits there;
-  3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, off memory pressure, near devices;
+  3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, off memory pressure, near devices,
+                            with CPU for what all there are expected to use;
   4. how near are its kin?  the share of kin weight that would be local, each peer by closeness (`kinship`);
   5. can the rest follow?   room for the expected rest of the group;
   6. how empty is it?       then the fewer reservations, then the lowest id, so that equal inputs give equal answers.
@@ -99,17 +100,32 @@ def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> De
         stable=request.wants_stable,
         reservation_demand=request.reservation_demand,
         cache_domain=kept.domain,
+        crowded=candidate.crowded,
     )
     updates = _updates(room, decision)
     reasons = [*choice.reasons, *kept.reasons, *_own_reasons(room, decision, updates)]
     if decision.stable:
         reasons.append(Reason("stable", f"CPUs {decision.cpus}", "stay its cpuset: none of them becomes exclusive"))
-    reasons.append(Reason("room left", f"{candidate.empty:.0%}", "of the CPUs there stay free"))
+    reasons += _counted_use(room, candidate)
     reasons.append(placed.reason)
     if request.demand.estimated:
         estimated = " and ".join(sorted(request.demand.estimated))
         reasons.append(Reason("estimated", "", f"{estimated} taken from the cgroup's settings"))
     return replace(decision, reasons=tuple(reasons), updates=updates)
+
+
+def _counted_use(room: Room, candidate: Candidate) -> list[Reason]:
+    """How much stays free, and which of request and use decided that."""
+    demand, reasons = room.request.reservation_demand, []
+    if room.needed.expected > room.needed.cpu:
+        asked = f"its workload's pods use that, and ask for {demand.cpu_milli / 1000:g}"
+        reasons.append(Reason("counted as", f"{demand.expected_milli / 1000:g} CPUs", asked))
+    by_use = candidate.unused < candidate.left
+    return [*reasons, Reason("room left", f"{candidate.empty:.0%}", _room_left(by_use=by_use))]
+
+
+def _room_left(*, by_use: bool) -> str:
+    return "of the CPUs there stay free, by what is used" if by_use else "of the CPUs there stay free"
 
 
 def left_open(

@@ -46,7 +46,8 @@ class Decision:
     admitted: what the pod's policy says of that; only the extender's filter may act on it, the enforcer never rejects.
     parts: how the reservation's demand lies on several NUMA nodes. memory_policy: None where `mems` or first touch does
     it. reservation_demand: the reservation's whole demand, when it is not what the request says. cache_domain: the
-    CPUs that share a cache, within which the reservation's containers are kept; empty: they are not.
+    CPUs that share a cache, within which the reservation's containers are kept; empty: they are not. crowded: more CPU
+    will be used there than there is, by what workloads are known to use.
     """
 
     numa_nodes: NumaSet
@@ -66,6 +67,7 @@ class Decision:
     shares_instead: bool = False
     stable: bool = False
     share_again: tuple[str, ...] = ()
+    crowded: bool = False
 
     def reservation(self, request: Request) -> Reservation:
         """The room that the pod (in container scope: the container) has from now on."""

@@ -36,7 +36,7 @@ def _row(room: Room, numa_node: int) -> Reason:
 
 def _weighed(candidate: Candidate) -> Reason:
     terms = f"kin {candidate.kin:.2f}, room {candidate.room:.2f}, empty {candidate.empty:.2f}"
-    notes = [terms, f"{candidate.left / 1000:g} CPUs stay free" if candidate.left >= 0 else "no CPU stays free"]
+    notes = [terms, _free(candidate)]
     if candidate.short:
         notes.append(f"short of {candidate.short}")
     if candidate.misses:
@@ -46,3 +46,9 @@ def _weighed(candidate: Candidate) -> Reason:
     if candidate.pressed:
         notes.append("under memory pressure")
     return Reason(f"NUMA node {candidate.numa_nodes}", f"{candidate.score:.2f}", ", ".join(notes))
+
+
+def _free(candidate: Candidate) -> str:
+    """By requests, or by what is used where that is more."""
+    free, by = candidate.spare, " by what is used" if candidate.unused < candidate.left else ""
+    return f"{free / 1000:g} CPUs stay free{by}" if free >= 0 else f"no CPU stays free{by}"

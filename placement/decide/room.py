@@ -1,5 +1,8 @@
 """What one request finds on a machine, by NUMA node, and what a set of NUMA nodes would be worth to it.
 
+What is promised has to fit, what is expected weighs: workloads that use more than they ask for count as that much in
+room and emptiness, and where more would be used than there is comes after where it would not.
+
 A demand fits on a set when the CPU requests of everybody there stay within its CPUs, the memory requests within its
 memory and its hugepages likewise (by account, and by what is really free), and, for exclusive CPUs, when the shared
 pool can spare them. A memory-only NUMA node lends its memory to the nearest one with CPUs, at the price of rank.
@@ -32,7 +35,8 @@ class Candidate:
 
     pressed: one of them is under memory pressure. misses: devices that are near none of them. spills: memory would come
     from a lower tier. kin, room, empty, span: the terms of `scoring`. sockets: how many it spans, as far as known.
-    left: millicores that stay unrequested.
+    left: millicores that stay unrequested. unused: those that nobody requests or is expected to use; negative where
+    more will be used than there is.
     """
 
     numa_nodes: NumaSet
@@ -46,6 +50,7 @@ class Candidate:
     span: float
     sockets: int
     left: int
+    unused: int
     reservations: int
 
     @property
@@ -53,8 +58,19 @@ class Candidate:
         return not self.short
 
     @property
+    def crowded(self) -> bool:
+        """Whether more CPU will be used there than there is, though the requests would fit."""
+        return self.unused < min(0, self.left)
+
+    @property
+    def spare(self) -> int:
+        """Millicores that stay free, by requests and by what is used."""
+        return min(self.left, self.unused)
+
+    @property
     def score(self) -> float:
-        return score(self.kin, self.room, self.empty, self.span) if self.fits else 0.0
+        """Kin count for nothing where more will be used than there is."""
+        return score(0.0 if self.crowded else self.kin, self.room, self.empty, self.span) if self.fits else 0.0
 
     def rank(self, *, closest: bool) -> tuple[float, ...]:
         """Smaller is better. closest: a shorter average distance goes before emptiness, as the kubelet's option has
@@ -66,6 +82,7 @@ class Candidate:
             self.pressed,
             self.misses,
             self.spills,
+            self.crowded,
             -round(self.kin, 9),
             -round(self.room, 9),
             -round(self.span, 9) if closest else 0,
@@ -97,7 +114,8 @@ class Room:
         nodes = [numa_node for numa_node in self.usable if mask >> numa_node & 1]
         counts = self.machine.cpu_counts
         size = sum(counts[node] for node in nodes)
-        left = self.left(nodes)
+        left, unused = self.left(nodes), self.unused(nodes)
+        spare = min(left, unused)
         home = self.machine.nearest_mems(numa_nodes)
         enough = self._has_memory(home)
         spills = not enough and self._has_memory(home | tiers(self.machine, numa_nodes))
@@ -109,11 +127,12 @@ class Room:
             misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
             spills=spills,
             kin=sum(self.group.kin[node] * counts[node] for node in nodes) / size,
-            room=room_share(left, self.group.rest + sum(self.group.reserved.get(node, 0) for node in nodes)),
-            empty=empty_share(left, used, 1000 * size),
+            room=room_share(spare, self.group.rest + sum(self.group.reserved.get(node, 0) for node in nodes)),
+            empty=empty_share(spare, used, 1000 * size),
             span=span(self.machine, nodes),
             sockets=sockets(self.machine, nodes),
             left=left,
+            unused=unused,
             reservations=sum(self.load.rows.get(node, EMPTY).reservations for node in nodes),
         )
 
@@ -159,6 +178,12 @@ class Room:
         if len(nodes) == 1:
             return self.headroom.cpu[nodes[0]] - self.needed.cpu
         return sum(max(0, self.headroom.cpu[node]) for node in nodes) - self.needed.cpu
+
+    def unused(self, nodes: Sequence[int]) -> int:
+        """Millicores that stay free of what everybody there is expected to use; the sum as in `left`."""
+        if len(nodes) == 1:
+            return self.headroom.unused[nodes[0]] - self.needed.expected
+        return sum(max(0, self.headroom.unused[node]) for node in nodes) - self.needed.expected
 
     def _short(self, nodes: Sequence[int], left: int, *, enough_memory: bool) -> str:
         if left < 0 < self.needed.cpu:

@@ -26,11 +26,11 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
     load = occupancy.load(machine, but=request.reservation_key)
     free = _free_cpus(machine, occupancy, request)
     barred = _barred(occupancy, request)
-    cpu = {
-        cpu_node: 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
-        - load.rows.get(cpu_node, EMPTY).cpu
-        for cpu_node in machine.cpu_nodes
-    }
+    cpu, unused = {}, {}
+    for cpu_node in machine.cpu_nodes:
+        milli = 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
+        row = load.rows.get(cpu_node, EMPTY)
+        cpu[cpu_node], unused[cpu_node] = milli - row.cpu, milli - row.expected
     usable = tuple(cpu_node for cpu_node in machine.cpu_nodes if free[cpu_node] and not barred >> cpu_node & 1)
     yet_to_take = _yet_to_take(occupancy, request)
     own = share_of(occupancy, request).anew if request.wants_exclusive else 0
@@ -43,11 +43,12 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         headroom=Headroom(
             free=free,
             cpu=cpu,
+            unused=unused,
             own=_own(machine, occupancy, request, free, cpu, wanted=own) if request.wants_exclusive else None,
             memory={mem: memory.capacity(machine, mem) - load.rows.get(mem, EMPTY).memory for mem in machine.mems},
             real={mem: memory.really_free(machine, occupancy, mem) for mem in machine.mems},
         ),
-        needed=StillNeeded(_need(request, own), yet_to_take.memory, yet_to_take.hugepages, own),
+        needed=StillNeeded(*_need(request, own), yet_to_take.memory, yet_to_take.hugepages, own),
         group=GroupOutlook(
             kin=pulls_of(machine, occupancy, request, kin),
             rest=kin.room_milli or _rest_of_group(occupancy, request),
@@ -68,12 +69,14 @@ def _free_cpus(machine: Machine, occupancy: Occupancy, request: Request) -> dict
     return {cpu_node: machine.node(cpu_node).cpus.mask & ~taken for cpu_node in machine.cpu_nodes}
 
 
-def _need(request: Request, own: int) -> int:
-    """Millicores that must be free: outside the shared pool requests hold no room, exclusive CPUs count whole."""
+def _need(request: Request, own: int) -> tuple[int, int]:
+    """Millicores that must be free, and those that it is expected to take: outside the shared pool requests hold no
+    room, exclusive CPUs count whole.
+    """
     if request.pool is not Pool.SHARED:
-        return 0
-    requested = request.reservation_demand.cpu_milli
-    return max(requested, 1000 * own)
+        return 0, 0
+    demand = request.reservation_demand
+    return max(demand.cpu_milli, 1000 * own), max(demand.expected_milli, 1000 * own)
 
 
 def _own(
@@ -170,4 +173,4 @@ def _rest_of_group(occupancy: Occupancy, request: Request) -> int:
     if not size or not group:
         return 0
     present = {reservation.pod for reservation in occupancy.members(group, request.pod)}
-    return max(0, size - 1 - len(present)) * request.pod_demand.cpu_milli
+    return max(0, size - 1 - len(present)) * request.pod_demand.expected_milli

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import lru_cache
 
 from placement.model.errors import BadQuantity
 
@@ -49,6 +50,8 @@ class Demand:
     """CPU in millicores, memory and hugepages (by page size) in bytes.
 
     `memory_limit` None means that there is no limit. `estimated` names the numbers that were derived, not given.
+    `used_milli`: of a whole pod, what its workload's pods use, learned (`placement.traffic.cpu_use`); 0: not known. The
+    request is what is promised, and what must fit; the larger of both is what is expected.
     """
 
     cpu_milli: int = 0
@@ -56,6 +59,7 @@ class Demand:
     memory_limit: int | None = 0
     hugepages: Mapping[int, int] = field(default_factory=dict, hash=False)
     estimated: frozenset[str] = frozenset()
+    used_milli: int = 0
 
     def __add__(self, other: Demand) -> Demand:
         return Demand(
@@ -64,12 +68,32 @@ class Demand:
             memory_limit=_unless_none(self.memory_limit, other.memory_limit, int.__add__),
             hugepages=_summed(self.hugepages, other.hugepages),
             estimated=self.estimated | other.estimated,
+            used_milli=self.expected_milli + other.expected_milli if self.used_milli or other.used_milli else 0,
         )
+
+    @property
+    def expected_milli(self) -> int:
+        """Millicores that it is expected to take."""
+        return max(self.cpu_milli, self.used_milli)
+
+    @property
+    def promised(self) -> Demand:
+        """Without what is learned: what was asked for."""
+        return replace(self, used_milli=0) if self.used_milli else self
 
     @property
     def whole_cpus(self) -> int:
         """The CPUs to own when they are to be exclusive: the request, rounded up, at least one."""
         return max(1, -(-self.cpu_milli // 1000))
+
+
+@lru_cache(maxsize=1024)
+def counted(asked: Demand, used_milli: int) -> Demand:
+    """A pod's demand, with what its workload's pods use where that is more than the request. One value for all
+    replicas.
+    """
+    used = used_milli if used_milli > asked.cpu_milli else 0
+    return asked if used == asked.used_milli else replace(asked, used_milli=used)
 
 
 def quantity(text: str) -> Decimal:
@@ -205,6 +229,7 @@ def larger(a: Demand, b: Demand) -> Demand:
             size: max(a.hugepages.get(size, 0), b.hugepages.get(size, 0)) for size in {*a.hugepages, *b.hugepages}
         },
         estimated=a.estimated | b.estimated,
+        used_milli=max(a.used_milli, b.used_milli),
     )
 
 

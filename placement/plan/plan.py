@@ -131,20 +131,20 @@ class _Kept:
 
 def _left(room: Room, demand: Demand, kept: Sequence[_Kept]) -> Room:
     """What stays beside the demand and all that is kept; negative: so much is missing."""
-    cpu = sum(slots.count * slots.demand.cpu_milli for slots in kept)
+    cpu = sum(slots.count * slots.demand.expected_milli for slots in kept)
     memory = sum(slots.count * slots.demand.memory for slots in kept)
-    return room[0] - demand.cpu_milli - cpu, room[1] - demand.memory - memory
+    return room[0] - demand.expected_milli - cpu, room[1] - demand.memory - memory
 
 
 def _lost(left: Room, kept: Sequence[_Kept]) -> float:
     """What those lose that have to go, the cheapest first, until nothing is missing."""
     cpu, memory = left
     lost = 0.0
-    for slots in sorted(kept, key=lambda slots: slots.lost / max(1, slots.demand.cpu_milli)):
+    for slots in sorted(kept, key=lambda slots: slots.lost / max(1, slots.demand.expected_milli)):
         for _ in range(slots.count):
             if cpu >= 0 and memory >= 0:
                 return lost
-            cpu, memory, lost = cpu + slots.demand.cpu_milli, memory + slots.demand.memory, lost + slots.lost
+            cpu, memory, lost = cpu + slots.demand.expected_milli, memory + slots.demand.memory, lost + slots.lost
     return lost
 
 

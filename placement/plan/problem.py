@@ -96,7 +96,7 @@ def problem_of(
     room = free_room(machine, _without(machine, occupancy, freed))
     nodes = list(machine.cpu_nodes)
     return PartitionProblem(
-        sizes=[(workload.demand.cpu_milli, workload.demand.memory) for workload in workloads],
+        sizes=[(workload.demand.expected_milli, workload.demand.memory) for workload in workloads],
         counts=[
             max(workload.replicas - there.wide.get(workload.name, 0), sum(row))
             for workload, row in zip(workloads, counts, strict=True)
@@ -114,21 +114,23 @@ def nearness(machine: Machine, numa_node: int, other: int) -> float:
 
 
 def free_room(machine: Machine, occupancy: Occupancy) -> dict[int, Room]:
-    """What nobody has asked for, by NUMA node with CPUs."""
+    """What nobody has asked for or is expected to use, by NUMA node with CPUs."""
     return {cpu_node: room_on(machine, occupancy, cpu_node) for cpu_node in machine.cpu_nodes}
 
 
 def room_on(machine: Machine, occupancy: Occupancy, numa_node: int) -> Room:
-    """What nobody has asked for on one NUMA node with CPUs, with the memory that is nearest to it."""
+    """What nobody has asked for or is expected to use on one NUMA node with CPUs, with the memory that is nearest to
+    it.
+    """
     rows = occupancy.load(machine).rows
     cpus = (machine.node(numa_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
     mems = machine.nearest_mems(NumaSet(1 << numa_node))
     free = sum(capacity(machine, mem) - rows.get(mem, EMPTY).memory for mem in mems)
-    return 1000 * cpus - rows.get(numa_node, EMPTY).cpu, free
+    return 1000 * cpus - rows.get(numa_node, EMPTY).expected, free
 
 
 def fits(demand: Demand, room: Room) -> bool:
-    return demand.cpu_milli <= room[0] and demand.memory <= room[1]
+    return demand.expected_milli <= room[0] and demand.memory <= room[1]
 
 
 def _without(machine: Machine, occupancy: Occupancy, keys: Collection[str]) -> Occupancy:

@@ -21,14 +21,15 @@ _Column = TypeVar("_Column", str, int)
 
 
 class NodeLoad(NamedTuple):
-    """What one NUMA node carries: CPU in millicores, bytes requested, bytes that bound reservations may use,
-    reservations.
+    """What one NUMA node carries: CPU requested in millicores, bytes requested, bytes that bound reservations may use,
+    reservations, and CPU that is expected to be used where that is more than the request.
     """
 
     cpu: int = 0
     memory: int = 0
     committed: int = 0
     reservations: int = 0
+    expected: int = 0
 
 
 EMPTY = NodeLoad()
@@ -47,13 +48,14 @@ class Load:
     def plus(self, other: Load, sign: int = 1) -> Load:
         """With the other's sums added (or, with sign -1, taken away)."""
         rows = dict(self.rows)
-        for numa_node, (cpu, memory, committed, reservations) in other.rows.items():
+        for numa_node, (cpu, memory, committed, reservations, expected) in other.rows.items():
             mine = rows.get(numa_node, EMPTY)
             rows[numa_node] = NodeLoad(
                 mine.cpu + sign * cpu,
                 mine.memory + sign * memory,
                 mine.committed + sign * committed,
                 mine.reservations + sign * reservations,
+                mine.expected + sign * expected,
             )
         pages = self.hugepages
         if other.hugepages:
@@ -72,7 +74,7 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
     demand, no more of it counts.
     """
     owned = {node.id: 1000 * (node.cpus.mask & own).bit_count() for node in machine.numa_nodes} if own else {}
-    rows = {numa_node: NodeLoad(cpu=milli) for numa_node, milli in owned.items() if milli}
+    rows = {numa_node: NodeLoad(cpu=milli, expected=milli) for numa_node, milli in owned.items() if milli}
     if reservation is None:
         return Load(rows) if rows else NOTHING
     if len(reservation.numa_nodes) == 1 and not (own or reservation.parts or reservation.demand.hugepages):
@@ -81,11 +83,14 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
     weights = [part.memory for part in parts]
     demand = reservation.demand
     no_more = reservation.pool is not Pool.SHARED or sum(owned.values()) >= demand.cpu_milli
-    cpus = shared_out(0 if no_more else demand.cpu_milli, [part.cpu_milli for part in parts])
+    cpu_weights = [part.cpu_milli for part in parts]
+    cpus = shared_out(0 if no_more else demand.cpu_milli, cpu_weights)
+    uses = shared_out(0 if no_more else demand.expected_milli, cpu_weights)
     memory = shared_out(demand.memory, weights)
     committed = shared_out(max(demand.memory, demand.memory_limit or 0) if bound else demand.memory, weights)
-    for (numa_node, *_), milli, requested, may_use in zip(parts, cpus, memory, committed, strict=True):
-        rows[numa_node] = NodeLoad(max(milli, owned.get(numa_node, 0)), requested, may_use, 1)
+    for (numa_node, *_), milli, use, requested, may_use in zip(parts, cpus, uses, memory, committed, strict=True):
+        own_milli = owned.get(numa_node, 0)
+        rows[numa_node] = NodeLoad(max(milli, own_milli), requested, may_use, 1, max(use, own_milli))
     pages = {
         (part.numa_node, size): share
         for size, amount in demand.hugepages.items()
@@ -99,9 +104,9 @@ def _of_one(machine: Machine, reservation: Reservation, *, bound: bool) -> Load:
     numa_node, demand = reservation.numa_nodes.lowest, reservation.demand
     if numa_node not in machine.cpu_counts:
         return NOTHING
-    cpu = demand.cpu_milli if reservation.pool is Pool.SHARED else 0
+    cpu, use = (demand.cpu_milli, demand.expected_milli) if reservation.pool is Pool.SHARED else (0, 0)
     may_use = max(demand.memory, demand.memory_limit or 0) if bound else demand.memory
-    return Load({numa_node: NodeLoad(cpu, demand.memory, may_use, 1)})
+    return Load({numa_node: NodeLoad(cpu, demand.memory, may_use, 1, use)})
 
 
 def shared_out(total: int, weights: Sequence[int]) -> list[int]:

@@ -143,7 +143,7 @@ class Occupancy:
         return {node.id: rows.get(node.id, EMPTY).memory for node in machine.numa_nodes}
 
     def kept(self, machine: Machine, but: str = "") -> dict[int, int]:
-        """Millicores that groups (other than `but`) with a known size will still ask for, where most of each is.
+        """Millicores that groups (other than `but`) with a known size will still take, where most of each is.
 
         Missing members are taken to be like the average of those that are there.
         """
@@ -158,8 +158,8 @@ class Occupancy:
             ]
             if missing > 0 and homes:
                 home = max(homes, key=lambda numa_node: (homes.count(numa_node), -numa_node))
-                requested = sum(reservation.demand.cpu_milli for reservation in reservations)
-                kept[home] = kept.get(home, 0) + missing * requested // len(
+                taken = sum(reservation.demand.expected_milli for reservation in reservations)
+                kept[home] = kept.get(home, 0) + missing * taken // len(
                     {reservation.pod for reservation in reservations}
                 )
         return kept

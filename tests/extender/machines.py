@@ -46,9 +46,9 @@ def _key(name: str) -> str:
     return f"{key}.numakin.io/container.{container}" if container else f"{key}.numakin.io"
 
 
-def want(*arguments: str, quota: Quota = UNLIMITED, **keys: str) -> Wanted:
-    """quota: its namespace's."""
-    ready = wanted(pod(*arguments, **keys), quota=quota)
+def want(*arguments: str, quota: Quota = UNLIMITED, used_milli: int = 0, **keys: str) -> Wanted:
+    """quota: its namespace's. used_milli: what pods of its workload use."""
+    ready = wanted(pod(*arguments, **keys), quota=quota, used_milli=used_milli)
     assert ready is not None
     return ready
 
@@ -96,7 +96,8 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
         key = f"{name}-{at}"
         homes = NumaSet.of(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2)))
         group = draw(st.sampled_from(["default/shop", "default/other", ""]))
-        demand = Demand(draw(st.sampled_from([0, 500, 1500])), draw(st.sampled_from([0, GIB])))
+        used = draw(st.sampled_from([0, 0, 0, 2500, 7000]))
+        demand = Demand(draw(st.sampled_from([0, 500, 1500])), draw(st.sampled_from([0, GIB])), used_milli=used)
         size = draw(st.sampled_from([0, 0, 0, 1, 5]))
         reservations[key] = Reservation(key, key, group, homes, demand, size=size)
     allocations, free = {}, machine.cpus

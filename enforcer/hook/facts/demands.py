@@ -19,7 +19,7 @@ from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources, resized_with
 from placement.decide.request import Request
 from placement.model.budget import Budget
-from placement.model.demand import UNKNOWN_LIMIT, Demand, larger, resized
+from placement.model.demand import UNKNOWN_LIMIT, Demand, counted, larger, resized
 from placement.optin import parsing
 from placement.optin.options import OptIn
 from placement.optin.quotas import UNLIMITED, Quota
@@ -81,6 +81,8 @@ class Demands:
         self._members: dict[str, _Member] = {}
         self.quotas: Mapping[str, Quota] = {}
         """By namespace, where an operator has set one and the extender has sent it."""
+        self.uses: Mapping[str, int] = {}
+        """By workload the millicores that one of its pods was seen to use here."""
         self._limited_ahead: dict[str, bool | None] = {}
 
     def request(self, pod: nri.PodSandbox, container: nri.Container) -> Request | None:
@@ -91,14 +93,15 @@ class Demands:
         member = self._met(pod, container)
         demand, whole, budget = self._asked(pod.uid, member, container.name)
         allowed, refused = self._allowed(pod.namespace, pod.uid, container.name, opt_in)
+        workload = self.workload(pod)
         return Request(
             pod=pod.uid,
             container=container.id,
             name=container.name,
             opt_in=allowed,
             demand=demand,
-            pod_demand=whole,
-            workload=self.workload(pod),
+            pod_demand=self._counted(pod.uid, workload, whole),
+            workload=workload,
             max_exclusive_cpus=self._quota(pod.namespace).exclusive_cpus,
             refused=refused,
             budget=budget,
@@ -113,6 +116,7 @@ class Demands:
         if pod.uid not in self._limited_ahead and pod.linux.cgroups_path:
             self._limited_ahead[pod.uid] = self._limited(pod.linux.cgroups_path, pod.uid)
         allowed, refused = self._allowed(pod.namespace, pod.uid, like.name, opt_in)
+        workload, whole = self.workload(pod), self._nominations.pod_demand(pod.uid, {}) or like.pod_demand
         return replace(
             like,
             pod=pod.uid,
@@ -121,10 +125,14 @@ class Demands:
             max_exclusive_cpus=self._quota(pod.namespace).exclusive_cpus,
             refused=refused,
             demand=nominated.get(like.name, like.demand),
-            pod_demand=self._nominations.pod_demand(pod.uid, {}) or like.pod_demand,
-            workload=self.workload(pod),
+            pod_demand=self._counted(pod.uid, workload, whole),
+            workload=workload,
             budget=self._nominations.budget(pod.uid),
         )
+
+    def _counted(self, pod: str, workload: str, asked: Demand) -> Demand:
+        """With what its workload uses: as seen here, else as the extender has it."""
+        return counted(asked, self.uses.get(workload) or self._nominations.used_milli(pod))
 
     def resize_pod(self, pod: str, resources: nri.LinuxResources) -> bool:
         """The runtime says what the pod's sandbox has from now on; whether the pod is a member that is known."""
@@ -197,12 +205,13 @@ class Demands:
 
     def _renewed(self, request: Request, member: _Member) -> Request:
         demand, whole, budget = self._asked(request.pod, member, request.name)
+        workload = self._nominations.workload(request.pod) or request.workload
         return replace(
             request,
             opt_in=self._allowed(request.namespace, request.pod, request.name, request.opt_in)[0],
             demand=demand,
-            pod_demand=whole,
-            workload=self._nominations.workload(request.pod) or request.workload,
+            pod_demand=self._counted(request.pod, workload, whole),
+            workload=workload,
             budget=budget,
         )
 

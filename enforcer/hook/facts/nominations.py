@@ -27,7 +27,8 @@ first.
 @dataclass(frozen=True, slots=True)
 class _Nomination:
     """A nomination as it is asked for while a container waits. containers, demands: by container name. summed: whether
-    the pod asks for what its containers do together. budget: of a pod that has CPU of its own.
+    the pod asks for what its containers do together. budget: of a pod that has CPU of its own. used_milli: what the
+    pod's workload is known to use.
     """
 
     expect: pb.Expect
@@ -36,6 +37,7 @@ class _Nomination:
     whole: Demand | None
     summed: bool
     budget: Budget | None = None
+    used_milli: int = 0
 
 
 NO_DEMANDS: Mapping[str, Demand] = {}
@@ -101,6 +103,11 @@ class Nominations:
         expect = self.get(pod)
         return expect.workload if expect is not None else ""
 
+    def used_milli(self, pod: str) -> int:
+        """What the extender knows that pods of its workload use; 0: nothing."""
+        nomination = self._by_pod.get(pod)
+        return nomination.used_milli if nomination is not None else 0
+
     def pod_demand(self, pod: str, now: Mapping[str, Demand]) -> Demand | None:
         """now: by name the containers that ask for something else now than in the nomination. A pod that asks for
         something else than its containers do (pod-level resources) asks for that whatever they do.
@@ -125,9 +132,15 @@ def _leave_readable(expect: pb.Expect) -> None:
 def _read(expect: pb.Expect) -> _Nomination:
     containers = {container.name: container for container in expect.containers}
     demands = {name: convert.demand_from(container.demand) for name, container in containers.items()}
-    whole = convert.demand_from(expect.pod_demand) if expect.HasField("pod_demand") else None
+    whole = convert.demand_from(expect.pod_demand).promised if expect.HasField("pod_demand") else None
     return _Nomination(
-        expect, containers, demands, whole, summed=_summed(containers, demands) == whole, budget=_budget(expect, whole)
+        expect,
+        containers,
+        demands,
+        whole,
+        summed=_summed(containers, demands) == whole,
+        budget=_budget(expect, whole),
+        used_milli=expect.pod_demand.used_milli,
     )
 
 

@@ -22,9 +22,12 @@ REWRITE_S = 60.0
 """Between two texts of one group: what is lost with all replicas at once when none can end in peace."""
 
 NOTABLE = 0.1
-"""A text is written anew when it lacks an edge or a member, or when so much of the group's traffic differs from what
-was written last. Rates never stand still: else every object would be written each minute.
+"""A text is written anew when it lacks an edge, a member or a workload's use, or when so much of the group's traffic
+differs from what was written last. Rates never stand still: else every object would be written each minute.
 """
+
+NOTABLE_USE = 0.2
+"""Or when a workload's use differs by so much, which is when a node sends another."""
 
 KEPT = 4
 """Texts of a group that are known to be taken in: the watch may be that far behind what we write."""
@@ -160,6 +163,8 @@ def notable(before: LearnedGroup, after: LearnedGroup, costs: Costs) -> bool:
     """
     if before.members != after.members or after.edges.keys() - before.edges.keys():
         return True
+    if any(abs(milli - before.uses.get(name, 0)) > NOTABLE_USE * milli for name, milli in after.uses.items()):
+        return True
     nothing = Rate(0.0, 0.0)
     weights = [
         (costs.weight(key.kind, before.edges.get(key, nothing)), costs.weight(key.kind, after.edges.get(key, nothing)))
@@ -179,4 +184,4 @@ def _with_resting(learned: LearnedGroup, before: Collection[Key], known: Cluster
         and not known.group_of(key.source)
         and not known.group_of(key.target)
     }
-    return LearnedGroup(learned.members, {**resting, **learned.edges})
+    return replace(learned, edges={**resting, **learned.edges})

@@ -20,16 +20,17 @@ from placement.state.occupancy import Occupancy
 class Cells:
     """Columns of numbers, all of one shape: of NUMA nodes that a pod could be on.
 
-    free: millicores unrequested; whole: of all its CPUs; used: in use; groups: that have members there. account, real:
-    bytes free by account, and really. spare: CPUs that nobody has for himself; cores: those of them in cores of which
-    all are; core: CPUs of a core, 0 where the machine's differ; shared: 1 where somebody runs on a spare one; unowned:
-    spare CPUs of the whole machine, reserved ones too. keeps: 1 where groups that declared their size have room kept
-    for the rest of them, on all of the machine's; limited: 1 where the node itself limits each namespace's exclusive
-    CPUs, likewise.
+    free: millicores unrequested; unused: neither requested nor expected to be used; whole: of all its CPUs; used: in
+    use; groups: that have members there. account, real: bytes free by account, and really. spare: CPUs that nobody has
+    for himself; cores: those of them in cores of which all are; core: CPUs of a core, 0 where the machine's differ;
+    shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole machine, reserved ones too. keeps: 1
+    where groups that declared their size have room kept for the rest of them, on all of the machine's; limited: 1
+    where the node itself limits each namespace's exclusive CPUs, likewise.
     """
 
     numa_node: Floats
     free: Floats
+    unused: Floats
     whole: Floats
     used: Floats
     groups: Floats
@@ -54,7 +55,7 @@ COLUMNS = tuple(Cells.__slots__)
 LOADED = COLUMNS.index("reservations") + 1
 """The first columns, which a reservation may change."""
 
-NOBODY: Floats = np.array([-1.0, 0, 1, *[0] * (len(COLUMNS) - 3)])
+NOBODY: Floats = np.array([-1.0, 0, 0, 1, *[0] * (len(COLUMNS) - 4)])
 """A column's value where there is no NUMA node: nothing fits there."""
 
 
@@ -133,6 +134,7 @@ def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, 
     return (
         cpu_node,
         free_milli(machine, occupancy, cpu_node, row),
+        unused_milli(machine, occupancy, cpu_node, row),
         1000 * cpus.bit_count(),
         occupancy.live.used_cpu.get(cpu_node, 0),
         groups_on(occupancy, cpu_node),
@@ -144,7 +146,16 @@ def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, 
 
 def free_milli(machine: Machine, occupancy: Occupancy, cpu_node: int, row: NodeLoad) -> int:
     """Millicores of the NUMA node that nobody requests; negative where it is over-committed. row: what it carries."""
-    return 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count() - row.cpu
+    return _offered_milli(machine, occupancy, cpu_node) - row.cpu
+
+
+def unused_milli(machine: Machine, occupancy: Occupancy, cpu_node: int, row: NodeLoad) -> int:
+    """Likewise, of what nobody requests or is expected to use."""
+    return _offered_milli(machine, occupancy, cpu_node) - row.expected
+
+
+def _offered_milli(machine: Machine, occupancy: Occupancy, cpu_node: int) -> int:
+    return 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
 
 
 def groups_on(occupancy: Occupancy, cpu_node: int) -> int:

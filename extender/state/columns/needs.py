@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one container asks of a NUMA node. memory: bytes, of which the first container's is the whole pod's. own:
-    CPUs of its own; cores: whether they are whole cores. lasts: whether as long as the pod.
+    """What one container asks of a NUMA node. expected: millicores that it counts as where it uses more. memory: bytes,
+    of which the first container's is the whole pod's. own: CPUs of its own; cores: whether they are whole cores. lasts:
+    whether as long as the pod.
     """
 
     cpu_milli: int
+    expected: int
     memory: int
     own: int
     cores: bool

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from extender.cluster import Cluster
-from extender.state.pods import Changes, PodRow
+from extender.state.pods import Changes, OwnerRow, PodRow
+from extender.traffic.known import ClusterTraffic
 from extender.views.plan import plan
 from tests.extender.machines import pod, want
 from tests.extender.running import machine, reservation
@@ -98,3 +99,12 @@ class TestWhereAGroupBegins:
         nodes.apply_pods(Changes(rows=waiting(8, cpu="1"), whole=True))
         (planned,) = plan(nodes, [([pod("new", cpu="1")], self.NODES)])["pods"]
         assert planned["node"] == "large"
+
+
+def test_members_to_come_count_as_what_their_workload_uses(cluster: Cluster) -> None:
+    rows = tuple(replace(row, owner=OwnerRow("StatefulSet", "web")) for row in waiting(4))
+    cluster.apply_pods(Changes(rows=rows, whole=True))
+    cluster.learned(ClusterTraffic(uses={"default/StatefulSet/web": 2000}))
+    assert room(cluster) == 3 * 2000
+    cluster.learned(ClusterTraffic(uses={"default/StatefulSet/web": 20}))
+    assert room(cluster) == 3 * 500

@@ -23,13 +23,14 @@ learned = st.builds(
     LearnedGroup,
     st.lists(names, max_size=5, unique=True).map(tuple),
     st.dictionaries(st.builds(Key, names, names, st.sampled_from(KINDS)), rates, max_size=20),
+    st.dictionaries(names, st.integers(1, 64_000), max_size=5),
 )
 
 
 @given(learned)
 def test_what_is_written_is_read_again(first):
     back = read(written(first, COSTS), "shop/orders")
-    assert back.members == first.members
+    assert (back.members, back.uses) == (first.members, first.uses)
     assert back.edges == {
         key: Rate(pytest.approx(rate.bytes, rel=1e-3), pytest.approx(rate.messages, rel=1e-3))
         for key, rate in first.edges.items()
@@ -148,3 +149,27 @@ def test_a_new_extender_knows_what_the_last_one_learned():
         REDIS: pytest.approx(before.peers[CART][REDIS], rel=0.01),
         WEB: pytest.approx(before.peers[CART][WEB], rel=0.01),
     }
+
+
+def test_what_a_workload_uses_is_written_with_its_group_and_known_to_the_next_extender():
+    before, after = TrafficLearning(), TrafficLearning()
+    before.apply(Changes(rows=(pod("cart-1", "cart"),)), 0.0)
+    before.used("n1", {CART: 1500, "bank/Deployment/ledger": 9000}, 0.0)
+    for group, learned_of in before.known(1.0).lasting().items():
+        after.restored(group, read(written(learned_of, COSTS), group), 0.0)
+    assert after.known(1.0).uses == {CART: 1500}
+
+
+def test_no_group_says_what_other_namespaces_use():
+    learning = TrafficLearning()
+    learning.restored("shop/orders", LearnedGroup(uses={"bank/Deployment/ledger": 9000, CART: 200}), 0.0)
+    assert learning.known(1.0).uses == {CART: 200}
+
+
+@pytest.mark.parametrize("use", ["[0]", "[0,0]", "[0,-5]", "[9,5]", '[0,"5"]', "7", "[0,1e99]"])
+def test_a_use_that_is_none_leaves_the_text_unread(use):
+    assert read(f'{{"version":1,"names":["{CART}"],"members":[],"edges":[],"uses":[{use}]}}', "here") == NOTHING
+
+
+def test_a_text_of_before_there_were_uses_is_read():
+    assert read(f'{{"version":1,"names":["{CART}"],"members":[0],"edges":[]}}', "here") == LearnedGroup((CART,))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import counted
 from placement.plan.plan import Plan, PlannedSlots
 from placement.plan.planner import AT_ONCE, make_plan
 from placement.plan.problem import Workload
@@ -41,6 +42,13 @@ class TestMaking:
         plan = make_plan(SMALL, EMPTY, {}, workloads(), SHOP)
         assert home(plan, "cart") == home(plan, "db") != home(plan, "web") == home(plan, "ads")
         assert plan.locality == pytest.approx(16 / 17)
+
+    def test_slots_have_room_for_what_workloads_use(self):
+        """Of 100m each, all four would fit on one NUMA node of four CPUs."""
+        alike = dict.fromkeys((("ads", "cart"), ("cart", "db"), ("db", "web")), 1.0)
+        small = [replace(workload, demand=counted(workload.demand, 2000)) for workload in workloads(cpu=0.1)]
+        homes = [home(make_plan(SMALL, EMPTY, {}, small, alike), name) for name in ("ads", "cart", "db", "web")]
+        assert homes[0] == homes[1] != homes[2] == homes[3]
 
     def test_there_is_a_slot_for_each_expected_replica(self):
         plan = make_plan(KUNPENG, EMPTY, {}, workloads(replicas=3), SHOP)

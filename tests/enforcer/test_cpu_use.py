@@ -1,0 +1,83 @@
+"""Members that use more CPU than they ask for, in real cgroups: the real program counts the next one by it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from enforcer.machine.cgroup import CPU_TIME_CONTROLLER, CgroupTree
+from standins.patience import PATIENCE_S, until
+from standins.runtime.records import Container
+from standins.runtime.runtime import Runtime
+from tests.enforcer.running import Enforcer
+
+REPLICAS = 15
+"""Of which five windows of a second are enough."""
+
+GROUP = {"group.numakin.io": "shop"}
+LABELS = {"pod-template-hash": "6d4cf"}
+
+
+@pytest.fixture
+def cpu_cgroups() -> Path:
+    """Where cgroups are whose CPU time is counted."""
+    folder = CgroupTree.discover().folder("/", CPU_TIME_CONTROLLER)
+    if folder is None or os.geteuid() != 0:
+        pytest.skip("no cgroup whose CPU time is counted can be made here")
+    return folder
+
+
+@contextmanager
+def computing(top: Path, container: Container) -> Iterator[None]:
+    """A real cgroup where the runtime says that the container's is, with a process that computes without end."""
+    path = top / container.message().linux.cgroups_path.lstrip("/")
+    made = [folder for folder in (path, *path.parents) if top in folder.parents and not folder.exists()]
+    path.mkdir(parents=True)
+    script = f"echo $$ > {path}/cgroup.procs && while :; do :; done"
+    process = subprocess.Popen(["nice", "-n", "19", "sh", "-c", script], start_new_session=True)
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, 9)
+        process.wait()
+        until(lambda: not (path / "cgroup.procs").read_text(), "the cgroup to be empty")
+        for folder in made:
+            folder.rmdir()
+
+
+def test_a_replica_counts_as_what_its_siblings_were_seen_to_use(
+    enforcer: Enforcer, runtime: Runtime, cpu_cgroups: Path
+) -> None:
+    enforcer.start("--window-s", "1", "--observe", "off")
+    runtime.wait_for_plugin(PATIENCE_S)
+
+    def run(number: int) -> Container:
+        uid = f"uid-web-{number}-{os.getpid()}"
+        pod = runtime.run_pod(f"web-6d4cf-x2x{number}", "ns", uid, GROUP, LABELS)
+        return runtime.run_container(pod, "app", cpu_request=0.001)
+
+    def counted(number: int) -> bool:
+        reasons = [
+            row["reasons"] for row in enforcer.status()["containers"] if row["pod"] == f"ns/web-6d4cf-x2x{number}"
+        ]
+        return any(
+            reason.startswith("counted as ") and "its workload's pods use that" in reason for reason in reasons[0]
+        )
+
+    with ExitStack() as stack:
+        for number in range(REPLICAS):
+            stack.enter_context(computing(cpu_cgroups, run(number)))
+        assert not counted(0)
+        tried = iter(range(REPLICAS, 1000))
+
+        def next_counts() -> bool:
+            number = next(tried)
+            run(number)
+            return counted(number)
+
+        until(next_counts, "a new replica to be counted by what others use", pause_s=1.0)
