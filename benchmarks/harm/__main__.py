@@ -64,14 +64,17 @@ def _cell(values) -> str:
 
 def played_table(seeds: int) -> str:
     lines = [f"{PODS} played pods, CPU over what each would have unpinned, {seeds} seeds"]
-    lines.append(f"{'load':>6}{'':4}{'opted in':14}{'pods':>7}{f'under {LEAST}':>12}{'worst':>8}{'median':>8}")
+    lines.append(
+        f"{'load':>6}    {'placed by':16}{'opted in':14}{'pods':>7}{f'under {LEAST}':>12}{'worst':>8}{'median':>8}"
+    )
     for load in LOADS:
-        lives = [kinds(played(load, seed)) for seed in range(seeds)]
-        for kind in lives[0]:
-            ratios = [ratio for life in lives for ratio in life[kind]]
-            worse = sum(ratio < LEAST for ratio in ratios) / len(ratios)
-            cells = f"{len(ratios):>7}{worse:>12.2%}{min(ratios):>8.2f}{median(ratios):>8.2f}"
-            lines.append(f"{load:>6.0%}{'':4}{kind:14}{cells}")
+        for known, by in ((False, "requests"), (True, "requests, use")):
+            lives = [kinds(played(load, seed, use_known=known)) for seed in range(seeds)]
+            for kind in lives[0]:
+                ratios = [ratio for life in lives for ratio in life[kind]]
+                worse = sum(ratio < LEAST for ratio in ratios) / len(ratios)
+                cells = f"{len(ratios):>7}{worse:>12.2%}{min(ratios):>8.2f}{median(ratios):>8.2f}"
+                lines.append(f"{load:>6.0%}    {by:16}{kind:14}{cells}")
     return "\n".join(lines)
 
 

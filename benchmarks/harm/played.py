@@ -3,7 +3,8 @@
 Pods are drawn from a seed: applications of some services, most of which have opted in as a group; what a workload uses
 over what it asks for is log-normal, so that most use a fraction and a few many times that, and each pod's use varies
 from moment to moment. kube-scheduler is played by the least requested machine that holds an application, in both
-halves alike. CPU is shared as `sharing` has it, by the shares of the requests.
+halves alike. CPU is shared as `sharing` has it, by the shares of the requests. Each life is played twice: by requests
+alone, as on the first day, and with what workloads were seen to use.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from benchmarks.harm.sharing import Sharer, fair
 from benchmarks.quality.scenario import machine_of
 from placement.decide.decide import decide
 from placement.decide.request import NO_KIN, Request
-from placement.model.demand import Demand, shares_of
+from placement.model.demand import Demand, counted, shares_of
 from placement.model.live_usage import Live
 from placement.model.topology import Machine
 from placement.optin.options import OptIn
 from placement.state.occupancy import Occupancy
+from placement.traffic.cpu_use import ENOUGH, UseTally
 
 PODS, MACHINES = 500, 5
 MACHINE = machine_of(4)
@@ -94,11 +96,13 @@ class PlayedMachine:
     def __post_init__(self) -> None:
         self.occupancy = self.occupancy.on(self.machine)
 
-    def take(self, pod: PlayedPod) -> None:
+    def take(self, pod: PlayedPod, used_milli: int) -> None:
+        """used_milli: what pods of its workload are known to use."""
         whole, mask = self.machine.cpu_nodes.mask, self.machine.cpu_nodes.mask
         if pod.group:
             demand = Demand(cpu_milli=pod.milli)
-            request = Request(pod.name, pod.name, "main", OptIn(pod.group), demand, demand, workload=pod.workload)
+            whole = counted(demand, used_milli)
+            request = Request(pod.name, pod.name, "main", OptIn(pod.group), demand, whole, workload=pod.workload)
             decision = decide(self.machine, self.occupancy, request, NO_KIN)
             self.occupancy = decision.applied(self.occupancy, request)
             mask = decision.numa_nodes.mask if decision.cpus else whole
@@ -136,15 +140,25 @@ class PlayedMachine:
         )
 
 
-def played(load: float, seed: int) -> list[tuple[PlayedPod, float]]:
+def seen(pods: Sequence[PlayedPod]) -> dict[str, int]:
+    """What each workload was seen to use, in millicores, after windows enough."""
+    tally = UseTally()
+    for window in range(ENOUGH):
+        for pod in pods:
+            tally.add(pod.workload, 1000 * pod.uses[window % MOMENTS], 10.0 * window)
+    return tally.known()
+
+
+def played(load: float, seed: int, *, use_known: bool = True) -> list[tuple[PlayedPod, float]]:
     """Each pod, and its ratio."""
     machines, homes = [PlayedMachine() for _ in range(MACHINES)], dict[str, PlayedMachine]()
-    most = 1000 * len(MACHINE.cpus)
-    for pod in drawn(load, seed):
+    most, pods = 1000 * len(MACHINE.cpus), drawn(load, seed)
+    uses = seen(pods) if use_known else {}
+    for pod in pods:
         home = homes.get(pod.application)
         if home is None or home.requested + pod.milli > most:
             home = homes[pod.application] = min(machines, key=lambda machine: machine.requested)
-        home.take(pod)
+        home.take(pod, uses.get(pod.workload, 0))
     return [ratio for machine in machines for ratio in machine.ratios()]
 
 

@@ -153,7 +153,7 @@ def test_a_new_extender_knows_what_the_last_one_learned():
 
 def test_what_a_workload_uses_is_written_with_its_group_and_known_to_the_next_extender():
     before, after = TrafficLearning(), TrafficLearning()
-    before.apply(Changes(rows=(pod("cart-1", "cart"),)), 0.0)
+    before.apply(Changes(rows=(pod("cart-1", "cart", group="orders"),)), 0.0)
     before.used("n1", {CART: 1500, "bank/Deployment/ledger": 9000}, 0.0)
     for group, learned_of in before.known(1.0).lasting().items():
         after.restored(group, read(written(learned_of, COSTS), group), 0.0)
