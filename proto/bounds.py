@@ -60,6 +60,9 @@ FLOWS = 100_000
 USES = 2_048
 """Workloads whose use one Traffic message tells."""
 
+USE_MILLI = 1_000_000_000
+"""Millicores that one pod uses: a million CPUs."""
+
 REPLICA_COUNTS = 128
 """Workloads whose replicas a nomination counts, its own first: 8 KiB. Of the others the node expects what it saw."""
 

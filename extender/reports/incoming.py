@@ -145,9 +145,11 @@ def _device(body: bytes) -> DeviceRow:
 def uses(message: pb.Traffic) -> Mapping[str, int]:
     """Millicores that a pod of each workload uses."""
     _count("Traffic.uses", message.uses, bounds.USES)
-    for workload in message.uses:
+    for workload, milli in message.uses.items():
         _text("Traffic.uses", workload, bounds.ID_LENGTH)
         _name("Traffic.uses", workload, names.is_workload)
+        if not 0 < milli <= bounds.USE_MILLI:
+            raise BadMessage(f"Traffic.uses of {workload} is {milli} millicores; it is 1 to {bounds.USE_MILLI}")
     return dict(message.uses)
 
 

@@ -21,6 +21,7 @@ import structlog
 
 from placement.model.names import is_workload
 from placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
+from proto.bounds import USE_MILLI
 
 VERSION = 1
 
@@ -29,9 +30,6 @@ MOST_BYTES = 65_536
 
 MOST_READ = 4 * MOST_BYTES
 """A longer text is not ours."""
-
-MOST_MILLI = 1_000_000_000
-"""That one pod uses: a million CPUs."""
 
 _log = structlog.get_logger("learned")
 
@@ -172,7 +170,7 @@ def _index(at: Any) -> int:
 
 def _use(row: Any, names: list[str]) -> tuple[str, int]:
     at, milli = row
-    if not isinstance(milli, int) or not 0 < milli <= MOST_MILLI:
+    if not isinstance(milli, int) or not 0 < milli <= USE_MILLI:
         raise ValueError(f"{str(row)[:80]} is not a use")
     return names[_index(at)], milli
 

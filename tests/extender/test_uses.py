@@ -66,7 +66,16 @@ def test_a_pod_of_a_workload_that_uses_more_than_it_asks_for_goes_where_there_is
     assert expect.containers[0].demand == pb.Demand(cpu_milli=100, memory=GIB)
 
 
-@pytest.mark.parametrize("uses", [{"no workload": 5}, {"a/b": 5}, {f"a/B/w{number}": 1 for number in range(USES + 1)}])
+@pytest.mark.parametrize(
+    "uses",
+    [
+        pytest.param({"no workload": 5}, id="no name"),
+        pytest.param({"a/b": 5}, id="no workload"),
+        pytest.param({WEB: 0}, id="nothing"),
+        pytest.param({WEB: 1 << 60}, id="more than any pod"),
+        pytest.param({f"a/B/w{number}": 1 for number in range(USES + 1)}, id="too many"),
+    ],
+)
 def test_what_can_be_no_use_is_refused(watching: Extender, uses: dict[str, int]) -> None:
     enforcer = watching.enforcer("n1")
     enforcer.report(machine())
