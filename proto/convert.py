@@ -170,6 +170,7 @@ def reservation_to(reservation: Reservation) -> pb.Reservation:
         size=reservation.size,
         workload=reservation.workload,
         cache_domain=str(reservation.cache_domain),
+        let_out=str(reservation.let_out),
     )
 
 
@@ -190,6 +191,7 @@ def reservation_from(message: pb.Reservation) -> Reservation:
         size=message.size,
         workload=message.workload,
         cache_domain=_cpus(message.cache_domain),
+        let_out=_numa_nodes(message.let_out),
     )
 
 
@@ -232,12 +234,17 @@ def live_from(message: pb.Report) -> Live:
         },
         used_cpu=dict(message.used_cpu),
         stalled=dict(message.stalled),
-        hot_caches=dict(message.hot_caches),
+        hot={_cpus(cpus).mask: hot for cpus, hot in message.hot.items()},
     )
 
 
+def hot_to(hot: Mapping[int, bool]) -> dict[str, bool]:
+    """Live.hot."""
+    return {str(CpuSet(mask)): is_hot for mask, is_hot in hot.items()}
+
+
 def pages_to(free: Mapping[tuple[int, int], int]) -> list[pb.FreePages]:
-    """Live.free_hugepages; its other figures are maps there too."""
+    """Live.free_hugepages."""
     return [pb.FreePages(numa_node=numa_node, size=size, free=amount) for (numa_node, size), amount in free.items()]
 
 

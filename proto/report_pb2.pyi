@@ -167,7 +167,7 @@ class Demand(_message.Message):
     def __init__(self, cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., memory_limit: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ..., estimated: _Optional[_Iterable[str]] = ..., used_milli: _Optional[int] = ...) -> None: ...
 
 class Reservation(_message.Message):
-    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size", "workload", "cache_domain")
+    __slots__ = ("key", "pod", "group", "numa_nodes", "demand", "parts", "pool", "alone", "size", "workload", "cache_domain", "let_out")
     KEY_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +179,7 @@ class Reservation(_message.Message):
     SIZE_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     CACHE_DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    LET_OUT_FIELD_NUMBER: _ClassVar[int]
     key: str
     pod: str
     group: str
@@ -190,7 +191,8 @@ class Reservation(_message.Message):
     size: int
     workload: str
     cache_domain: str
-    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ..., workload: _Optional[str] = ..., cache_domain: _Optional[str] = ...) -> None: ...
+    let_out: str
+    def __init__(self, key: _Optional[str] = ..., pod: _Optional[str] = ..., group: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., demand: _Optional[_Union[Demand, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., pool: _Optional[str] = ..., alone: _Optional[bool] = ..., size: _Optional[int] = ..., workload: _Optional[str] = ..., cache_domain: _Optional[str] = ..., let_out: _Optional[str] = ...) -> None: ...
 
 class Part(_message.Message):
     __slots__ = ("numa_node", "cpu_milli", "memory", "hugepages")
@@ -236,7 +238,7 @@ class Allocation(_message.Message):
     def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ..., open: _Optional[bool] = ..., stable: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "hot_caches", "earlier")
+    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "hot", "earlier")
     class FreeMemoryEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -258,13 +260,13 @@ class Report(_message.Message):
         key: int
         value: float
         def __init__(self, key: _Optional[int] = ..., value: _Optional[float] = ...) -> None: ...
-    class HotCachesEntry(_message.Message):
+    class HotEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: int
+        key: str
         value: bool
-        def __init__(self, key: _Optional[int] = ..., value: _Optional[bool] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bool] = ...) -> None: ...
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -278,7 +280,7 @@ class Report(_message.Message):
     USED_CPU_FIELD_NUMBER: _ClassVar[int]
     STALLED_FIELD_NUMBER: _ClassVar[int]
     FREE_HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
-    HOT_CACHES_FIELD_NUMBER: _ClassVar[int]
+    HOT_FIELD_NUMBER: _ClassVar[int]
     EARLIER_FIELD_NUMBER: _ClassVar[int]
     generation: int
     base_generation: int
@@ -293,9 +295,9 @@ class Report(_message.Message):
     used_cpu: _containers.ScalarMap[int, int]
     stalled: _containers.ScalarMap[int, float]
     free_hugepages: _containers.RepeatedCompositeFieldContainer[FreePages]
-    hot_caches: _containers.ScalarMap[int, bool]
+    hot: _containers.ScalarMap[str, bool]
     earlier: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
-    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., hot_caches: _Optional[_Mapping[int, bool]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., hot: _Optional[_Mapping[str, bool]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
 
 class FreePages(_message.Message):
     __slots__ = ("numa_node", "size", "free")

@@ -118,7 +118,7 @@ def _table(answer: dict[str, Any]) -> Table:
         table.add_row(
             container["pod"],
             container["container"],
-            container["numa_nodes"],
+            container["numa_nodes"] + (f", let out to {container['let_out']}" if container.get("let_out") else ""),
             container["cpus"] or "open",
             container["mems"] or "open",
         )
@@ -143,6 +143,10 @@ def _why(answer: dict[str, Any]) -> list[str]:
     if machine.get("withheld_mems"):
         about.append(f"NUMA nodes whose memory no member is bound to: {machine['withheld_mems']}")
     about += [f"namespace {name} may have at most: {quota}" for name, quota in answer.get("quotas", {}).items()]
+    about += [
+        f"hot: CPUs {cpus} are nearly all in use while others are not; no newcomers, and members are let out"
+        for cpus in answer.get("hot", ())
+    ]
     about += _observer(answer.get("observer", {}))
     about += [
         f"planned and not made: {move['pod']} from {move['source']} to {move['target']}: {move['why']}"

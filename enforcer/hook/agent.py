@@ -5,7 +5,7 @@ It is called by the hook's loop, one event at a time, and never waits for anybod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from enforcer.hook.cache_domains import CacheDomains
 from enforcer.hook.decision_records import names
@@ -17,6 +17,7 @@ from enforcer.hook.hardware.rehoming import Rehoming
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.moves import MoveExecutor
 from enforcer.hook.ownership.adoption import claim_on_stranger
+from enforcer.hook.relief import Relief
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
 from placement.decide.asked.pod_budget import has_its_share
@@ -35,7 +36,7 @@ log = Log("hook.agent")
 
 class Agent:
     """What the runtime's plugin, or bypass mode, calls. Its `ledger` is the state; `takeover`, `moves`,
-    `rehoming` and `cache_domains` work on the same one.
+    `rehoming`, `cache_domains` and `relief` work on the same one.
     """
 
     def __init__(self, node: NodeFacts, nominations: Nominations) -> None:
@@ -44,6 +45,7 @@ class Agent:
         self.moves = MoveExecutor(ledger)
         self.rehoming = Rehoming(ledger)
         self.cache_domains = CacheDomains(ledger)
+        self.relief = Relief(ledger, lambda: self.moves.unsent)
         self.records, self.residents = ledger.records, ledger.residents
         self.release, self.resume = self.takeover.release, self.takeover.resume
         self.memory_policies = False
@@ -317,18 +319,18 @@ class Agent:
         return self.ledger.prepare()
 
     @property
-    def refreshes(self) -> tuple[Callable[[], None], ...]:
-        """Takes over what is notable of what the kernel says now: in short steps, for which no container waits long."""
+    def refreshes(self) -> Iterator[Callable[[], None]]:
+        """Takes over what is notable of what the kernel says now: in short steps, so that no container waits long. Each
+        is to be run before the next is asked for.
+        """
         ledger = self.ledger
-        return (
-            ledger.refresh_memory,
-            lambda: ledger.take_live(ledger.node.load()),
-            self.cache_domains.turn,
-            self.cache_domains.keep,
-            self.moves.second_best.look,
-            ledger.sandboxes.note_some_cgroups,
-            ledger.tidy,
-        )
+        yield ledger.refresh_memory
+        yield lambda: ledger.take_live(ledger.node.load())
+        yield from self.relief.steps()
+        yield self.cache_domains.keep
+        yield self.moves.second_best.look
+        yield ledger.sandboxes.note_some_cgroups
+        yield ledger.tidy
 
     def refresh(self) -> None:
         """All steps at once."""

@@ -12,6 +12,7 @@ from placement.decide.asked.quota import QUOTA
 from placement.decide.decide import Decision, Reason
 from placement.model.cpuset import NumaSet
 from placement.optin.parsing import Problems, bad_values, problems
+from placement.state.occupancy import Allocation, Reservation
 from process.durations import Durations
 from process.log import Log
 from proto import convert
@@ -20,6 +21,9 @@ from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 
 log = Log("hook.agent")
+
+RELIEF = frozenset({"let out", "home again"})
+"""Reasons of which only the last counts."""
 
 OUTCOMES = {number: name.lower() for name, number in pb.Outcome.items()}
 
@@ -115,6 +119,35 @@ class DecisionRecords:
         """A decision on a running member; the first reason is what led to it."""
         explained = replace(decision, reasons=(why, *decision.reasons))
         self._pending.append(lambda: self._log_placed(*as_told(member), explained, event=event, at=at))
+
+    def relieved(
+        self, member: local.LocalContainer, given: Allocation, reservation: Reservation, why: Reason, *, at: int
+    ) -> None:
+        """A member that is let out of hot CPUs, or called home; the reasons for its place stay behind this one."""
+        event = "let out" if reservation.let_out else "home again"
+        self.counts[event] += 1
+        self._pending.append(lambda: self._relieved(member, given, reservation, why, event=event, at=at))
+
+    def _relieved(
+        self,
+        member: local.LocalContainer,
+        given: Allocation,
+        reservation: Reservation,
+        why: Reason,
+        *,
+        event: str,
+        at: int,
+    ) -> None:
+        pod, container = as_told(member)
+        log.info(f"container {event}", **names(pod, container), cpus=given.cpus, why=why)
+        record = pb.DecisionRecord.FromString(self._latest.get(member.id, b""))
+        kept = [reason for reason in record.reasons if reason.what not in RELIEF]
+        record.MergeFrom(_record(pod, container, event))
+        del record.reasons[:]
+        record.reasons.extend([convert.reason_to(why), *kept])
+        record.numa_nodes, record.cpus, record.mems = map(str, (reservation.numa_nodes, given.cpus, given.mems))
+        record.outcome, record.nominated, record.generation = pb.UNPROMISED, "", at
+        self._keep(record)
 
     def not_moved(self, why: Reason) -> None:
         self.counts["move declined"] += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from enforcer.hook.agent import Agent
+from placement.model.cpuset import CpuSet
 from placement.state.memory_places import home_of
 from placement.state.occupancy import Allocation, Reservation
 from proto import local_pb2 as local
@@ -18,6 +19,7 @@ def of(agent: Agent) -> dict[str, object]:
         "released": agent.ledger.released,
         "generation": agent.occupancy.generation,
         "containers": _containers(agent),
+        "hot": [str(CpuSet(mask)) for mask, hot in sorted(agent.occupancy.live.hot.items()) if hot],
         "planned_moves": [asdict(move) for move in agent.moves.planned.now],
         "counts": dict(agent.records.counts),
         "devices": agent.ledger.pod_devices.rows,
@@ -28,26 +30,26 @@ def of(agent: Agent) -> dict[str, object]:
 def _containers(agent: Agent) -> list[dict[str, object]]:
     """The last decision on each container; then the members that were pinned before this start, as they are."""
     latest, residents = agent.records.latest(), agent.residents.now()
-    decided = [_container(agent, key, record) | _memory_of(agent, residents, key) for key, record in latest.items()]
+    decided = [_container(agent, key, record) | _now_of(agent, residents, key) for key, record in latest.items()]
     taken_over = [
         _taken_over(residents[key], allocation, agent.occupancy.reservations[allocation.reservation])
-        | _memory_of(agent, residents, key)
+        | _now_of(agent, residents, key)
         for key, allocation in agent.occupancy.allocations.items()
         if key not in latest and key in residents and residents[key].opted_in and allocation.reservation
     ]
     return decided + taken_over
 
 
-def _memory_of(agent: Agent, residents: Mapping[str, local.LocalContainer], key: str) -> dict[str, object]:
-    """By what its memory can be looked at: its cgroup, and the NUMA nodes whose memory is near to it. Both are empty
-    where it is not pinned.
+def _now_of(agent: Agent, residents: Mapping[str, local.LocalContainer], key: str) -> dict[str, object]:
+    """By what its memory can be looked at: its cgroup, and the NUMA nodes whose memory is near to it; and those that it
+    is let out to. All are empty where it is not pinned.
     """
     allocation = agent.occupancy.allocations.get(key)
     reservation = agent.occupancy.reservations.get(allocation.reservation) if allocation is not None else None
     if key not in residents or reservation is None or not reservation.opted_in:
-        return {"cgroup": "", "home_mems": ""}
+        return {"cgroup": "", "home_mems": "", "let_out": ""}
     home = home_of(agent.ledger.machine, reservation.numa_nodes)
-    return {"cgroup": residents[key].cgroups_path, "home_mems": str(home)}
+    return {"cgroup": residents[key].cgroups_path, "home_mems": str(home), "let_out": str(reservation.let_out)}
 
 
 def _taken_over(container: local.LocalContainer, allocation: Allocation, reservation: Reservation) -> dict[str, object]:

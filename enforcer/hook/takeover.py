@@ -192,7 +192,9 @@ class Takeover:
             return
         allocation = owner.allocation
         # Unchecked: a neighbour's exclusive CPUs may have come without the update that takes them from this one.
-        reservation = request.reservation(owner.homes, owner.parts, cache_domain=owner.cache_domain)
+        reservation = request.reservation(
+            owner.homes, owner.parts, cache_domain=owner.cache_domain, let_out=owner.let_out
+        )
         ledger.occupancy = ledger.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}, checked=False
         )

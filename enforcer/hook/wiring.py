@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from enforcer.hook import status_report
@@ -42,6 +44,14 @@ HARDWARE_EVERY_S = 0.5
 
 REFRESH_EVERY_S = 5.0
 """What is live on the NUMA nodes is read this often, between events."""
+
+RELIEF_WAITS_S = 2.0
+"""So long members who are let out wait for an answer that may say so, where the runtime takes updates with answers
+alone; then the hook registers again.
+"""
+
+RELIEF_EVERY_S = 60.0
+"""How often that may be for this reason."""
 
 OLD_GARBAGE_EVERY = 12
 """Refreshes, a minute."""
@@ -78,6 +88,8 @@ class Wiring:
         self._publishing = Burst(loop, self._publish)
         self._refreshed = 0
         self._found = 0
+        self._relieved_at = float("-inf")
+        self._relieving: Timer | None = None
         self._preparing: Timer | None = None
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
         self.confirmed_s_ago: Callable[[], float | None] = lambda: None
@@ -297,22 +309,39 @@ class Wiring:
 
     def _refresh(self) -> None:
         """Steps, between which events may come."""
-        for step in (
-            *self.agent.refreshes,
-            self._settle,
-            self._improve,
-            self._keep,
-            self._collect_garbage,
-            self.publish_soon,
-        ):
-            self._loop.call_later(0, step)
         self._loop.call_later(REFRESH_EVERY_S, self._refresh)
+        self._run(
+            chain(
+                self.agent.refreshes,
+                (self._settle, self._improve, self._keep, self._collect_garbage, self.publish_soon),
+            )
+        )
+
+    def _run(self, steps: Iterator[Callable[[], None]]) -> None:
+        """One, and soon the next; one that fails costs no other."""
+        try:
+            step = next(steps, None)
+            if step is None:
+                return
+            step()
+        except Exception:
+            logger.exception("a look at what is live failed; the next one is in five seconds")
+        self._loop.call_later(0, partial(self._run, steps))
 
     def _settle(self) -> None:
-        """For members that cache domains took in or let out; where it can't be now, the next answer has it."""
-        ledger = self.agent.ledger
-        if self.at_any_time and ledger.occupancy.directory.within and (updates := ledger.settle()):
-            self.push(updates, log_failure)
+        """For members that are let out or come home, or that cache domains take in."""
+        if updates := self.agent.ledger.settle():
+            self.push_when_safe(updates)
+            if not self.at_any_time and self._relieving is None:
+                wait = max(RELIEF_WAITS_S, self._relieved_at + RELIEF_EVERY_S - time.monotonic())
+                self._relieving = self._loop.call_later(wait, self._relieve)
+
+    def _relieve(self) -> None:
+        """Where no event came meanwhile: the answer to the runtime's Synchronize may have updates too."""
+        self._relieving = None
+        if self.agent.moves.unsent:
+            self._relieved_at = time.monotonic()
+            self.register_again("members whose CPUs are hot, or cool again, wait for an answer that may say so")
 
     def _improve(self) -> None:
         """For members that could be better off by now. A runtime that takes updates in answers alone, and where nothing

@@ -45,7 +45,7 @@ def report(before: NodeState | None, after: NodeState, decisions: Iterable[pb.De
         free_memory=live.free_memory,
         used_cpu=live.used_cpu,
         stalled=live.stalled,
-        hot_caches=live.hot_caches,
+        hot=convert.hot_to(live.hot),
         free_hugepages=convert.pages_to(live.free_hugepages),
         decisions=decisions,
         registered=after.registered if before is None or after.registered != before.registered else None,

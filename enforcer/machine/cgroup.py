@@ -143,6 +143,16 @@ class CgroupTree:
         microseconds = Tree(place).parsed("cpu.stat", formats.cpu_usage)
         return None if microseconds is None else microseconds / 1e6
 
+    def cpu_waited(self, cgroups_path: str) -> float | None:
+        """The seconds in which some task of the cgroup was ready and had no CPU. None where that is not counted
+        (version 1, Linux before 4.20, psi=0), or there is no such cgroup.
+        """
+        place = self._place(cgroups_path, "cpu") if self.version("cpu") == 2 else None
+        if place is None:
+            return None
+        microseconds = Tree(place).parsed("cpu.pressure", formats.stall_total)
+        return None if microseconds is None else microseconds / 1e6
+
     def memory_by_numa_node(self, cgroups_path: str) -> Mapping[int, int] | None:
         """Bytes that the cgroup has on each NUMA node, as `formats.numa_stat` counts them; the kernel's figure is up to
         two seconds old. None where it keeps none, or there is no such cgroup.

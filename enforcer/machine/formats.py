@@ -108,7 +108,7 @@ def cpu_times(text: str) -> Mapping[int, CpuTime]:
 _USAGE = re.compile(r"^usage_usec (\d{1,20})$", re.MULTILINE)
 _KIND = re.compile(r"[=\s]")
 _ON_NODE = re.compile(r"\bN(\d{1,4})=(\d{1,20})\b")
-_STALL = re.compile(r"some avg10=(\d+\.\d+) avg60=\d+\.\d+ avg300=\d+\.\d+ total=\d+")
+_STALL = re.compile(r"some avg10=(\d+\.\d+) avg60=\d+\.\d+ avg300=\d+\.\d+ total=(\d{1,20})")
 
 
 def cpu_usage(text: str) -> int:
@@ -137,8 +137,17 @@ def numa_stat(text: str, page_size: int) -> Mapping[int, int]:
 
 def stall_share(text: str) -> float:
     """A PSI file: the share of time (0 to 1), over the last 10 s, in which some task was stalled."""
+    return min(1.0, float(_some(text)[1]) / 100)
+
+
+def stall_total(text: str) -> int:
+    """A PSI file: the microseconds in which some task was stalled."""
+    return int(_some(text)[2])
+
+
+def _some(text: str) -> re.Match[str]:
     first, _, _ = text.partition("\n")
     match = _STALL.fullmatch(first)
     if match is None:
         raise ValueError("not a pressure stall record")
-    return min(1.0, float(match[1]) / 100)
+    return match

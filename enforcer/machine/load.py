@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from enforcer.machine import formats
@@ -17,17 +17,17 @@ def cpu_times(proc_root: Path = PROCFS) -> Mapping[int, CpuTime]:
     return Tree(Path(proc_root)).needed("stat", formats.cpu_times)
 
 
-def used_cpus(machine: Machine, before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> dict[int, float]:
-    """CPUs in use on each NUMA node between two readings: 2.5 is two and a half CPUs' worth."""
-    return {node.id: used_of(node.cpus, before, after) for node in machine.numa_nodes}
+def shares(before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> dict[int, float]:
+    """The share of the time between two readings that each CPU was in use.
 
-
-def used_of(cpus: Iterable[int], before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> float:
-    """How many of these CPUs were in use between two readings.
-
-    A CPU that is not in both readings, or whose clock ran backwards (it went offline between), counts as idle.
+    A CPU that is not in both readings is left out; one whose clock ran backwards (it went offline between) was idle.
     """
-    return sum(_share(before[cpu], after[cpu]) for cpu in cpus if cpu in before and cpu in after)
+    return {cpu: _share(time, after[cpu]) for cpu, time in before.items() if cpu in after}
+
+
+def used_cpus(machine: Machine, busy: Mapping[int, float]) -> dict[int, float]:
+    """CPUs in use on each NUMA node: 2.5 is two and a half CPUs' worth. busy: as `shares` has it."""
+    return {node.id: sum(busy.get(cpu, 0.0) for cpu in node.cpus) for node in machine.numa_nodes}
 
 
 def _share(before: CpuTime, after: CpuTime) -> float:

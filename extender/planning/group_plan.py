@@ -137,11 +137,14 @@ def roomiest(
 
 
 def _free(view: NodeView, kept: Mapping[Place, Room]) -> list[float]:
-    """Thousandths of a CPU that nobody counts on, by NUMA node; none where pressure or the like makes it special."""
+    """Thousandths of a CPU that nobody counts on, by NUMA node; none where pressure or the like makes it special, or
+    it is hot.
+    """
     columns = Cells(*view.table) if view.table is not None else None
     if columns is None or columns.keeps.any():
         return []
-    rows = zip(columns.numa_node.tolist(), columns.free.tolist(), strict=True)
+    free_there = columns.free * (columns.hot == 0)
+    rows = zip(columns.numa_node.tolist(), free_there.tolist(), strict=True)
     return [max(0.0, free - kept.get(Place(view.name, int(numa_node)), NOTHING)[0]) for numa_node, free in rows]
 
 

@@ -9,6 +9,7 @@ from extender.state.enforcer_health import DeviceRow, EnforcerHealth, ThreadStat
 from extender.state.node_report import DecisionRow, Report
 from placement.decide.decide import Reason
 from placement.model import names
+from placement.model.cpuset import CpuSet
 from placement.model.errors import PlacementError
 from placement.model.live_usage import Live
 from placement.model.topology import Machine
@@ -189,7 +190,7 @@ _COUNTS = {
     "free_memory": bounds.NUMA_NODES,
     "used_cpu": bounds.NUMA_NODES,
     "stalled": bounds.NUMA_NODES,
-    "hot_caches": bounds.CPU_GROUPS,
+    "hot": bounds.CPU_GROUPS,
     "free_hugepages": bounds.NUMA_NODES * bounds.HUGEPAGE_SIZES,
     "decisions": bounds.DECISIONS,
     "earlier": bounds.DECISIONS,
@@ -197,6 +198,8 @@ _COUNTS = {
 
 
 def _live(message: pb.Report, of: Machine) -> Live:
+    for cpus in message.hot:
+        _text("Report.hot", cpus, bounds.ID_LIST_LENGTH)
     live = convert.live_from(message)
     known = {node.id for node in of.numa_nodes}
     figures = {kind: getattr(live, kind) for kind in ("free_memory", "used_cpu", "stalled")}
@@ -204,9 +207,9 @@ def _live(message: pb.Report, of: Machine) -> Live:
         for numa_node in numa_nodes:
             if numa_node not in known:
                 raise BadMessage(f"Report.{kind} names NUMA node {numa_node}, which the machine does not have")
-    for cpu in live.hot_caches:
-        if cpu not in of.cpus:
-            raise BadMessage(f"Report.hot_caches names CPU {cpu}, which the machine does not have")
+    for mask in live.hot:
+        if stray := CpuSet(mask) - of.cpus:
+            raise BadMessage(f"Report.hot names CPUs {stray}, which the machine does not have")
     for numa_node, share in live.stalled.items():
         if not 0 <= share <= 1:
             raise BadMessage(f"Report.stalled of NUMA node {numa_node} is {share}; it is a share, 0 to 1")
@@ -217,7 +220,7 @@ def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
     for name, rule in _RESERVATION_NAMES.items():
         _name(f"Reservation.{name}", getattr(message, name), rule)
     _printable("Reservation.pool", message.pool)
-    for name in ("numa_nodes", "cache_domain"):
+    for name in ("numa_nodes", "cache_domain", "let_out"):
         _text(f"Reservation.{name}", getattr(message, name), bounds.ID_LIST_LENGTH)
     _count("Reservation.demand.hugepages", message.demand.hugepages, bounds.HUGEPAGE_SIZES)
     _count("Reservation.demand.estimated", message.demand.estimated, bounds.ESTIMATES)
@@ -229,6 +232,7 @@ def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
     reservation = convert.reservation_from(message)
     _on_machine(f"reservation {reservation.key}", reservation.numa_nodes, of)
     _on_machine(f"reservation {reservation.key}", (part.numa_node for part in reservation.parts), of)
+    _on_machine(f"reservation {reservation.key}", reservation.let_out, of)
     if not reservation.cache_domain <= of.cpus:
         raise BadMessage(f"Report: reservation {reservation.key} is within CPUs that the machine does not have")
     return reservation

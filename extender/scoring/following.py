@@ -16,6 +16,7 @@ from extender.state.kins import Kins
 from placement.model.topology import Machine
 from placement.state.load_index import EMPTY
 from placement.state.occupancy import Occupancy
+from placement.state.pools import is_hot
 
 
 def begins(want: Wanted, kins: Kins) -> bool:
@@ -25,8 +26,11 @@ def begins(want: Wanted, kins: Kins) -> bool:
 
 
 def of_cells(there: Cells, taken: int) -> Floats:
-    """Millicores for those that follow, of each NUMA node by itself, once the pod is there, which takes so many."""
-    share: Floats = (np.minimum(there.free, there.unused) - taken).clip(min=0.0) / (there.groups + 1.0)
+    """Millicores for those that follow, of each NUMA node by itself, once the pod is there, which takes so many; none
+    where it is hot.
+    """
+    unused = np.minimum(there.free, there.unused)
+    share: Floats = (there.hot == 0) * (unused - taken).clip(min=0.0) / (there.groups + 1.0)
     return share
 
 
@@ -37,6 +41,8 @@ def predicted(machine: Machine, occupancy: Occupancy, want: Wanted, prediction: 
     if len(prediction.numa_nodes) != 1:
         return 0.0
     home = prediction.numa_nodes.lowest
+    if is_hot(occupancy, machine.node(home).cpus.mask):
+        return 0.0
     row = occupancy.load(machine).rows.get(home, EMPTY)
     free = min(free_milli(machine, occupancy, home, row), unused_milli(machine, occupancy, home, row))
     left = free - want.whole[0].pod_demand.expected_milli

@@ -119,6 +119,7 @@ def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
     terms = _terms(cells, first, np.float64(0), rest)
     fits = terms.fits & ((first.memory == 0) | ((cells.account >= first.memory) & (cells.real >= first.memory)))
     ranked = (
+        (-cells.hot, cells.hot.any()),
         (-terms.crowded.astype(np.float64), terms.crowded.any()),
         (kin, kin.any()),
         (terms.room, rest > 0),
@@ -127,7 +128,7 @@ def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
     telling = [term for term, differs in ranked if differs]
     chosen = _chosen(fits, *(np.round(term, DIGITS) for term in telling), -cells.reservations)
     rows = chosen, np.arange(len(chosen))
-    counted = np.where(terms.crowded, 0.0, kin)
+    counted = np.where(terms.crowded | (cells.hot > 0), 0.0, kin)
     sure, near, score = fits[rows], counted[rows], terms.score(counted)[rows]
     if later:
         there, taken = cells.at(rows), np.zeros(len(chosen))

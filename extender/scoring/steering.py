@@ -45,7 +45,7 @@ def _taken(want: Wanted, locations: WorkloadLocations, view: Callable[[str], Nod
 
 
 def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
-    """Where the machine is special, decide() settles it."""
+    """Where the machine is special, decide() settles it. A slot on a hot NUMA node is for nobody now."""
     if view.table is None:
         return True
     demand = want.whole[0].reservation_demand
@@ -53,4 +53,6 @@ def _fits(want: Wanted, view: NodeView, numa_node: int) -> bool:
     if not there.size:
         return False
     columns = Cells(*there[:, 0])
-    return bool(columns.free >= demand.cpu_milli and min(columns.account, columns.real) >= demand.memory)
+    return bool(
+        not columns.hot and columns.free >= demand.cpu_milli and min(columns.account, columns.real) >= demand.memory
+    )

@@ -152,7 +152,7 @@ def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float]
     pull = pulls_of(view.machine, view.occupancy, want.whole[0], kin)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
-    if prediction.decisions[0].crowded:
+    if prediction.decisions[0].crowded or prediction.decisions[0].hot:
         near = 0.0
     follow = following.predicted(view.machine, view.occupancy, want, prediction)
     return prediction.score, min(near, prediction.score / KIN_SHARE), follow

@@ -13,6 +13,7 @@ from extender.state.groups import Member, group_row
 from placement.model.cpuset import CpuSet
 from placement.model.topology import Machine
 from placement.state.occupancy import Occupancy
+from placement.state.pools import is_hot
 
 Live = Callable[[NodeState], bool]
 Gauge = tuple[str, str, str, Mapping[str, float]]
@@ -148,6 +149,7 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
                 "free_hugepages": {size: figures.free_hugepages.get((node.id, size)) for size in node.hugepages},
                 "used_cpu_milli": figures.used_cpu.get(node.id),
                 "stalled": figures.stalled.get(node.id),
+                "hot": is_hot(occupancy, node.cpus.mask),
                 "cache_domains": cache_domains(machine, occupancy, node.id),
             }
             for node in machine.numa_nodes
@@ -162,7 +164,7 @@ def cache_domains(machine: Machine, occupancy: Occupancy, numa_node: int) -> lis
         {
             "cpus": str(CpuSet(domain)),
             "requested_cpu_milli": within[domain],
-            "hot": occupancy.live.hot_caches.get(CpuSet(domain).lowest, False),
+            "hot": is_hot(occupancy, domain),
         }
         for domain in machine.cache_domains[numa_node]
         if within.get(domain)

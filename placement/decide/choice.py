@@ -14,6 +14,8 @@ from placement.decide.room import Candidate, Room
 from placement.model.cpuset import NumaSet
 from placement.optin.options import Policy, Scope
 
+NOMINATED = "nominated to the scheduler"
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -90,13 +92,13 @@ def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Ca
     """The nominated or the planned slot while it will do, else the best."""
     reasons: list[Reason] = []
     for numa_nodes, source, broken in (
-        (kin.expected, "nominated to the scheduler", "nomination"),
+        (kin.expected, NOMINATED, "nomination"),
         (kin.planned, "planned", "plan"),
     ):
         if not numa_nodes:
             continue
         offered = room.weigh(numa_nodes.mask) if numa_nodes <= NumaSet.of(room.usable) else None
-        short = _short(room, offered, best)
+        short = _short(room, offered, best, nominated=source == NOMINATED)
         if offered is not None and not short:
             return offered, [*reasons, Reason(source, "", f"NUMA node {numa_nodes}")]
         reasons.append(Reason(broken, f"NUMA node {numa_nodes}", f"does not hold: short of {short}"))
@@ -107,14 +109,18 @@ def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Ca
     return best, [*reasons, Reason("no kin here", "", f"the emptiest that fits is NUMA node {best.numa_nodes}")]
 
 
-def _short(room: Room, offered: Candidate | None, best: Candidate | None) -> str:
-    """What the offer lacks beside the best; empty when it will do. Whoever made it did not know of devices."""
+def _short(room: Room, offered: Candidate | None, best: Candidate | None, *, nominated: bool) -> str:
+    """What the offer lacks beside the best; empty when it will do. Whoever made it did not know of devices. What was
+    nominated holds where it has become hot since; what was planned does not.
+    """
     if offered is None or best is None:
         return offered.short if offered is not None else "usable CPUs"
     if not offered.fits:
         return offered.short
     if offered.pressed and not best.pressed:
         return "memory that is not waited for"
+    if offered.hot and not best.hot and not nominated:
+        return "CPUs that are not all in use"
     if offered.misses > best.misses:
         return "devices"
     if offered.crowded and not best.crowded and offered.spills == best.spills:
@@ -229,6 +235,8 @@ def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
         remarks.append(Reason("memory pressure", "", "there, and nothing better fits"))
     if chosen.crowded:
         remarks.append(Reason("expected use", f"{-chosen.unused / 1000:g} CPUs", "more than there are, everywhere"))
+    if chosen.hot:
+        remarks.append(Reason("hot", f"NUMA node {chosen.numa_nodes}", "its CPUs are in use, and nothing better fits"))
     return remarks
 
 
@@ -239,4 +247,6 @@ def _why_not(room: Room, numa_node: int) -> str:
     there = room.weigh(1 << numa_node)
     if there.short:
         return f"short of {there.short}"
+    if there.hot:
+        return "hot: nearly all of its CPUs are in use while others idle"
     return f"{-there.unused / 1000:g} CPUs more would be used than there are" if there.crowded else "not taken"

@@ -6,7 +6,8 @@ The order of doubts, each settled before the next is asked:
   2. is it settled already? beside its pod's running containers, at its former reservation, where the scheduler was
   nominated,
                             where the plan keeps its reservation, in this order while it fits there;
-  3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, off memory pressure, near devices,
+  3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, off memory pressure, not hot, near
+                            devices,
                             with CPU for what all there are expected to use;
   4. how near are its kin?  the share of kin weight that would be local, each peer by closeness (`kinship`);
   5. can the rest follow?   room for the expected rest of the group;
@@ -101,6 +102,8 @@ def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> De
         reservation_demand=request.reservation_demand,
         cache_domain=kept.domain,
         crowded=candidate.crowded,
+        hot=candidate.hot,
+        let_out=kept.let_out,
     )
     updates = _updates(room, decision)
     reasons = [*choice.reasons, *kept.reasons, *_own_reasons(room, decision, updates)]
@@ -156,6 +159,7 @@ def left_open(
         parts=reservation.parts if reservation is not None else (),
         reservation_demand=request.reservation_demand,
         cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
+        let_out=reservation.let_out if reservation is not None else NumaSet(),
     )
 
 

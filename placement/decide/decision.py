@@ -47,7 +47,8 @@ class Decision:
     parts: how the reservation's demand lies on several NUMA nodes. memory_policy: None where `mems` or first touch does
     it. reservation_demand: the reservation's whole demand, when it is not what the request says. cache_domain: the
     CPUs that share a cache, within which the reservation's containers are kept; empty: they are not. crowded: more CPU
-    will be used there than there is, by what workloads are known to use.
+    will be used there than there is, by what workloads are known to use. hot: its CPUs are nearly all in use
+    while others are not. let_out: as `Reservation` has it.
     """
 
     numa_nodes: NumaSet
@@ -68,10 +69,14 @@ class Decision:
     stable: bool = False
     share_again: tuple[str, ...] = ()
     crowded: bool = False
+    hot: bool = False
+    let_out: NumaSet = NumaSet()
 
     def reservation(self, request: Request) -> Reservation:
         """The room that the pod (in container scope: the container) has from now on."""
-        return request.reservation(self.numa_nodes, self.parts, self.reservation_demand, self.cache_domain)
+        return request.reservation(
+            self.numa_nodes, self.parts, self.reservation_demand, self.cache_domain, self.let_out
+        )
 
     def allocation(self, request: Request) -> Allocation:
         """What the container has from now on."""

@@ -45,6 +45,8 @@ def _weighed(candidate: Candidate) -> Reason:
         notes.append("memory on a lower tier too")
     if candidate.pressed:
         notes.append("under memory pressure")
+    if candidate.hot:
+        notes.append("hot")
     return Reason(f"NUMA node {candidate.numa_nodes}", f"{candidate.score:.2f}", ", ".join(notes))
 
 

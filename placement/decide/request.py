@@ -53,6 +53,7 @@ class Request:
         parts: tuple[Part, ...] = (),
         demand: Demand | None = None,
         cache_domain: CpuSet = CpuSet(),
+        let_out: NumaSet = NumaSet(),
     ) -> Reservation:
         """The room that its pod (in container scope: the container) has there. demand: the reservation's, if it is
         another.
@@ -69,6 +70,7 @@ class Request:
             size=self.opt_in.size,
             workload=self.workload,
             cache_domain=cache_domain,
+            let_out=let_out,
         )
 
     @property

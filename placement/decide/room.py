@@ -33,15 +33,16 @@ CPU, OWN, MEMORY, HUGEPAGES = "CPU", "exclusive CPUs", "memory", "hugepages"
 class Candidate:
     """A set of NUMA nodes, weighed. short: what it lacks, empty when the demand fits.
 
-    pressed: one of them is under memory pressure. misses: devices that are near none of them. spills: memory would come
-    from a lower tier. kin, room, empty, span: the terms of `scoring`. sockets: how many it spans, as far as known.
-    left: millicores that stay unrequested. unused: those that nobody requests or is expected to use; negative where
-    more will be used than there is.
+    pressed: one of them is under memory pressure. hot: they, or one of them, are. misses: devices that are near none of
+    them. spills: memory would come from a lower tier. kin, room, empty, span: the terms of `scoring`. sockets: how many
+    it spans, as far as known. left: millicores that stay unrequested. unused: those that nobody requests or is expected
+    to use; negative where more will be used than there is.
     """
 
     numa_nodes: NumaSet
     short: str
     pressed: bool
+    hot: bool
     misses: int
     spills: bool
     kin: float
@@ -69,8 +70,9 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """Kin count for nothing where more will be used than there is."""
-        return score(0.0 if self.crowded else self.kin, self.room, self.empty, self.span) if self.fits else 0.0
+        """Kin count for nothing where nobody else is to go, or more will be used than there is."""
+        kin = 0.0 if self.hot or self.crowded else self.kin
+        return score(kin, self.room, self.empty, self.span) if self.fits else 0.0
 
     def rank(self, *, closest: bool) -> tuple[float, ...]:
         """Smaller is better. closest: a shorter average distance goes before emptiness, as the kubelet's option has
@@ -80,6 +82,7 @@ class Candidate:
             bool(self.short),
             len(self.numa_nodes),
             self.pressed,
+            self.hot,
             self.misses,
             self.spills,
             self.crowded,
@@ -124,6 +127,7 @@ class Room:
             numa_nodes=numa_nodes,
             short=self._short(nodes, left, enough_memory=enough or spills),
             pressed=any(self.occupancy.live.stalled.get(node, 0.0) >= STALLED for node in nodes),
+            hot=self.is_hot(nodes),
             misses=sum(1 for near in self.request.devices if near and not near.mask & mask),
             spills=spills,
             kin=sum(self.group.kin[node] * counts[node] for node in nodes) / size,
@@ -135,6 +139,14 @@ class Room:
             unused=unused,
             reservations=sum(self.load.rows.get(node, EMPTY).reservations for node in nodes),
         )
+
+    def is_hot(self, nodes: Sequence[int]) -> bool:
+        """Whether the CPUs of one of these NUMA nodes, or all of theirs, are nearly all in use while others idle."""
+        hot = self.occupancy.live.hot
+        if not hot:
+            return False
+        masks = [self.machine.node(node).cpus.mask for node in nodes]
+        return any(hot.get(mask, False) for mask in (*masks, sum(masks)))
 
     def has_cpu(self, mask: int) -> bool:
         """Whether the CPU requests would fit: the quick doubt that spares weighing."""

@@ -16,14 +16,15 @@ class Live:
 
     free_memory: bytes, with what the kernel can reclaim and without its watermarks. free_hugepages: bytes by (NUMA
     node, page size). used_cpu: millicores in use. stalled: share of time (0 to 1) that something waited for
-    memory. hot_caches: by the lowest CPU of a cache domain, whether it is so busy that nobody is kept within it.
+    memory. hot: by the mask of the CPUs of a cache domain or of NUMA nodes, whether they are so busy that members who
+    are confined to them are let out, and no newcomer goes there.
     """
 
     free_memory: Mapping[int, int] = field(default_factory=dict)
     free_hugepages: Mapping[tuple[int, int], int] = field(default_factory=dict)
     used_cpu: Mapping[int, int] = field(default_factory=dict)
     stalled: Mapping[int, float] = field(default_factory=dict)
-    hot_caches: Mapping[int, bool] = field(default_factory=dict)
+    hot: Mapping[int, bool] = field(default_factory=dict)
 
     def after(self, news: Live) -> Live:
         """With the news taken over. What they don't hold stays as it was, so that whoever receives the same news holds
@@ -34,7 +35,7 @@ class Live:
             {**self.free_hugepages, **news.free_hugepages},
             {**self.used_cpu, **news.used_cpu},
             {**self.stalled, **news.stalled},
-            {**self.hot_caches, **news.hot_caches},
+            {**self.hot, **news.hot},
         )
 
     def since(self, before: Live) -> Live:
@@ -44,7 +45,7 @@ class Live:
             _new(before.free_hugepages, self.free_hugepages),
             _new(before.used_cpu, self.used_cpu),
             _new(before.stalled, self.stalled),
-            _new(before.hot_caches, self.hot_caches),
+            _new(before.hot, self.hot),
         )
 
 

@@ -38,6 +38,8 @@ class Reservation:
     with no other opted-in pod, those in the reclaimed pool aside. size: members that its group expects, 0: not known.
     workload: NAMESPACE/KIND/NAME of the controller that owns the pod, empty: not known. cache_domain: the CPUs that
     share a cache, within which its containers are kept while they have room; empty: anywhere on its NUMA nodes.
+    let_out: the NUMA nodes whose pools they run in meanwhile, as what they are confined to is hot; empty: they are at
+    home. The room that is held for them stays where it is.
     """
 
     key: str
@@ -51,6 +53,7 @@ class Reservation:
     size: int = 0
     workload: str = ""
     cache_domain: CpuSet = CpuSet()
+    let_out: NumaSet = NumaSet()
 
     @property
     def namespace(self) -> str:
@@ -114,6 +117,7 @@ def as_one(reservations: Sequence[Reservation]) -> Reservation:
         demand=sum((reservation.demand for reservation in others), first.demand),
         parts=(),
         cache_domain=CpuSet(),
+        let_out=NumaSet(reduce(or_, (reservation.let_out.mask for reservation in reservations))),
     )
 
 

@@ -21,9 +21,10 @@ def of_reservation(reservation: Reservation) -> int:
     parts = [(*part[:3], *part.hugepages) for part in reservation.parts]
     within = f" within {reservation.cache_domain.mask:x}" if reservation.cache_domain else ""
     use = f" uses {demand.used_milli}" if demand.used_milli else ""
+    out = f" out {reservation.let_out.mask:x}" if reservation.let_out else ""
     return _hashed(
         f"s {reservation.key} {reservation.group} {reservation.numa_nodes.mask:x} {demand.cpu_milli} {demand.memory}"
-        f" {reservation.pool} {reservation.alone:d} {reservation.size} {parts}{within}{use}"
+        f" {reservation.pool} {reservation.alone:d} {reservation.size} {parts}{within}{use}{out}"
     )
 
 

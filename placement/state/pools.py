@@ -12,8 +12,8 @@
 
 A pool is never stored: it follows from the occupancy, so it shrinks and grows by itself, and `due` lists whose CPUs
 have to be set anew after any change. Members that are kept within a cache domain have the part of the pool that lies
-there, while their requests fit into it and it is not hot; else they have all of it, so that a narrower cpuset never
-takes away what was requested.
+there, while their requests fit into it; else they have all of it, so that a narrower cpuset never takes away what was
+requested. Those that are let out have the pools of the NUMA nodes which they are let out to.
 """
 
 from __future__ import annotations
@@ -57,18 +57,16 @@ def pool_of(machine: Machine, occupancy: Occupancy, pool: Pool, numa_nodes: Numa
     return _POOLS[pool](machine, occupancy, numa_nodes & machine.cpu_nodes)
 
 
-def kept_within(occupancy: Occupancy, pool: CpuSet, domain: CpuSet, requested: int) -> CpuSet:
+def kept_within(pool: CpuSet, domain: CpuSet, requested: int) -> CpuSet:
     """The CPUs of the pool for those that are kept within the domain, if any. requested: millicores, by all of them."""
     inside = pool & domain
-    if not inside or requested > 1000 * len(inside) or is_hot(occupancy, domain.mask):
-        return pool
-    return inside
+    return inside if inside and requested <= 1000 * len(inside) else pool
 
 
 def is_hot(occupancy: Occupancy, domain: int) -> bool:
-    """Whether the cache domain with this mask is too busy for anybody to be kept within it."""
-    hot = occupancy.live.hot_caches
-    return bool(hot) and hot.get((domain & -domain).bit_length() - 1, False)
+    """Whether the cache domain, or the NUMA nodes, with this mask of CPUs are too busy for any newcomer."""
+    hot = occupancy.live.hot
+    return bool(hot) and hot.get(domain, False)
 
 
 def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...]:
@@ -88,9 +86,10 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
         elif allocation.open:
             target = left_open(machine, occupancy) if allocation.cpus.mask or directory.exclusive else CpuSet()
         elif allocation.cpus.mask:
-            key = reservation.pool, reservation.numa_nodes.mask, reservation.cache_domain.mask
+            where = reservation.let_out or reservation.numa_nodes
+            key = reservation.pool, where.mask, 0 if reservation.let_out else reservation.cache_domain.mask
             if key not in pools:
-                pools[key] = _members_cpus(machine, occupancy, reservation)
+                pools[key] = members_cpus(machine, occupancy, reservation)
             target = pools[key]
         else:
             continue
@@ -123,9 +122,13 @@ def rest(machine: Machine, occupancy: Occupancy) -> CpuSet:
     return machine.cpus - occupancy.exclusive if occupancy.rules.everyone else CpuSet()
 
 
-def _members_cpus(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> CpuSet:
-    pool, domain = pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes), reservation.cache_domain
-    return kept_within(occupancy, pool, domain, occupancy.directory.within[domain.mask]) if domain else pool
+def members_cpus(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> CpuSet:
+    """The CPUs on which a reservation's containers run that have none for themselves."""
+    pool = pool_of(machine, occupancy, reservation.pool, reservation.let_out or reservation.numa_nodes)
+    domain = reservation.cache_domain
+    if not domain or reservation.let_out:
+        return pool
+    return kept_within(pool, domain, occupancy.directory.within[domain.mask])
 
 
 def depend_on(occupancy: Occupancy, container: str) -> bool:

@@ -122,7 +122,8 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
         live=Live(
             free_memory=draw(st.dictionaries(chosen, st.sampled_from([0, GIB, 8 * GIB]), max_size=2)),
             used_cpu=draw(st.dictionaries(chosen, st.sampled_from([0, 900]), max_size=2)),
-            stalled=draw(st.dictionaries(chosen, st.sampled_from([0.0, 0.5]), max_size=1)),
+            stalled=draw(st.dictionaries(chosen, st.sampled_from([0.0, 0.0, 0.0, 0.5]), max_size=1)),
+            hot={machine.node(at).cpus.mask: draw(st.booleans()) for at in draw(st.sets(chosen, max_size=2))},
         ),
         reserved=draw(st.sampled_from([CpuSet(), CpuSet.of((0,))])),
         rules=Rules(max_exclusive_cpus_per_namespace=draw(st.sampled_from([None, None, 0, 2, 4]))),

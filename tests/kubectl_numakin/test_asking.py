@@ -66,7 +66,7 @@ def test_the_wide_map_and_groups_show_the_caches_that_members_are_kept_within(tm
         for uid, milli, cache in (("a", 1500, first), ("b", 500, first), ("c", 4000, second))
     ]
     with running(tmp_path) as single:
-        single.enforcer("epyc").report(EPYC_NPS1, *members, hot_caches={4: True})
+        single.enforcer("epyc").report(EPYC_NPS1, *members, hot={str(second): True})
         until(lambda: single.get("/api/v1/nodes")["nodes"], "the node is known")
         address = f"--extender=http://{single.http_address}"
         seen, groups, brief = (

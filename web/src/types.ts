@@ -55,6 +55,7 @@ export interface NumaRow {
   memory_requested: number;
   memory_free: number | null;
   stalled: number | null;
+  hot: boolean;
 }
 
 export interface PodRow {
@@ -66,6 +67,7 @@ export interface PodRow {
   cpu: number;
   memory: number;
   exclusive: number;
+  let_out: number[];
   expected: boolean;
 }
 

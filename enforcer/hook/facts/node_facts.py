@@ -22,8 +22,9 @@ class NodeFacts:
     cpuset_now: a container's cgroup path -> what its cgroup has, None when unknown. free_memory: NUMA node -> bytes;
     load: what else is live there. Both may leave out what is not known.
     device_node: (c or b, major, minor) -> the NUMA node that the device is near to, None when it has none.
-    busy_caches: by the lowest CPU of each cache domain, how many of its CPUs are in use. cpu_seconds: a cgroup path ->
-    the CPU time that it has taken, None when unknown.
+    busy_cpus: by CPU, the share of the time since the reading before that it was in use. cpu_seconds: a cgroup path ->
+    the CPU time that it has taken, None when unknown. cpu_waited: likewise the seconds in which something of it waited
+    for a CPU.
     limited: as `Demands` asks it. pod_cgroup: as `Sandboxes` does.
     doubts: what of the hardware could not be read, in sentences.
     """
@@ -34,8 +35,9 @@ class NodeFacts:
     free_memory: Callable[[], Mapping[int, int]]
     load: Callable[[], Live] = Live
     device_node: Callable[[str, int, int], int | None] = lambda _kind, _major, _minor: None
-    busy_caches: Callable[[], Mapping[int, float]] = dict
+    busy_cpus: Callable[[], Mapping[int, float]] = dict
     cpu_seconds: Callable[[str], float | None] = lambda _cgroups_path: None
+    cpu_waited: Callable[[str], float | None] = lambda _cgroups_path: None
     rules: Rules = DEFAULT_RULES
     limited: Limited = lambda _cgroups_path, _pod: None
     pod_cgroup: PodCgroup = lambda _cgroups_path, _pod: False

@@ -19,7 +19,6 @@ from enforcer.machine.errors import MachineError
 from enforcer.machine.formats import CpuTime
 from enforcer.machine.memory import free_hugepages, free_memory
 from placement.decide.memory import STALLED
-from placement.model.cpuset import CpuSet
 from placement.model.live_usage import Live
 from placement.model.topology import Machine
 from process.log import Log
@@ -42,9 +41,6 @@ READINGS = 12
 burst may turn it.
 """
 
-CACHE_READINGS = 4
-"""Used CPU of a cache domain leans on the last 20 s: those that are kept within it wait meanwhile."""
-
 Figures = TypeVar("Figures")
 
 
@@ -57,7 +53,7 @@ class LiveReader:
         self._free: Mapping[int, int] = {}
         self._times: Mapping[int, CpuTime] = {}
         self._used: dict[int, float] = {}
-        self._busy: dict[int, float] = {}
+        self._busy: Mapping[int, float] = {}
         self._failing: set[str] = set()
 
     def free_memory(self) -> Mapping[int, int]:
@@ -77,8 +73,8 @@ class LiveReader:
         )
 
     @property
-    def busy_caches(self) -> Mapping[int, float]:
-        """By the lowest CPU of each cache domain, how many of its CPUs are in use, by the readings of `load`."""
+    def busy_cpus(self) -> Mapping[int, float]:
+        """By CPU, the share of the time between the last two calls of `load` that it was in use."""
         return self._busy
 
     def _hugepages(self) -> dict[tuple[int, int], int]:
@@ -86,16 +82,13 @@ class LiveReader:
         return {(node, size): free for node, sizes in by_node.items() for size, free in sizes.items()}
 
     def _used_cpu(self) -> dict[int, int]:
-        before, self._times = self._times, load.cpu_times(self._procfs)
+        before, self._times, self._busy = self._times, load.cpu_times(self._procfs), {}
         if not before:
             return {}
-        for node, used in load.used_cpus(self._machine, before, self._times).items():
+        self._busy = load.shares(before, self._times)
+        for node, used in load.used_cpus(self._machine, self._busy).items():
             mean = self._used.get(node, used)
             self._used[node] = mean + (used - mean) / READINGS
-        for domain in (CpuSet(mask) for masks in self._machine.cache_domains.values() for mask in masks):
-            used = load.used_of(domain, before, self._times)
-            mean = self._busy.get(domain.lowest, used)
-            self._busy[domain.lowest] = mean + (used - mean) / CACHE_READINGS
         return {node: round(1000 * used) for node, used in self._used.items()}
 
     def _stalled(self) -> dict[int, float]:

@@ -48,8 +48,9 @@ def read_node(config: Config) -> NodeFacts:
         pod_cgroup=_pod_looker(procfs),
         free_memory=live.free_memory,
         load=live.load,
-        busy_caches=lambda: live.busy_caches,
+        busy_cpus=lambda: live.busy_cpus,
         cpu_seconds=_cpu_clock(procfs),
+        cpu_waited=_cpu_pressure(procfs),
         device_node=partial(numa_node_of, sysfs, proc_root=procfs),
         rules=rules,
         doubts=reading.doubts,
@@ -137,6 +138,19 @@ def _cpu_clock(procfs: Path) -> Callable[[str], float | None]:
             return tree.cpu_seconds(cgroups_path)
         except (OSError, MachineError) as error:
             logger.warning("a container's CPU time can't be read", cgroup=cgroups_path, error=error)
+            return None
+
+    return read
+
+
+def _cpu_pressure(procfs: Path) -> Callable[[str], float | None]:
+    tree = CgroupTree.discover(procfs)
+
+    def read(cgroups_path: str) -> float | None:
+        try:
+            return tree.cpu_waited(cgroups_path)
+        except (OSError, MachineError) as error:
+            logger.warning("a container's CPU pressure can't be read", cgroup=cgroups_path, error=error)
             return None
 
     return read

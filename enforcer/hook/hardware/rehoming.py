@@ -148,7 +148,10 @@ def _of(allocation: Allocation, lost: tuple[str, ...]) -> bool:
 
 
 def _within_caches(machine: Machine, reservation: Reservation) -> Reservation:
-    """Kept within no cache domain that is another now: `CacheDomains` finds one anew."""
+    """Kept within no cache domain that is another now: `CacheDomains` finds one anew. And let out no more: where it is
+    hot is to be seen again.
+    """
+    reservation = replace(reservation, let_out=NumaSet()) if reservation.let_out else reservation
     domain = reservation.cache_domain
     if not domain or domain.mask in machine.cache_domains[reservation.numa_nodes.lowest]:
         return reservation

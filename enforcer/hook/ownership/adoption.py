@@ -39,13 +39,14 @@ class Running(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Pinned:
     """As it is ours: its home, the cache domain that it is kept within, how its demand lies there, and what it holds,
-    which may be another cpuset than its cgroup has.
+    which may be another cpuset than its cgroup has. let_out: as `Reservation` has it.
     """
 
     homes: NumaSet
     cache_domain: CpuSet
     parts: tuple[Part, ...]
     allocation: Allocation
+    let_out: NumaSet = NumaSet()
 
     def differs(self, now: Now) -> bool:
         """Whether the cgroup has other CPUs than those for itself, or memory that leaves out what was bound."""
@@ -124,7 +125,7 @@ def claim_on_stranger(
 
 def _has_all(machine: Machine, given: Grant | None) -> bool:
     """Whether it was given the shared pool of the whole machine; else one that has all CPUs is not pinned yet."""
-    return given is not None and not given.exclusive and machine.cpu_nodes <= given.homes
+    return given is not None and not given.exclusive and machine.cpu_nodes <= given.reach
 
 
 def _guessed(machine: Machine, occupancy: Occupancy, request: Request, now: Now) -> Pinned | pods.Claim | None:
@@ -180,8 +181,10 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
     given = known.grants[request.container]
     around = machine.nodes_of(cpus)
     homes = _homes_of(machine, given) if given.homes else around
-    if not around <= homes and _is_pool(machine, occupancy, cpus, known):
-        elsewhere = replace(given, mems=mems, parts=(), cache_domain=CpuSet())
+    held = occupancy.reservations.get(request.reservation_key)
+    comes_home = held is not None and held.numa_nodes == homes and homes <= around and given.cpus <= cpus
+    if not (around <= homes | given.reach or comes_home) and _is_pool(machine, occupancy, cpus, known):
+        elsewhere = replace(given, mems=mems, parts=(), cache_domain=CpuSet(), let_out=NumaSet())
         given = given.before if given.before is not None and given.before.homes == around else elsewhere
         homes = around
     domain = given.cache_domain
@@ -230,6 +233,7 @@ def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, me
             grant.exclusive,
             stable=grant.stable and request.wants_stable,
         ),
+        grant.let_out & machine.cpu_nodes,
     )
 
 

@@ -29,9 +29,9 @@ class Grant:
     CPUs that nobody else may use. externally_managed: nothing of ours, its cpuset is externally managed. open: it has
     no home, and its CPUs are those that no other container has for itself. stable: its CPUs stay what they are.
 
-    reservation: its key; empty: written by an older enforcer. parts, cache_domain: as the reservation has them.
-    before: what it had on other NUMA nodes or with other exclusive CPUs, while the runtime has not shown that it has
-    carried out the change.
+    reservation: its key; empty: written by an older enforcer. parts, cache_domain, let_out: as the reservation has
+    them. before: what it had on other NUMA nodes or with other exclusive CPUs, or let out to others, while the runtime
+    has not shown that it has carried out the change.
     """
 
     pod: str
@@ -45,11 +45,18 @@ class Grant:
     reservation: str = ""
     parts: tuple[Part, ...] = ()
     cache_domain: CpuSet = CpuSet()
+    let_out: NumaSet = NumaSet()
     before: Grant | None = None
 
     def is_elsewhere(self, other: Grant) -> bool:
         """Whether it is on other NUMA nodes, or has other CPUs for itself: what follows from no other container."""
-        return (self.homes, self.exclusive) != (other.homes, other.exclusive)
+        return (self.homes, self.exclusive, self.let_out) != (other.homes, other.exclusive, other.let_out)
+
+    @property
+    def reach(self) -> NumaSet:
+        """Where it may run by this, or may still from before: at home, or let out."""
+        before = self.before.let_out if self.before is not None and self.before.homes == self.homes else NumaSet()
+        return self.homes | self.let_out | before
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,7 @@ def grant_of(allocation: Allocation, reservation: Reservation | None) -> Grant |
         reservation=allocation.reservation,
         parts=reservation.parts if reservation is not None else (),
         cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
+        let_out=reservation.let_out if reservation is not None and not allocation.exclusive else NumaSet(),
     )
 
 
@@ -200,6 +208,7 @@ def _worded(grant: Grant) -> dict[str, object]:
         "externally_managed": grant.externally_managed,
     }
     place = {"reservation": grant.reservation, "cache_domain": str(grant.cache_domain), "parts": grant.parts}
+    place["let_out"] = str(grant.let_out)
     row |= {name: value for name, value in {"open": grant.open, "stable": grant.stable, **place}.items() if value}
     return row | ({"before": _worded(grant.before)} if grant.before is not None else {})
 
@@ -208,7 +217,8 @@ def _grant(row: Mapping[str, object]) -> Grant:
     pod, externally_managed = row["pod"], row["externally_managed"]
     left_open, stable = row.get("open", False), row.get("stable", False)
     lists = {name: row[name] for name in ("homes", "cpus", "mems", "exclusive")}
-    lists["cache_domain"], reservation = row.get("cache_domain", ""), row.get("reservation", "")
+    lists |= {name: row.get(name, "") for name in ("cache_domain", "let_out")}
+    reservation = row.get("reservation", "")
     if (
         not isinstance(pod, str)
         or not isinstance(reservation, str)
@@ -222,7 +232,8 @@ def _grant(row: Mapping[str, object]) -> Grant:
     if not exclusive <= cpus:
         raise ValueError(f"exclusive CPUs {exclusive} are not among {cpus}")
     homes, mems = NumaSet.parse(str(lists["homes"])), NumaSet.parse(str(lists["mems"]))
-    place = reservation, _parts(row.get("parts", [])), CpuSet.parse(str(lists["cache_domain"]))
+    within, out = CpuSet.parse(str(lists["cache_domain"])), NumaSet.parse(str(lists["let_out"]))
+    place = reservation, _parts(row.get("parts", [])), within, out
     before = row.get("before")
     if before is not None and not isinstance(before, dict):
         raise ValueError(f"not a grant: {str(before)[:100]}")

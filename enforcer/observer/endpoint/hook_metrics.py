@@ -68,6 +68,12 @@ FAMILIES = (
         "",
         {"shares again": ""},
     ),
+    _Family(
+        "enforcer_relief_total",
+        "Containers of members that were let out of hot CPUs, and that came home.",
+        "result",
+        {"let out": "let_out", "home again": "home"},
+    ),
     _Family("enforcer_resizes_total", "Members that were resized in place.", "", {"resized": ""}),
     _Family(
         "enforcer_memory_opened_total", "Members whose memory was opened after a resize.", "", {"memory opened": ""}

@@ -13,6 +13,7 @@ from enforcer.observer.endpoint.families import family, single
 from enforcer.observer.endpoint.health import Health
 from enforcer.observer.planning_thread import Locality
 from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
+from placement.model.cpuset import CpuSet
 from placement.model.live_usage import Live
 from placement.state.occupancy import Allocation, Occupancy
 from process import threads
@@ -80,6 +81,11 @@ def _runtime(health: Health) -> Iterator[Metric]:
 def _containers(occupancy: Occupancy) -> Iterator[Metric]:
     yield single("enforcer_members", "Containers of opted-in pods that are pinned.", sum(1 for _ in _pinned(occupancy)))
     yield single(
+        "enforcer_let_out_members",
+        "Members that run beyond their home, as it is hot.",
+        sum(bool(reservation.let_out) for reservation in occupancy.reservations.values()),
+    )
+    yield single(
         "enforcer_foreign_containers",
         "Containers whose cpuset another owner sets: numakin yields for them.",
         sum(allocation.externally_managed for allocation in occupancy.allocations.values()),
@@ -119,6 +125,12 @@ def _live(live: Live) -> Iterator[Metric]:
     )
     yield family(
         "enforcer_free_hugepages_bytes", "Hugepages that nobody uses.", ("numa_node", "size"), live.free_hugepages
+    )
+    yield family(
+        "enforcer_hot",
+        "1 for each cache domain or NUMA node whose CPUs are nearly all in use while others are not; 0: cool again.",
+        ("cpus",),
+        {str(CpuSet(mask)): float(hot) for mask, hot in live.hot.items()},
     )
     yield single(
         "enforcer_pressure_known", "1 where the kernel keeps pressure stall information for memory.", bool(live.stalled)

@@ -85,6 +85,7 @@ def state_of(machine: Machine, occupancy: Occupancy, ways: Ways) -> object:
         for figures in (load.hugepages, live.free_hugepages)
     ]
     carried = [(load.rows.get(node), live.free_memory.get(node), live.stalled.get(node)) for node in nodes]
+    hot = [is_hot(occupancy, machine.node(node).cpus.mask) for node in nodes & machine.cpu_nodes]
     own = occupancy.exclusive & machine.cpus_of(nodes & machine.cpu_nodes)
     within = (
         [
@@ -95,4 +96,4 @@ def state_of(machine: Machine, occupancy: Occupancy, ways: Ways) -> object:
         if any(domain for _, _, domain in ways)
         else []
     )
-    return reservations, allocations, carried, pages, own, within
+    return reservations, allocations, carried, hot, pages, own, within

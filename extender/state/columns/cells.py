@@ -25,7 +25,8 @@ class Cells:
     for himself; cores: those of them in cores of which all are; core: CPUs of a core, 0 where the machine's differ;
     shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole machine, reserved ones too. keeps: 1
     where groups that declared their size have room kept for the rest of them, on all of the machine's; limited: 1
-    where the node itself limits each namespace's exclusive CPUs, likewise.
+    where the node itself limits each namespace's exclusive CPUs, likewise. hot: 1 where no newcomer is to go while
+    another NUMA node will do.
     """
 
     numa_node: Floats
@@ -44,6 +45,7 @@ class Cells:
     unowned: Floats
     keeps: Floats
     limited: Floats
+    hot: Floats
 
     def at(self, rows: tuple[Positions, ...]) -> Cells:
         """The same of some of them."""
@@ -66,8 +68,10 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
     """
     directory = occupancy.directory
     pressed = any(share >= STALLED for share in occupancy.live.stalled.values())
-    if directory.special or directory.stable or pressed or not machine.mems:
-        return None
+    hot = any(occupancy.live.hot.values())
+    special = bool(directory.special or directory.stable)
+    if special or pressed or not machine.mems or (hot and any(machine.lower_tier.values())):
+        return None  # where nothing is hot, whoever needs a lower tier's memory comes last in any case
     keeps = float(bool(directory.sized and occupancy.kept(machine)))
     limited = float(occupancy.rules.max_exclusive_cpus_per_namespace is not None)
     taken = directory.exclusive | occupancy.reserved.mask
@@ -82,6 +86,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
             unowned,
             keeps,
             limited,
+            float(hot and pools.is_hot(occupancy, machine.node(cpu_node).cpus.mask)),
         )
         for cpu_node in machine.cpu_nodes
         if (spare := machine.node(cpu_node).cpus.mask & ~taken)

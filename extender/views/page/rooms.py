@@ -8,6 +8,7 @@ from typing import Any
 
 from extender.scoring.node_table import NodeState
 from extender.views.page.scene import Line, Scene
+from placement.state.pools import is_hot
 
 MOST_ROOMS = 48
 """Nodes of one answer."""
@@ -59,6 +60,7 @@ def numa_rows(state: NodeState) -> list[Row]:
             "memory_requested": memory[node.id],
             "memory_free": live.free_memory.get(node.id),
             "stalled": live.stalled.get(node.id),
+            "hot": is_hot(occupancy, node.cpus.mask),
         }
         for node in machine.numa_nodes
     ]
@@ -78,6 +80,7 @@ def _pod(uid: str, state: NodeState, scene: Scene) -> Row:
         "cpu": sum(reservation.demand.cpu_milli for reservation in reservations),
         "memory": sum(reservation.demand.memory for reservation in reservations),
         "exclusive": exclusive,
+        "let_out": sorted({node for reservation in reservations for node in reservation.let_out}),
         "expected": uid not in state.view.index.pods,
     }
 

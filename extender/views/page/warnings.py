@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealth
+from placement.model.cpuset import CpuSet
 from process.version import VERSION
 from proto.report_format import REPORT_FORMAT
 
@@ -78,6 +79,14 @@ def _of_machine(state: NodeState) -> Iterator[Warned]:
                 f"NUMA node {numa_node} waits for memory {share:.0%} of the time: nothing more is bound to it",
                 "lower the memory limits of what runs there, or move pods to another node",
             )
+    occupancy = state.view.occupancy
+    for mask in sorted(mask for mask, hot in occupancy.live.hot.items() if hot):
+        out = sum(bool(reservation.let_out) for reservation in occupancy.reservations.values())
+        yield Warned(
+            f"CPUs {CpuSet(mask)} are hot, nearly all in use while others are not: no newcomers; on this node {out} "
+            "members run beyond their home meanwhile",
+            "raise the CPU requests of what runs there to what it uses, so that less of it is placed together",
+        )
     managed = [allocation for allocation in state.view.occupancy.allocations.values() if allocation.externally_managed]
     members = [allocation for allocation in managed if allocation.pod in state.view.index.member_pods]
     if members:

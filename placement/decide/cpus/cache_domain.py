@@ -24,11 +24,14 @@ from placement.state.pools import is_hot, kept_within, pool_of
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """domain: empty where it is kept within none. cpus: of the pool, those that it gets now."""
+    """domain: empty where it is kept within none. cpus: those that it gets now, of its home's pool or, where its pod is
+    let out, of those of `let_out`.
+    """
 
     domain: CpuSet
     cpus: CpuSet
     reasons: tuple[Reason, ...] = ()
+    let_out: NumaSet = NumaSet()
 
 
 def keeps_to_cache(request: Request, rules: Rules) -> bool:
@@ -42,6 +45,8 @@ def keep(room: Room, home: NumaSet, pool: CpuSet, kin: Kin) -> Kept:
     """pool: the CPUs of its home's pool."""
     request, former = room.request, _former(room, home)
     asks = keeps_to_cache(request, room.occupancy.rules)
+    if out := _out(room, home):
+        return _outside(room, former, pool, out)
     if not (asks or former):
         return Kept(CpuSet(), pool)
     if pinned(room):  # what the first of the pod's containers was given is for all of them
@@ -93,11 +98,27 @@ def _former(room: Room, home: NumaSet) -> CpuSet:
     return reservation.cache_domain if reservation is not None and reservation.numa_nodes == home else CpuSet()
 
 
+def _out(room: Room, home: NumaSet) -> NumaSet:
+    """The NUMA nodes that its running pod is let out to; empty where it is at home."""
+    reservation = room.occupancy.reservations.get(room.request.reservation_key)
+    stays = reservation is not None and reservation.numa_nodes == home and reservation.let_out and pinned(room)
+    return reservation.let_out if reservation is not None and stays else NumaSet()
+
+
+def _outside(room: Room, former: CpuSet, pool: CpuSet, out: NumaSet) -> Kept:
+    """pool: its home's."""
+    request = room.request
+    if request.wants_exclusive or request.wants_stable:
+        return Kept(former, pool, let_out=out)
+    cpus = pool_of(room.machine, room.occupancy, request.pool, out) or pool
+    return Kept(former, cpus, (Reason("let out", f"NUMA node {out}", "its home is hot, and its pod is let out"),), out)
+
+
 def _within(room: Room, pool: CpuSet, domain: CpuSet, why: str) -> Kept:
     requested = _others(room, domain.mask) + room.request.reservation_demand.cpu_milli
-    cpus = kept_within(room.occupancy, pool, domain, requested)
+    cpus = kept_within(pool, domain, requested)
     if cpus == pool:
-        why = "too full or too busy now: all CPUs of its home"
+        why = "too full now: all CPUs of its home"
     return Kept(domain, cpus, (Reason("cache", f"CPUs {domain}", why),))
 
 

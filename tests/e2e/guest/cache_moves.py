@@ -32,12 +32,7 @@ FIRST_PORT = 8080
 KEPT = {"span.numakin.io": "cache"}
 SHOP = {"group.numakin.io": "shop"} | KEPT
 WORKER = Talker("worker", {"group.numakin.io": "batch"} | KEPT, 1000)
-TOLD = "told"
-"""A file at the root of the worker's container: it computes once it is there."""
-COMPUTE = (
-    "/bin/busybox", "sh", "-c",
-    f"while [ ! -e /{TOLD} ]; do sleep 0.2; done; for cpu in 1 2 3 4; do while :; do :; done & done; wait",
-)  # fmt: skip
+COMPUTE = ("/bin/busybox", "sh", "-c", "kill -STOP $$; for cpu in 1 2 3 4; do while :; do :; done & done; wait")
 COMPUTES_S = 1.0
 """Each second of four CPUs takes the emulated machine several: as short as will do to see that the kernel counts them."""
 
@@ -76,22 +71,23 @@ def _meet(talkers: Talkers) -> Iterator[dict[str, Any]]:
 
 
 def _heat(talkers: Talkers, stat: Path) -> Iterator[dict[str, Any]]:
-    """How much its CPUs are used is what a cache gets hot by. The kernel's counts are seen for a moment, and then played
-    on: computing for as long as it takes to be hot would take many minutes here.
+    """How much its CPUs are used is what a cache gets hot by, and that its members wait. The kernel's counts of use are
+    seen for a moment, and then played on: computing for as long as it takes to be hot would take many minutes here. Two
+    processes go on, and wait for one CPU.
     """
     talkers.start(WORKER, COMPUTE)
     cache = CpuSet.parse(kernel.allowed(talkers.pids[WORKER.name]).cpus)
     yield {"begun": talkers.allowed(WORKER.name), "computed": _computed(talkers.pids[WORKER.name], cache)}
-    with _played(stat, cache):
-        _told(talkers, "cache domain hot: its members have all CPUs of their NUMA node")
+    with _played(stat, cache), _waiting(talkers.pids[WORKER.name], cache):
+        _told(talkers, "cache domain hot: no newcomers, and members are let out")
     yield {"hot": _after(talkers, CACHE_CPUS + 1)}
-    _told(talkers, "cache domain cool: its members are back")
+    _told(talkers, "cache domain cool: its members are at home")
     yield {"cool": _after(talkers, 1, CACHE_CPUS)}
 
 
 def _computed(pid: int, cache: CpuSet) -> float:
-    """How many CPUs of its cache the kernel counts as used while a worker computes, which is stopped then."""
-    Path(f"/proc/{pid}/root/{TOLD}").touch()
+    """How many CPUs of its cache the kernel counts as used while a worker computes, which is stopped again."""
+    os.kill(pid, signal.SIGCONT)
     processes = kernel.cgroup(pid, "cpuset") / "cgroup.procs"
     until(lambda: len(processes.read_text().split()) > CACHE_CPUS, "the worker to compute", PATIENCE_S)
     before = load.cpu_times()
@@ -99,7 +95,23 @@ def _computed(pid: int, cache: CpuSet) -> float:
     after = load.cpu_times()
     for process in processes.read_text().split():
         os.kill(int(process), signal.SIGSTOP)
-    return load.used_of(cache, before, after)
+    busy = load.shares(before, after)
+    return sum(busy[cpu] for cpu in cache)
+
+
+@contextmanager
+def _waiting(pid: int, cache: CpuSet) -> Iterator[None]:
+    """Meanwhile two of the worker's processes compute on one CPU of its cache."""
+    processes = [int(each) for each in (kernel.cgroup(pid, "cpuset") / "cgroup.procs").read_text().split()]
+    two = [each for each in processes if each != pid][:2]
+    for process in two:
+        os.sched_setaffinity(process, {cache.lowest})
+        os.kill(process, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        for process in two:
+            os.kill(process, signal.SIGSTOP)
 
 
 @contextmanager

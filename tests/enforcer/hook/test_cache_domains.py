@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.hook.agent import Agent
-from enforcer.hook.facts.nominations import Nominations
-from enforcer.hook.hardware.node import read_node
-from enforcer.settings.config import Config
 from placement.model.cpuset import CpuSet
-from standins.cri.cgroups import Cgroups
-from standins.machines import MACHINES, write_procfs
-from tests.enforcer.restarts import Restarting, container, path_of, pod
-from tests.trees import sysfs
+from standins.machines import MACHINES
+from tests.enforcer.hook.busy_node import BusyNode
+from tests.enforcer.restarts import Restarting, container, pod
 
 NAME = "epyc-7763-nps1"
 MACHINE = MACHINES[NAME].machine
@@ -24,51 +19,20 @@ GROUPS = ("cores", "caches", "sockets")
 SOCKET = CpuSet.parse("0-63,128-191")
 
 
-class Node:
-    """`refresh` is what the hook does every five seconds; the clock is the test's."""
+class Node(BusyNode):
+    """Whose members ask to be kept within a cache."""
 
     def __init__(self, folder: Path) -> None:
-        self.cgroups = Cgroups(folder, str(MACHINE.cpus), str(MACHINE.mems))
-        mounts = (self.cgroups.procfs / "mounts").read_text()
-        write_procfs(MACHINES[NAME], self.cgroups.procfs)
-        (self.cgroups.procfs / "mounts").write_text(mounts)
-        self._ticks = dict.fromkeys(MACHINE.cpus, (0, 0))
-        self.now = 0.0
-        self.agent = Agent(read_node(Config(sysfs=str(sysfs(NAME)), procfs=str(self.cgroups.procfs))), Nominations())
-        self.agent.cache_domains._clock = lambda: self.now
-        self._seconds: dict[str, float] = {}
+        super().__init__(folder, NAME)
 
-    def create(self, name: str, cpus: float = 1, **annotations: str) -> CpuSet:
-        made = container(name, cpus)
-        self.cgroups.make(made.linux.cgroups_path)
-        self.agent.create_container(pod(name, **{"group": "web", "span": "cache", **annotations}), made)
-        return self.cpus(name)
+    def create(self, name: str, asked: float = 1, **annotations: str) -> CpuSet:
+        return super().create(name, asked, **{"group": "web", "span": "cache", **annotations})
 
-    def stop(self, name: str) -> None:
-        self.agent.stop_container(pod(name), container(name))
-        self.agent.stop_pod_sandbox(pod(name))
-
-    def cpus(self, name: str) -> CpuSet:
-        return self.agent.occupancy.allocations[name].cpus
-
-    def pass_time(self, busy: CpuSet, *, used: dict[str, float], rounds: int) -> dict[str, CpuSet]:
-        """Rounds of five seconds with these CPUs in use, and so many of them by each container; the last cpusets that
-        the runtime is given.
-        """
+    def pass_rounds(self, busy: CpuSet, *, used: dict[str, float], rounds: int) -> dict[str, CpuSet]:
+        """Rounds of five seconds with these CPUs in use; the last cpusets that the runtime is given."""
         given: dict[str, CpuSet] = {}
         for _ in range(rounds):
-            self.now += 5
-            for cpu, (work, total) in self._ticks.items():
-                self._ticks[cpu] = (work + 500 * (cpu in busy), total + 500)
-            lines = [f"cpu{cpu} {work} 0 0 {total - work} 0 0 0 0 0 0" for cpu, (work, total) in self._ticks.items()]
-            (self.cgroups.procfs / "stat").write_text("\n".join(lines))
-            for name, cpus in used.items():
-                self._seconds[name] = self._seconds.get(name, 0.0) + 5 * cpus
-                file = self.cgroups.root / path_of(name).lstrip("/") / "cpu.stat"
-                file.write_text(f"usage_usec {int(self._seconds[name] * 1e6)}\nuser_usec 0\n")
-            self.agent.refresh()
-            for update in self.agent.ledger.settle():
-                given[update.container_id] = CpuSet.parse(update.linux.resources.cpu.cpus)
+            given |= self.pass_time(dict.fromkeys(busy, 1.0), used)
         return given
 
 
@@ -80,24 +44,34 @@ def node(tmp_path: Path) -> Node:
 def test_a_busy_cache_lets_its_members_out_and_takes_them_back_when_they_use_less(node: Node) -> None:
     for name in ("a", "b"):
         assert node.create(name) == FIRST
-    node.pass_time(CpuSet(), used={}, rounds=2)
-    assert node.pass_time(FIRST, used={"a": 10, "b": 6}, rounds=12) == {"a": SOCKET, "b": SOCKET}
+    node.pass_rounds(CpuSet(), used={}, rounds=2)
+    assert node.pass_rounds(FIRST, used={"a": 10, "b": 6}, rounds=12) == {"a": SOCKET, "b": SOCKET}
     spread = CpuSet.parse("0-19")
-    assert node.pass_time(spread, used={"a": 12, "b": 8}, rounds=40) == {}, "they would fill it again"
+    assert node.pass_rounds(spread, used={"a": 12, "b": 8}, rounds=40) == {}, "they would fill it again"
     assert node.create("c") == SECOND
-    assert node.pass_time(CpuSet.parse("0-3"), used={"a": 2, "b": 2, "c": 0}, rounds=60) == {"a": FIRST, "b": FIRST}
+    assert node.pass_rounds(CpuSet.parse("0-3"), used={"a": 2, "b": 2, "c": 0}, rounds=60) == {"a": FIRST, "b": FIRST}
 
 
-def test_where_the_whole_numa_node_is_busy_nobody_gains_by_leaving(node: Node) -> None:
+def test_where_the_whole_machine_is_busy_and_others_run_in_the_cache_too_nobody_gains_by_leaving(node: Node) -> None:
     node.create("a")
-    assert node.pass_time(SOCKET, used={"a": 16}, rounds=12) == {}
+    assert node.pass_rounds(MACHINE.cpus, used={"a": 10}, rounds=12) == {}
+
+
+def test_who_fills_a_cache_alone_is_let_out_to_where_others_have_all_the_rest(node: Node) -> None:
+    node.create("a")
+    assert node.pass_rounds(MACHINE.cpus, used={"a": 16}, rounds=12) == {"a": SOCKET}
+
+
+def test_a_full_numa_node_lets_out_of_its_caches_into_the_machine(node: Node) -> None:
+    node.create("a")
+    assert node.pass_rounds(SOCKET, used={"a": 10}, rounds=12) == {"a": MACHINE.cpus}
 
 
 def test_without_the_members_own_use_a_hot_cache_stays_open(node: Node) -> None:
     node.create("a")
-    node.pass_time(CpuSet(), used={}, rounds=2)
-    assert node.pass_time(FIRST, used={}, rounds=12) == {"a": SOCKET}
-    assert node.pass_time(CpuSet(), used={}, rounds=60) == {}
+    node.pass_rounds(CpuSet(), used={}, rounds=2)
+    assert node.pass_rounds(FIRST, used={}, rounds=12) == {"a": SOCKET}
+    assert node.pass_rounds(CpuSet(), used={}, rounds=60) == {}
 
 
 def test_a_member_without_room_is_taken_in_once_there_is(node: Node) -> None:
@@ -107,7 +81,7 @@ def test_a_member_without_room_is_taken_in_once_there_is(node: Node) -> None:
     assert len(home) == 128
     neighbour = next(name for name, cpus in full.items() if cpus <= home)
     node.stop(neighbour)
-    assert node.pass_time(CpuSet(), used={}, rounds=1) == {"late": full[neighbour]}
+    assert node.pass_rounds(CpuSet(), used={}, rounds=1) == {"late": full[neighbour]}
 
 
 def test_a_resize_beyond_the_cache_lets_its_members_out(node: Node) -> None:
@@ -133,7 +107,7 @@ def test_a_domain_whose_cpu_went_offline_is_left_for_a_whole_one(node: Node) -> 
     )
     node.agent.rehoming.onto(replace(node.agent.ledger.node, machine=smaller))
     assert node.cpus("a") == SOCKET & left
-    assert node.pass_time(CpuSet(), used={}, rounds=1) == {"a": SECOND}
+    assert node.pass_rounds(CpuSet(), used={}, rounds=1) == {"a": SECOND}
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["written down", "file lost"])

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,16 @@ class TestVersion2:
         _files(folder, cpuset__mems="0")
         unified.set_cpuset(CONTAINER, cpus=CpuSet.parse("1"))
         assert (folder / "cpuset.mems").read_text() == "0\n"
+
+    def test_how_long_a_container_waited_for_a_cpu_is_in_seconds_where_the_kernel_counts_it(self, unified):
+        folder = _with_cpuset(unified)
+        assert unified.cpu_waited(CONTAINER) is None
+        line = "avg10=1.50 avg60=0.00 avg300=0.00 total"
+        (folder / "cpu.pressure").write_text(f"some {line}=2500000\nfull {line}=1\n")
+        assert unified.cpu_waited(CONTAINER) == 2.5
+        assert replace(unified, controllers={"cpu": folder}).cpu_waited(CONTAINER) is None, (
+            "version 1 does not count it"
+        )
 
     def test_a_systemd_path_finds_its_nested_slices(self, unified):
         folder = unified.unified / "kubepods.slice/kubepods-pody.slice/cri-containerd-c9.scope"

@@ -14,6 +14,7 @@ PARSERS = {
     "zoneinfo": lambda text: formats.high_watermarks(text, 4096),
     "stat": formats.cpu_times,
     "pressure": formats.stall_share,
+    "pressure in all": formats.stall_total,
     "numa_stat": lambda text: formats.numa_stat(text, 4096),
 }
 

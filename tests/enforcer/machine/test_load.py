@@ -7,7 +7,7 @@ import pytest
 from enforcer.machine import load
 from enforcer.machine.errors import BadFile, NotThere
 from enforcer.machine.formats import CpuTime, stall_share
-from enforcer.machine.load import cpu_times, memory_stall, used_cpus
+from enforcer.machine.load import cpu_times, memory_stall, shares, used_cpus
 from enforcer.machine.sysfs import read_machine
 from standins.machines import MACHINES
 from tests.machines import machine
@@ -38,11 +38,11 @@ ZERO = {cpu: CpuTime(0, 0) for cpu in FOUR.cpus}
     ],
 )
 def test_used_cpus_are_summed_by_numa_node(after, numa_node, used):
-    assert used_cpus(FOUR, ZERO, after)[numa_node] == pytest.approx(used)
+    assert used_cpus(FOUR, shares(ZERO, after))[numa_node] == pytest.approx(used)
 
 
 def test_a_cpu_whose_clock_ran_backwards_counts_as_idle():
-    assert used_cpus(FOUR, {0: CpuTime(500, 1000)}, {0: CpuTime(1, 2)})[0] == 0.0
+    assert used_cpus(FOUR, shares({0: CpuTime(500, 1000)}, {0: CpuTime(1, 2)}))[0] == 0.0
 
 
 def test_stolen_time_is_busy_and_guest_time_is_not_counted_twice(tmp_path: Path):
@@ -59,7 +59,7 @@ def test_a_stat_without_cpus_is_refused_by_name(tmp_path: Path, content: str):
 
 def test_this_machine_uses_no_more_than_its_cpus():
     machine = read_machine()
-    used = used_cpus(machine, ZERO, cpu_times())
+    used = used_cpus(machine, shares(ZERO, cpu_times()))
     assert 0 < sum(used.values()) <= len(machine.cpus)
 
 

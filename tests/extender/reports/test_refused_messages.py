@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from placement.model.cpuset import CpuSet
@@ -11,14 +9,7 @@ from placement.state.occupancy import Allocation
 from proto import bounds, convert
 from proto import report_pb2 as pb
 from tests.extender.reports.differences import ANEW, EXHAUSTED, INVALID
-from tests.extender.running import Extender, machine, reservation, running, whole_report
-
-
-@pytest.fixture(scope="module")
-def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
-    """One for all of these: a stream that is refused leaves nothing behind."""
-    with running(tmp_path_factory.mktemp("extender")) as first:
-        yield first
+from tests.extender.running import Extender, machine, reservation, whole_report
 
 
 def machine_with(**changes) -> pb.Machine:
@@ -104,9 +95,9 @@ CONTRADICTIONS = {
         "Report.free_hugepages names NUMA node 9, which the machine does not have",
     ),
     "cache domain": (within_strange_cpus(), "Report: reservation a is within CPUs that the machine does not have"),
-    "hot caches": (
-        whole_report(1, hot_caches={400: True}),
-        "Report.hot_caches names CPU 400, which the machine does not have",
+    "hot CPUs": (
+        whole_report(1, hot={"0,400": True}),
+        "Report.hot names CPUs 400, which the machine does not have",
     ),
     "pressure": (whole_report(1, stalled={0: 1.5}), "Report.stalled of NUMA node 0 is 1.5; it is a share, 0 to 1"),
 }

@@ -30,11 +30,23 @@ NEWER = {"format": REPORT_FORMAT + 1, "version": "9.9.9"}
 OTHER_FIELD = b"\xa2\x06\x03new"
 """Field 100, of no message here."""
 
-FINGERPRINTS = {1: 0x478B70D841891A0E}
-"""Of `PLACEMENTS`, by the format."""
+FINGERPRINTS = {1: 0x478B70D841891A0E, 2: 0x5883184EF25B3801}
+"""Of `PLACEMENTS`, by the format; format 1 knew of nobody let out."""
 
 PLACEMENTS = (
-    [Reservation("p/a", "p", "ns/g", NumaSet.parse("0-1"), Demand(1500, 1 << 30), pool="reserved", alone=True, size=3)],
+    [
+        Reservation(
+            "p/a",
+            "p",
+            "ns/g",
+            NumaSet.parse("0-1"),
+            Demand(1500, 1 << 30),
+            pool="reserved",
+            alone=True,
+            size=3,
+            let_out=NumaSet.parse("0-2"),
+        )
+    ],
     [Allocation("c1", "app", "p", "p/a", CpuSet.parse("0-3"), NumaSet.parse("0"), exclusive=CpuSet.parse("0-1"))],
 )
 

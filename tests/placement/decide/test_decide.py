@@ -154,6 +154,20 @@ class TestRoom:
         assert not decision.mems, "never bound to"
         assert "memory pressure: there, and nothing better fits" in decision.sentence
 
+    def test_a_hot_numa_node_takes_no_newcomer_where_another_fits_but_whom_it_was_promised_to(self):
+        hot = Live(hot={SMALL.node(0).cpus.mask: True})
+        busy = filled(SMALL, asks("a")).with_live(hot)
+        for offered in (Kin(), Kin(planned=nodes("0"))):
+            decision = decide(SMALL, busy, asks("b"), offered)
+            assert decision.numa_nodes == nodes("1")
+            assert "hot: nearly all of its CPUs are in use while others idle" in decision.sentence
+        assert decide(SMALL, busy, asks("b"), at("0")).numa_nodes == nodes("0")
+        full = filled(SMALL, asks("a"), asks("x", 4, group="shop/x")).with_live(hot)
+        decision = decide(SMALL, full, asks("b"), Kin())
+        assert decision.numa_nodes == nodes("0")
+        assert "hot NUMA node 0: its CPUs are in use, and nothing better fits" in decision.sentence
+        assert decision.score < decide(SMALL, Occupancy(), asks("b"), Kin()).score, "an idle machine is better"
+
 
 class TestSettled:
     def test_a_nomination_is_kept_while_it_fits(self):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from placement.decide import relief
 from placement.decide.decide import Kin, Request, decide
 from placement.decide.survey import survey
 from placement.model.cpuset import CpuSet, NumaSet
@@ -102,7 +103,8 @@ def check(machine: Machine, before: Occupancy, request: Request, kin: Kin) -> Oc
     assert len(decision.sentence.encode()) <= 1024
     if decision.fits:
         assert decision.cpus
-        assert decision.cpus <= machine.cpus_of(decision.numa_nodes) or request.pool is Pool.RESERVED
+        where = decision.let_out or decision.numa_nodes
+        assert decision.cpus <= machine.cpus_of(where) or request.pool is Pool.RESERVED
         assert bool(decision.exclusive) == (request.wants_exclusive and not decision.shares_instead)
         if decision.exclusive:
             assert len(decision.exclusive) >= request.demand.whole_cpus
@@ -184,10 +186,22 @@ class Lives(RuleBasedStateMachine):
             self.left_open.discard(f"p{number}")
             self.settle_pools(self.occupancy.without_pod(f"p{number}"))
 
-    @rule(cpu=st.integers(0, 40), hot=st.booleans())
-    def gets_hot_or_cool(self, cpu, hot):
+    @rule(at=st.integers(0, 40), hot=st.booleans())
+    def gets_hot_or_cool(self, at, hot):
         if self.ready():
-            self.settle_pools(self.occupancy.with_live(self.occupancy.live.after(Live(hot_caches={cpu: hot}))))
+            masks = [domain.cpus.mask for domain in relief.domains(self.machine, self.occupancy)]
+            news = Live(hot={masks[at % len(masks)]: hot}) if masks else Live()
+            self.settle_pools(self.occupancy.with_live(self.occupancy.live.after(news)))
+
+    @rule(number=st.integers(0, 7), at=st.integers(0, 2))
+    def is_let_out_or_comes_home(self, number, at):
+        reservation = self.occupancy.reservations.get(f"p{number}") if self.ready() else None
+        if reservation is None:
+            return
+        inside = [each for each in relief.domains(self.machine, self.occupancy) if reservation.key in each.inside]
+        wider = [NumaSet(), *(to for each in inside for to in relief.wider_sets(self.machine, self.occupancy, each))]
+        out = replace(reservation, let_out=wider[at % len(wider)])
+        self.settle_pools(self.occupancy.with_reservation(out))
 
     def settle_pools(self, occupancy):
         for container, cpus in pools.due(self.machine, occupancy):

@@ -81,7 +81,7 @@ def test_a_cache_that_has_become_hot_or_full_takes_nobody():
     before = in_caches(first, other)
     assert isinstance(moved(EPYC_NPS1, before, [within(SECOND, first)]), Reason)
     third = "8-11,40-43"
-    hot = before.with_live(Live(hot_caches={cpus(third).lowest: True}))
+    hot = before.with_live(Live(hot={cpus(third).mask: True}))
     assert isinstance(moved(EPYC_NPS1, before, [within(third, first)]), Moved)
     assert isinstance(moved(EPYC_NPS1, hot, [within(third, first)]), Reason)
 

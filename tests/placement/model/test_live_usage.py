@@ -13,6 +13,7 @@ figures = st.builds(
     st.dictionaries(st.tuples(ids, st.sampled_from([1 << 21, 1 << 30])), amounts),
     st.dictionaries(ids, amounts),
     st.dictionaries(ids, st.floats(0, 1)),
+    st.dictionaries(ids, st.booleans()),
 )
 
 

@@ -82,7 +82,7 @@ def test_a_cache_that_is_full_hot_or_of_exclusive_cpus_takes_nobody(machine):
     full = there(machine, {"a": 0, "b": 1, "c": 1}, cpu=len(domain(machine, 1)) / 2)
     assert steps(machine, full, talk, movable="a") == []
     hot = there(machine, {"a": 0, "b": 1})
-    assert steps(machine, hot.with_live(Live(hot_caches={domain(machine, 1).lowest: True})), talk, movable="a") == []
+    assert steps(machine, hot.with_live(Live(hot={domain(machine, 1).mask: True})), talk, movable="a") == []
     own = Allocation("x", "x", "x", "x", domain(machine, 1), exclusive=domain(machine, 1))
     taken = there(machine, {"a": 0, "b": 1, "x": -1}).with_allocation(own)
     assert steps(machine, taken, talk, movable="a") == []

@@ -61,9 +61,10 @@ function Numa({ node, numa, pods, local, ...shown }: { node: string; numa: NumaR
   const shared = Math.max(0, numa.cpu_requested - 1000 * numa.exclusive);
   const used = numa.memory_free === null ? null : numa.memory - numa.memory_free;
   return (
-    <div class={numa.stalled && numa.stalled > 0.1 ? "numa stalled" : "numa"} role="group" aria-label={`NUMA node ${numa.id}, ${plural(pods.length, "pod")}`} data-box={numaKey(node, [numa.id])}>
+    <div class={numa.hot || (numa.stalled && numa.stalled > 0.1) ? "numa stalled" : "numa"} role="group" aria-label={`NUMA node ${numa.id}, ${plural(pods.length, "pod")}`} data-box={numaKey(node, [numa.id])}>
       <p class="numa-name">
         NUMA {numa.id}{numa.cpu ? "" : " (memory only)"}
+        {numa.hot && <span class="what" title="its CPUs are nearly all in use while others are not: no newcomers, and members are let out"> hot</span>}
         {local > 0 && <span class="inside" title="traffic that stays inside this NUMA node">{rate(local)} inside</span>}
       </p>
       {numa.cpu > 0 && (
@@ -107,6 +108,7 @@ function Pod({ pod, named, selected, near, lit, hover }: { pod: PodRow } & Shown
     pod.group ? `group ${pod.group}` : "no group yet",
     `${cpus(pod.cpu)} CPUs${pod.exclusive ? `, ${pod.exclusive} exclusive` : ""}, ${bytes(pod.memory)}`,
     pod.expected ? "expected, not reported yet" : "",
+    pod.let_out.length ? `let out to NUMA ${pod.let_out.join(", ")} while its home is hot` : "",
   ].filter(Boolean).join("; ");
   return (
     <button

@@ -104,6 +104,7 @@ function Numa({ numa, story }: { numa: MachineNuma; story: NodeStory }) {
     numa.isolated && `CPUs ${numa.isolated} isolated`,
     numa.withheld && "memory withheld",
     ...numa.hugepages.map(([size, amount]) => `${bytes(amount)} in pages of ${bytes(size)}`),
+    numa.hot && "hot: no newcomers, members are let out",
     numa.stalled ? `waits for memory ${Math.round(numa.stalled * 100)} % of the time` : "",
   ].filter(Boolean);
   return (

@@ -121,8 +121,8 @@ def test_a_step_that_has_become_too_old_is_declined(node: Caches) -> None:
 def test_a_cache_that_became_hot_meanwhile_takes_nobody_and_is_not_offered_again(node: Caches) -> None:
     node.start("ab")
     offer, ledger = node.offer(node.window()), node.agent.ledger
-    hot = {cache.lowest: True for cache in node.caches("ab")}
-    ledger.occupancy = ledger.occupancy.with_live(ledger.occupancy.live.after(Live(hot_caches=hot)))
+    hot = {cache.mask: True for cache in node.caches("ab")}
+    ledger.occupancy = ledger.occupancy.with_live(ledger.occupancy.live.after(Live(hot=hot)))
     node.make(offer)
     assert node.counts == (0, 1)
     node.told()

@@ -134,13 +134,23 @@ def test_exclusive_cpus_that_squeeze_a_cache_open_it_and_their_end_closes_it():
     assert dict(pools.due(EPYC, without)).get("p0-main", given(after, "p0")) == FIRST
 
 
-def test_a_hot_cache_is_open_and_takes_nobody_until_it_is_cool():
+def test_a_hot_cache_takes_nobody_until_it_is_cool():
     before = filled(EPYC, member("a"), member("b"))
-    hot = before.with_live(Live(hot_caches={0: True}))
-    assert dict(pools.due(EPYC, hot)) == {"a-main": EPYC.cpus, "b-main": EPYC.cpus}
+    hot = before.with_live(Live(hot={FIRST.mask: True}))
     assert decide(EPYC, hot, member("c"), Kin()).cpus == SECOND
-    cool = hot.with_live(Live(hot_caches={0: False}))
-    assert pools.due(EPYC, cool) == ()
+    cool = hot.with_live(Live(hot={FIRST.mask: False}))
+    assert decide(EPYC, cool, member("c"), Kin()).cpus == FIRST
+
+
+def test_who_is_let_out_of_a_cache_has_its_home_with_all_of_the_pods_containers():
+    whole = member("a", 3).pod_demand
+    _, before = settle(EPYC, Occupancy(), member("a", 1, pod_demand=whole))
+    out = before.with_reservation(replace(before.reservations["a"], let_out=nodes("0")))
+    assert dict(pools.due(EPYC, out)) == {"a-main": EPYC.cpus}
+    second, after = settle(EPYC, out, member("a", 2, pod_demand=whole, name="proxy"))
+    assert (second.cpus, after.reservations["a"].cache_domain) == (EPYC.cpus, FIRST)
+    home = after.with_reservation(replace(after.reservations["a"], let_out=nodes("")))
+    assert {cpus for _, cpus in pools.due(EPYC, home)} == {FIRST}
 
 
 def test_a_pods_containers_share_its_cache():

@@ -1,0 +1,259 @@
+"""Members whose NUMA node is hot are let out of it, and come home when it is cool."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enforcer.hook import status_report
+from enforcer.local.learned import kin_table
+from placement.model.cpuset import CpuSet, NumaSet
+from proto import report_pb2 as pb
+from standins.machines import MACHINES
+from tests.enforcer.hook.busy_node import BusyNode, Wants
+from tests.enforcer.restarts import Restarting, container, pod
+
+NAME = "power8-smt-off"
+HOME, AWAY = CpuSet.parse("0,8,16,24,32"), CpuSet.parse("40,48,56,64,72")
+WHOLE = HOME | AWAY
+MINUTE = 12
+"""Readings."""
+
+
+@pytest.fixture(params=[False, True], ids=["by use", "by pressure"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> BusyNode:
+    made = BusyNode(tmp_path, NAME, pressure=request.param)
+    made.work({}, 2)
+    return made
+
+
+def members(node: BusyNode, count: int, **annotations: str) -> list[str]:
+    names = [f"m{at}" for at in range(count)]
+    assert {node.create(name, **{"group": "web", **annotations}) for name in names} == {HOME}
+    return names
+
+
+def busy(names: list[str], each: float = 1.0) -> Wants:
+    return dict.fromkeys(names, (1, each))
+
+
+CASES: dict[str, tuple[int, float, Wants]] = {
+    "ten busy members, the other NUMA node idle": (10, 1.0, {}),
+    "twenty, twice as many as CPUs": (20, 1.0, {}),
+    "six of five": (6, 1.0, {}),
+    "half of what they want is theirs": (15, 0.6, {}),
+    "beside a busy pod that did not opt in": (10, 1.0, {"s0": (5, 1.0)}),
+    "beside one with many threads": (10, 1.0, {"s0": (20, 1.0)}),
+    "all of it full": (10, 1.0, {"s0": (10, 1.0)}),
+}
+
+
+@pytest.mark.parametrize(("count", "each", "others"), CASES.values(), ids=CASES)
+def test_within_fifteen_seconds_nobody_has_less_than_without_cpusets(
+    node: BusyNode, count: int, each: float, others: Wants
+) -> None:
+    for name in others:
+        node.create(name)
+    wants = busy(members(node, count), each) | others
+    free = node.got(wants, dict.fromkeys(wants, WHOLE))
+    got = node.work(wants, 3)
+    for kind in "ms":
+        assert sum(got[name] for name in wants if name[0] == kind) >= 0.98 * sum(
+            free[name] for name in wants if name[0] == kind
+        )
+    settled = node.out()
+    node.work(wants, MINUTE)
+    assert node.out() == settled, "no more go than had to"
+
+
+def test_as_few_leave_as_it_takes(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.work(busy(names), 3)
+    assert len(node.out()) == 5
+    assert node.hot() == {str(HOME)}
+    assert {node.cpusets[name] for name in node.out()} == {WHOLE}
+    assert {node.cpusets[name] for name in set(names) - node.out()} == {HOME}
+
+
+def test_one_burst_of_five_seconds_lets_nobody_out(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.work(busy(names), 1)
+    node.work({}, 3)
+    assert (node.out(), node.hot()) == (set(), set())
+
+
+def test_where_everything_is_full_of_members_nobody_gains_by_leaving(node: BusyNode) -> None:
+    wants = busy(members(node, 10))
+    for at in range(10):
+        assert node.create(f"o{at}", group="bank") == AWAY
+        wants[f"o{at}"] = (1, 1.0)
+    node.work(wants, 6)
+    assert (node.out(), node.hot()) == (set(), set())
+
+
+def test_those_with_least_kin_there_go_first(node: BusyNode) -> None:
+    names = members(node, 10)
+    talking = [f"uid-{name}" for name in names[:5]]
+    weights = {uid: {peer: 1.0 for peer in talking if peer != uid} for uid in talking}
+    alone = {f"uid-{name}": {"uid-gone": 1.0} for name in names[5:]}
+    node.agent.ledger.learned.weighed(kin_table(weights | alone))
+    node.work(busy(names), 3)
+    assert node.out() == {"m5", "m6", "m7", "m8", "m9"}
+
+
+def test_members_come_home_once_it_was_cool_for_a_minute(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.work(busy(names), 3)
+    out = node.out()
+    node.work(busy(names, 0.36), MINUTE)
+    assert node.out() == out, "they would fill more than 70 % of it"
+    node.work(busy(names, 0.3), MINUTE - 1)
+    assert node.out() == out
+    node.work(busy(names, 0.3), 2)
+    assert (node.out(), node.hot()) == (set(), set())
+    assert {node.cpusets[name] for name in names} == {HOME}
+    assert node.agent.records.counts["let out"] == node.agent.records.counts["home again"] == len(out)
+
+
+def test_a_minute_that_is_interrupted_begins_anew(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.work(busy(names), 3)
+    for _ in range(3):
+        node.work(busy(names, 0.1), MINUTE - 2)
+        node.work(busy(names, 0.5), 1)
+    assert node.out()
+
+
+def test_who_waits_for_nothing_is_not_let_out(tmp_path: Path) -> None:
+    """By the kernel's word; a NUMA node that is just in use harms nobody."""
+    node = BusyNode(tmp_path, NAME, pressure=True)
+    names = members(node, 5)
+    node.work(busy(names, 0.95), 6)
+    assert (node.out(), node.hot()) == (set(), set())
+
+
+def test_a_newcomer_goes_elsewhere_while_it_is_hot_unless_it_was_nominated_before(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.work(busy(names), 3)
+    assert node.create("late", group="web") == AWAY
+    why = "; ".join(next(row["reasons"] for row in _containers(node) if row["pod"] == "shop/late"))
+    assert "hot: nearly all of its CPUs are in use while others idle" in why
+    node.agent.expect(pb.Expect(pod="uid-named", namespace="shop", name="named", numa_nodes="0"))
+    assert node.create("named", group="web") == HOME
+
+
+@pytest.mark.parametrize(
+    "annotations", [{"move": "never"}, {"policy": "single-numa-node"}], ids=["never moves", "asked for one NUMA node"]
+)
+def test_who_asked_to_stay_stays(node: BusyNode, annotations: dict[str, str]) -> None:
+    names = members(node, 10, **annotations)
+    node.work(busy(names), 6)
+    assert node.out() == set()
+    assert node.hot() == {str(HOME)}, "no newcomer goes there all the same"
+
+
+def test_members_with_cpus_of_their_own_keep_them_and_nobody_is_let_out_onto_others(node: BusyNode) -> None:
+    names = members(node, 8)
+    mine = node.create("own", 1, cpus="exclusive", group="web")
+    theirs = node.create("other", 2, cpus="exclusive", group="bank")
+    assert (len(mine), len(theirs)) == (1, 2)
+    node.work(busy([*names, "own", "other"]), 3)
+    assert node.out() < set(names)
+    assert node.out()
+    assert {node.cpusets[name] for name in node.out()} == {WHOLE - mine - theirs}
+    later = node.create("later", 2, cpus="exclusive", group="bank")
+    assert {node.cpusets[name] for name in node.out()} == {WHOLE - mine - theirs - later}
+
+
+def test_the_next_wider_set_is_the_sockets_and_then_the_machine(tmp_path: Path) -> None:
+    name = "xeon-8480-snc4"
+    node, machine = BusyNode(tmp_path, name), MACHINES[name].machine
+    names = [f"m{at}" for at in range(40)]
+    (home,) = {node.create(each, group="web") for each in names}
+    socket = next(cpus for cpus in machine.sockets if home <= cpus)
+    node.work({}, 2)
+    node.work(busy(names), 3)
+    assert {node.cpusets[each] for each in node.out()} == {socket}
+    node.work(dict.fromkeys(names, (6, 1.0)), 4)
+    assert machine.cpus in {node.cpusets[each] for each in node.out()}
+    assert sum(node.work(dict.fromkeys(names, (6, 1.0)), 1).values()) >= 0.98 * len(machine.cpus)
+
+
+def test_status_says_who_is_out_and_why(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.work(busy(names), 3)
+    state = status_report.of(node.agent)
+    assert state["hot"] == [str(HOME)]
+    rows = {row["pod"]: row for row in _containers(node)}
+    out = rows[f"shop/{min(node.out())}"]
+    assert (out["numa_nodes"], out["let_out"], out["cpus"]) == ("0", "0-1", str(WHOLE))
+    effect = f"CPUs {HOME} are 100% in use while others are not; 100% of its kin is there"
+    assert out["reasons"][0] == f"let out NUMA node 0-1: {effect}"
+    assert len(out["reasons"]) > 1, "why it lives there is told as before"
+    at_home = rows[f"shop/{min(set(names) - node.out())}"]
+    assert (at_home["let_out"], at_home["cpus"]) == ("", str(HOME))
+
+
+def test_a_released_node_is_left_alone(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.agent.release()
+    node.cpusets |= dict.fromkeys(names, WHOLE)
+    node.work(busy(names), 4)
+    assert (node.out(), node.hot()) == (set(), set())
+
+
+def test_an_unmade_update_is_not_taken_for_one_that_did_not_help(node: BusyNode) -> None:
+    names = members(node, 10)
+    wants = busy(names)
+    node.work(wants, 2)
+    at_home = dict(node.cpusets)
+    node.work(wants, 1)
+    node.cpusets = at_home  # the runtime has not got it yet
+    node.agent.moves.take_along(node.agent.ledger.settle())
+    node.agent.moves._unsent["m0"] = node.agent.ledger.updates([("m0", WHOLE)])[0]
+    before = node.out()
+    node.work(wants, 4)
+    assert node.out() == before
+
+
+def let_out(node: Restarting, name: str, to: NumaSet, *, carried_out: bool) -> None:
+    """As the rule does it, to a runtime that may end before it carries it out."""
+    assert node.agent is not None
+    ledger = node.agent.ledger
+    reservation = ledger.occupancy.reservations[f"uid-{name}"]
+    ledger.occupancy = ledger.occupancy.with_reservation(replace(reservation, let_out=to))
+    updates = ledger.settle()
+    if carried_out:
+        node.apply(updates)
+
+
+def _containers(node: BusyNode) -> list[dict[str, Any]]:
+    state: Any = status_report.of(node.agent)["containers"]
+    return list(state)
+
+
+@pytest.mark.parametrize("carried_out", [True, False], ids=["carried out", "lost"])
+@pytest.mark.parametrize("ends", [True, False], ids=["killed", "registered again"])
+def test_a_restart_leaves_those_who_are_out_outside(tmp_path: Path, *, carried_out: bool, ends: bool) -> None:
+    node = Restarting(MACHINES[NAME].machine, tmp_path)
+    for name in ("a", "b"):
+        node.create(pod(name, group="web"), container(name))
+    assert node.agent is not None
+    let_out(node, "a", NumaSet.parse("0-1"), carried_out=carried_out)
+    if ends:
+        node.recorder.write()
+        node.kill()
+        node.start()
+    else:
+        node.synchronize()
+    reservation = node.agent.occupancy.reservations["uid-a"]
+    assert (reservation.numa_nodes, node.cpus("b")) == (NumaSet.parse("0"), HOME)
+    if carried_out or not ends:
+        assert (reservation.let_out, node.cpus("a")) == (NumaSet.parse("0-1"), WHOLE)
+    let_out(node, "a", NumaSet(), carried_out=carried_out)
+    node.synchronize()
+    assert node.cpus("a") == HOME
+    assert node.agent.occupancy.reservations["uid-a"].numa_nodes == NumaSet.parse("0")
