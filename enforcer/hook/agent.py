@@ -194,8 +194,8 @@ class Agent:
         allocation = self.ledger.occupancy.allocations.get(container.id)
         if allocation is None:
             return self.takeover.missed(pod, container)
-        cpus, rules = self._meant_for(allocation), self.ledger.occupancy.rules
-        if not cpus or (allocation.reservation == container.id and not rules.everyone):
+        cpus = self._meant_for(container, allocation)
+        if not cpus:
             return []
         now = self.ledger.node.cpuset_now(container.linux.cgroups_path)
         if now is None or (now[0] == cpus and allocation.mems in (NumaSet(), now[1])):
@@ -203,11 +203,17 @@ class Agent:
         log.warning("container started with another cpuset", **names(pod, container), cpus=now[0], given=cpus)
         return [pods.update(container.id, cpus, allocation.mems)]
 
-    def _meant_for(self, allocation: Allocation) -> CpuSet:
-        """The CPUs that the container is meant to have; empty where that is not ours to say."""
+    def _meant_for(self, container: nri.Container, allocation: Allocation) -> CpuSet:
+        """The CPUs that the container is meant to have; empty where that is not ours to say, as of what has not opted
+        in, unless it was kept off exclusive CPUs.
+        """
+        machine, occupancy = self.ledger.machine, self.ledger.occupancy
         if allocation.externally_managed:
             return CpuSet()
-        return allocation.cpus or (self.ledger.machine.all_cpus if allocation.open else CpuSet())
+        if allocation.reservation == container.id:
+            rest = pools.rest(machine, occupancy) if container.linux.resources.cpu.cpus else CpuSet()
+            return machine.all_cpus if rest == machine.cpus else rest
+        return allocation.cpus or (machine.all_cpus if allocation.open else CpuSet())
 
     def _claim(self, container: nri.Container) -> pods.Claim | None:
         """Another owner's on a container that has not opted in."""

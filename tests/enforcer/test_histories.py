@@ -1,7 +1,7 @@
 """Whatever happens on a node, and whenever the enforcer or the runtime dies over it: what was promised is kept, what is
 in the cgroups is what the ledger says, and nothing of others' is touched.
 
-    NUMAKIN_HISTORIES=5000 python -m pytest tests/enforcer/test_histories.py -k any
+    NUMAKIN_HISTORIES=5000 python -m pytest tests/enforcer/test_histories.py
 
 plays a million steps by hand: histories of 200 steps each.
 """
