@@ -26,9 +26,10 @@ def pod(
     memory: str = "1Gi",
     node: str = "",
     beside: tuple[ContainerRow, ...] = (),
+    own: str = "",
     **keys: str,
 ) -> PodRow:
-    """beside: containers before its own. keys: further annotations, `policy="restricted"` for policy.numakin.io."""
+    """beside: containers before its own. own: CPU of the pod's own (pod-level resources). keys: further annotations, `policy="restricted"` for policy.numakin.io."""
     annotations = {"group.numakin.io": group} if group else {}
     return PodRow(
         uid=uid,
@@ -37,6 +38,8 @@ def pod(
         node=node,
         annotations={**annotations, **{_key(key): value for key, value in keys.items()}},
         containers=(*beside, ContainerRow("main", {"cpu": cpu, "memory": memory}, {"memory": memory})),
+        requests={"cpu": own} if own else {},
+        limits={"cpu": own} if own else {},
     )
 
 

@@ -33,6 +33,7 @@ XEON = MACHINES["xeon-8380"].machine
 SIDECAR = ContainerRow("proxy", {"cpu": "500m"}, init=True, restartable=True)
 SETUP = ContainerRow("setup", {"cpu": "2"}, init=True)
 OTHER = ContainerRow("other", {"cpu": "1"})
+SLICE = ContainerRow("slice", {"cpu": "2"}, {"cpu": "2"})
 
 ASKED = [
     {},
@@ -61,6 +62,11 @@ ASKED = [
     {"cpus": "exclusive", "scope": "container", "beside": (OTHER,)},
     {"cpus": "shared-stable", "cpu": "2"},
     {"cpus": "exclusive", "cpus_of_main": "shared-stable", "beside": (OTHER,)},
+    {"own": "3", "cpu": "0", "beside": (OTHER,)},
+    {"own": "3", "scope": "container", "beside": (OTHER,)},
+    {"own": "4", "cpus": "exclusive", "cpu": "2", "beside": (OTHER,)},
+    {"own": "4", "cpus": "exclusive", "beside": (SLICE, SIDECAR)},
+    {"own": "1", "cpus": "exclusive-cores", "cpu": "0", "beside": (SETUP,)},
     {"scope": "container"},
     {"scope": "container", "cpu": "2", "beside": (OTHER,)},
     {"scope": "container", "cpu": "2", "policy_of_main": "restricted", "beside": (SETUP, SIDECAR)},
