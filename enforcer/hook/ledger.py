@@ -48,7 +48,7 @@ class Ledger:
         self._owed: tuple[Decision, Request] | None = None
         self._occupancy = Occupancy(reserved=node.reserved, rules=node.rules, generation=1).on(node.machine)
         self.demands = Demands(nominations, node.limited)
-        self.residents = LocalContainers(self.demands.workload)
+        self.residents = LocalContainers(self.demands.workload, nominations.host_network)
         self.sandboxes = Sandboxes(node.pod_cgroup)
         self.pod_devices = PodDevices()
         self.learned = Learned()
@@ -121,7 +121,7 @@ class Ledger:
 
     def renew(self, pod: str) -> bool:
         """Takes over what the pod asks for now; whether that is another demand than before."""
-        self.residents.belongs(pod, self.nominations.workload(pod))
+        self.residents.learned(pod, self.nominations.workload(pod))
         requests, reservations = self.demands.renewed(pod, self.requests, self.occupancy)
         self.requests |= requests
         if reservations:

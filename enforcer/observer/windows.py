@@ -16,9 +16,8 @@ from enforcer.observe.attribution import addresses, shared_memory
 from enforcer.observe.attribution.attribution import attribute
 from enforcer.observe.attribution.containers import Address, ContainerIndex, LocalContainer
 from enforcer.observe.attribution.edges import Attribution, Edge, Local
-from enforcer.observe.attribution.identity import HOST
 from enforcer.observe.attribution.listening import UNKNOWN, Listening, ListeningPoll
-from enforcer.observe.attribution.processes import find_container
+from enforcer.observe.attribution.processes import HOST, find_container
 from enforcer.observe.attribution.services import NONE, Services, Target
 from enforcer.observe.attribution.unseen import unseen
 from enforcer.observe.bpf.counters import address as counted_address
@@ -255,7 +254,7 @@ def _resident(container: local.LocalContainer, mounts: CgroupMounts) -> LocalCon
             container.pod,
             container.pid,
             addresses=ips,
-            host_network=container.host_network,
+            host_network=container.host_network if container.HasField("host_network") else None,
             mounts=mounts,
         )
     except (ProcessLookupError, ValueError, OSError) as error:

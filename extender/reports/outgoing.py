@@ -27,6 +27,7 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             pod_demand=convert.demand_to(counted(pod.demand, nomination.used_milli)),
             planned=str(kin.planned),
             budget=pod.budget is not None,
+            host_network=pod.host_network,
             replicas=[pb.ReplicaCount(**count._asdict()) for count in nomination.replicas],
         )
     )

@@ -24,7 +24,8 @@ class Pod:
     """A pod sandbox. cpu_request, cpu_limit, memory_limit: what the kubelet sends of the pod when it makes the sandbox,
     the pod's own requests and limits (CPUs, bytes), else the sums of those of its containers that are set; a later
     resize of a container changes nothing here.
-    recovered: the runtime has restarted since it made the sandbox.
+    recovered: the runtime has restarted since it made the sandbox. lists_network: whether its network namespace is in
+    its list though it is the host's, as CRI-O has it; containerd leaves that one out.
     """
 
     name: str
@@ -40,13 +41,14 @@ class Pod:
     cpu_request: float = 0.0
     memory_limit: int = 0
     cpu_limit: float = 0.0
+    lists_network: bool = False
 
     @property
     def cgroup_parent(self) -> str:
         return CGROUP_PARENTS[self.qos].format(uid=self.uid)
 
     def message(self) -> nri.PodSandbox:
-        kinds = ["pid", "ipc", "mount"] + ([] if self.host_network else ["network"])
+        kinds = ["pid", "ipc", "mount"] + ([] if self.host_network and not self.lists_network else ["network"])
         return nri.PodSandbox(
             id=self.id,
             name=self.name,

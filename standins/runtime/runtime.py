@@ -140,7 +140,8 @@ class Runtime:
     ) -> Pod:
         """A running pod sandbox; cpu_request, cpu_limit, memory_limit: as `Pod` has them. Raises CriError."""
         pod = Pod(name, namespace, uid or str(uuid4()), annotations or {}, labels or {}, qos, host_network)
-        return self._run(replace(pod, cpu_request=cpu_request, cpu_limit=cpu_limit, memory_limit=memory_limit))
+        pod = replace(pod, cpu_request=cpu_request, cpu_limit=cpu_limit, memory_limit=memory_limit)
+        return self._run(replace(pod, lists_network=self._terms.name == "cri-o"))
 
     def run_static_pod(self, name: str, node: str, annotations: Mapping[str, str], **more: Any) -> Pod:
         """As the kubelet runs one of its own manifests: named after the node too, and its uid is a hash, which the

@@ -15,10 +15,17 @@ from proto import nri_pb2 as nri
 
 
 class LocalContainers:
-    """`now` is every container that was met and has not gone, opted in or not, by its id; `changes` what is new."""
+    """`now` is every container that was met and has not gone, opted in or not, by its id; `changes` what is new.
 
-    def __init__(self, workload: Callable[[nri.PodSandbox], str] = pods.workload) -> None:
-        self._workload = workload
+    workload: what owns a pod. host_network: by a pod's uid, what its spec says, None where that is not known.
+    """
+
+    def __init__(
+        self,
+        workload: Callable[[nri.PodSandbox], str] = pods.workload,
+        host_network: Callable[[str], bool | None] = lambda _pod: None,
+    ) -> None:
+        self._workload, self._host_network = workload, host_network
         self._known: dict[str, local.LocalContainer] = {}
         self._met: dict[str, tuple[nri.PodSandbox, nri.Container]] = {}
         self._sent: set[str] = set()
@@ -39,20 +46,30 @@ class LocalContainers:
         self._changed.update(dict.fromkeys(self._known))
         self._known.clear()
 
-    def belongs(self, pod: str, workload: str) -> None:
-        """The pod's containers are of this workload, whatever its labels say; empty: not known."""
-        for container in [*self.now().values()] if workload else ():
-            if container.pod == pod and container.workload != workload:
-                renamed = local.LocalContainer()
-                renamed.CopyFrom(container)
-                renamed.workload = workload
-                self._known[container.id] = renamed
+    def learned(self, pod: str, workload: str) -> None:
+        """What is known of the pod's spec by now counts for its containers, whatever the runtime has shown of it: this
+        workload (empty: not known), and whether it is in the host's network.
+        """
+        host_network = self._host_network(pod)
+        for container in [*self.now().values()] if workload or host_network is not None else ():
+            if container.pod != pod:
+                continue
+            after = local.LocalContainer()
+            after.CopyFrom(container)
+            after.workload = workload or after.workload
+            if host_network is not None:
+                after.host_network = host_network
+            if after != container:
+                self._known[container.id] = after
                 self._changed[container.id] = None
 
     def now(self) -> Mapping[str, local.LocalContainer]:
         met, self._met = self._met, {}
         for key, (pod, container) in met.items():
             message = _message(pod, container, self._workload(pod))
+            spec = self._host_network(pod.uid)
+            if spec is not None:
+                message.host_network = spec
             if self._known.get(key) != message:
                 self._known[key] = message
                 self._changed[key] = None
@@ -80,7 +97,7 @@ def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> lo
         namespace=pod.namespace,
         pid=container.pid,
         cgroups_path=container.linux.cgroups_path,
-        host_network=not any(namespace.type == "network" for namespace in pod.linux.namespaces),
+        host_network=_host_network(pod),
         ips=list(pod.ips),
         opted_in=opted_in(pod.annotations),
         workload=workload,
@@ -93,3 +110,10 @@ def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> lo
 def _move(opt_in: OptIn) -> Move:
     """Whose CPUs are to stay is never moved."""
     return Move.NEVER if opt_in.cpus is Cpus.SHARED_STABLE else opt_in.move
+
+
+def _host_network(pod: nri.PodSandbox) -> bool | None:
+    """None where the runtime lists a network namespace: CRI-O does for each pod, which may be the host's own; without
+    one in its list a pod has the runtime's.
+    """
+    return None if any(namespace.type == "network" for namespace in pod.linux.namespaces) else True

@@ -108,6 +108,11 @@ class Nominations:
         nomination = self._by_pod.get(pod)
         return nomination.used_milli if nomination is not None else 0
 
+    def host_network(self, pod: str) -> bool | None:
+        """Whether the pod is in the host's network, by its spec; None when not known."""
+        expect = self.get(pod)
+        return expect.host_network if expect is not None and expect.HasField("host_network") else None
+
     def pod_demand(self, pod: str, now: Mapping[str, Demand]) -> Demand | None:
         """now: by name the containers that ask for something else now than in the nomination. A pod that asks for
         something else than its containers do (pod-level resources) asks for that whatever they do.

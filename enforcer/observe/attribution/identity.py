@@ -4,10 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from enforcer.observe.attribution.processes import PROC, network_namespace
-
-HOST = 1
-"""A process in the node's own network namespace."""
+from enforcer.observe.attribution.processes import HOST, PROC, network_namespace
 
 OFFSETS = ("sock_common.skc_net", "net.ns", "ns_common.inum")
 

@@ -11,6 +11,9 @@ from enforcer.observe.attribution.containers import Address, LocalContainer
 
 PROC = Path("/proc")
 
+HOST = 1
+"""A process in the node's own network namespace."""
+
 _PID = re.compile(rb"[1-9][0-9]{0,9}")
 
 CGROUPS_MAX = 256
@@ -23,13 +26,15 @@ def find_container(
     pid: int,
     *,
     addresses: tuple[Address, ...] = (),
-    host_network: bool = False,
+    host_network: bool | None = False,
     mounts: CgroupMounts,
     proc: Path = PROC,
 ) -> LocalContainer:
     """`pid` is the container's first process, in the host's pid namespace. ProcessLookupError if it has ended.
 
-    Whether the pod is in the host's network is the runtime's to say: to compare namespaces takes CAP_SYS_PTRACE.
+    host_network: None where it is not known whether the pod is in the host's network. Then it is where its process has
+    the node's own network namespace; to compare them takes CAP_SYS_PTRACE, and without it the pod is taken for one with
+    its own.
     """
     try:
         text = (proc / str(pid) / "cgroup").read_text()
@@ -42,7 +47,9 @@ def find_container(
     ids = frozenset(inode for inode, _ in directories)
     pids = frozenset({pid}.union(*(members(directory) for _, directory in processes)))
     namespace = 0 if host_network else network_namespace(pid, proc)
-    return LocalContainer(container_id, pod_uid, ids, addresses, host_network, pids, namespace)
+    if host_network is None:
+        host_network = bool(namespace) and namespace == network_namespace(HOST, proc)
+    return LocalContainer(container_id, pod_uid, ids, addresses, host_network, pids, 0 if host_network else namespace)
 
 
 def network_namespace(pid: int, proc: Path = PROC) -> int:

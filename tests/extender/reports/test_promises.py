@@ -57,6 +57,7 @@ def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tel
         workload="default/Deployment/web",
         room_milli=3 * 500,
         pod_demand=demand,
+        host_network=False,
         replicas=[pb.ReplicaCount(workload="default/Deployment/web", bound=1)],
     )
 

@@ -1,0 +1,46 @@
+"""What /proc shows of a container: whether its network is the node's own, where nothing else says so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from enforcer.machine.mounts import CgroupMounts
+from enforcer.observe.attribution.processes import find_container
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    """Processes 1 and 7 in the node's network namespace, 8 in one of its own: an inode is all that is looked at."""
+    for pid in (1, 7, 8):
+        (tmp_path / str(pid) / "ns").mkdir(parents=True)
+        (tmp_path / str(pid) / "cgroup").write_text("0::/pod/c\n")
+    for pid in (1, 8):
+        (tmp_path / str(pid) / "ns/net").touch()
+    os.link(tmp_path / "1/ns/net", tmp_path / "7/ns/net")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pid", "told", "result"),
+    [
+        (7, None, True),
+        (8, None, False),
+        (7, False, False),
+        (8, True, True),
+    ],
+    ids=["it is the node's own", "it is its own", "the spec says no", "the spec says yes"],
+)
+def test_a_network_namespace_that_is_the_nodes_own_decides_where_nothing_else_does(
+    proc: Path, pid: int, *, told: bool | None, result: bool
+) -> None:
+    found = find_container("c", "p", pid, host_network=told, mounts=CgroupMounts(None, {}), proc=proc)
+    assert found.host_network is result
+    assert bool(found.namespace) is not result
+
+
+def test_who_may_not_look_takes_a_pod_for_one_with_a_network_of_its_own(proc: Path) -> None:
+    (proc / "1/ns/net").unlink()
+    assert not find_container("c", "p", 7, host_network=None, mounts=CgroupMounts(None, {}), proc=proc).host_network
