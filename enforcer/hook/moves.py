@@ -8,7 +8,7 @@ what it would bring home, and whether it takes a member from a newcomer that was
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
@@ -17,10 +17,9 @@ from enforcer.hook.second_best import SecondBest
 from placement.decide.decide import Reason
 from placement.decide.relocation import Moved, Mover, moved
 from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.errors import AlreadyHeld
 from placement.optin.options import Move
 from placement.plan.worth import gained, gained_in_caches
-from placement.state.occupancy import Occupancy, Reservation
+from placement.state.occupancy import Allocation, Occupancy, Reservation
 from process.log import Log
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
@@ -193,30 +192,40 @@ class MoveExecutor:
 
     def take_back(self, step: local.Moves.Step, failed: Iterable[str], before: Occupancy) -> list[nri.ContainerUpdate]:
         """For a step that the runtime did not carry out: these containers are where they were, but for those that are
-        externally managed by now. The updates bring back the others of their pods, so that none is parted.
+        externally managed by now. The updates bring back the others of their pods, so that none is parted, and set the
+        pools of all by who is where now.
         """
-        after, stayed = self._ledger.occupancy, set(failed)
-        members = {before.allocations[container].reservation for container in stayed & before.allocations.keys()}
-        others = {container for key in members for container in after.directory.by_reservation.get(key, ())}
-        for container in sorted(stayed | others):
-            self._put_back(container, before)
+        ledger, after = self._ledger, self._ledger.occupancy
+        there = before.allocations.keys() & after.allocations.keys()
+        stayed = {key: before.allocations[key] for key in there.intersection(failed)}
+        back = self._held_before({allocation.reservation for allocation in stayed.values()}, before)
+        reservations = {held.reservation: before.reservations[held.reservation] for held in back.values()}
+        # Unchecked, and all at once: their shared neighbours have their CPUs until the pools are settled, and two that
+        # were to change places have each other's.
+        ledger.occupancy = after.changed(reservations=reservations, allocations=back, checked=False)
         self._decline(step)
-        return [update for update in self._ledger.updates_since(after) if update.container_id not in stayed]
+        ledger.settle()
+        return ledger.updates_since(after.changed(allocations=stayed, checked=False))
 
-    def _put_back(self, container: str, before: Occupancy) -> None:
-        ledger = self._ledger
-        held, now = before.allocations.get(container), ledger.occupancy.allocations.get(container)
-        if held is None or now is None or now.externally_managed:
-            return
-        log.warning("container was not moved", id=container[:12], cpus=held.cpus)
-        ledger.records.counts["move taken back"] += 1
-        try:
-            ledger.occupancy = ledger.occupancy.changed(
-                {held.reservation: before.reservations[held.reservation]}, {container: held}
-            )
-        except AlreadyHeld as taken:
-            why = "its exclusive CPUs are allocated to another container by now"
-            log.error(why, id=container[:12], error=taken)  # noqa: TRY400
+    def _held_before(self, reservations: set[str], before: Occupancy) -> dict[str, Allocation]:
+        """What the containers of these reservations had, where it can be theirs again: exclusive CPUs may be another
+        one's by now. Those that can't go back are asked to move once more.
+        """
+        ledger, after = self._ledger, self._ledger.occupancy
+        back = {
+            key: before.allocations[key]
+            for reservation in reservations
+            for key in after.directory.by_reservation.get(reservation, ())
+            if key in before.allocations and not after.allocations[key].externally_managed
+        }
+        while lost := _taken(back, after):
+            for key in [key for key, held in back.items() if held.reservation in lost]:
+                log.error("container was not moved, and its exclusive CPUs are another's by now", id=key[:12])
+                del back[key]
+        for key, held in back.items():
+            log.warning("container was not moved", id=key[:12], cpus=held.cpus)
+            ledger.records.counts["move taken back"] += 1
+        return back
 
     def proven(self, proof: local.Moves.Proof) -> None:
         """What came of a step that was made earlier; for those of its members that are still here."""
@@ -292,5 +301,11 @@ class MoveExecutor:
 
 def _beside(here: Reservation, newcomer: Reservation, *, in_cache: bool) -> bool:
     """Whether a newcomer is on the same NUMA nodes or, where that is asked for, in the same cache domain of them."""
+def _taken(back: Mapping[str, Allocation], after: Occupancy) -> set[str]:
+    """The reservations of those whose exclusive CPUs some other container has for itself by now."""
+    exclusive = [now.exclusive.mask for key, now in after.allocations.items() if key not in back]
+    return {held.reservation for held in back.values() if any(held.exclusive.mask & mask for mask in exclusive)}
+
+
     same = here.numa_nodes == newcomer.numa_nodes
     return same and (not in_cache or here.cache_domain == newcomer.cache_domain)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from enforcer.hook.moves import STOPS_S, MoveExecutor
+from placement.state.occupancy import Occupancy
+from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 from tests.clock import Clock
@@ -112,6 +114,67 @@ def test_what_the_runtime_did_not_move_is_where_it_was(apart: World) -> None:
     apart.agent.moves.take_back(step, ["a"], before)
     assert apart.agent.occupancy.allocations["a"] == before.allocations["a"]
     assert apart.agent.occupancy.reservations["uid-a"] == before.reservations["uid-a"]
+
+
+def taken_back(world: World, step: local.Moves.Step, failed: list[str], before: Occupancy) -> None:
+    """The runtime did not move these."""
+    really = {name: world.cgroups[f"/kubepods/{name}"] for name in failed}
+    world.apply(world.agent.moves.make(step, offer([])))
+    world.cgroups |= {f"/kubepods/{name}": cpuset for name, cpuset in really.items()}
+    world.apply(world.agent.moves.take_back(step, failed, before))
+
+
+def as_the_ledger_has_it(world: World) -> dict[str, bool]:
+    return {key: str(held.cpus) == world.cpus(key) for key, held in world.agent.occupancy.allocations.items()}
+
+
+def test_an_exclusive_member_that_was_not_moved_has_its_cpus_for_itself(world: World) -> None:
+    """They had become its neighbour's again."""
+    run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+    run(world, "b", "1")
+    run(world, "c", "0")
+    talk(world, "ab")
+    before, (step,) = world.agent.occupancy, offer([("a", "0", "1")]).steps
+    taken_back(world, step, ["a"], before)
+    held = world.agent.occupancy.allocations
+    assert held["a"] == before.allocations["a"]
+    assert all(as_the_ledger_has_it(world).values())
+    run(world, "new", "0", cpus="exclusive", cpus_asked=2)
+    assert held["a"].exclusive.isdisjoint(world.agent.occupancy.allocations["new"].exclusive)
+
+
+@pytest.mark.parametrize("failed", [["a", "b"], ["a"], ["b"]], ids=" and ".join)
+def test_of_two_exclusive_ones_that_were_to_change_places_none_has_the_others_cpus(
+    world: World, failed: list[str]
+) -> None:
+    for name, home in (("a", "0"), ("b", "1")):
+        run(world, name, home, cpus="exclusive", cpus_asked=7)
+    run(world, "c", "0")
+    run(world, "d", "1")
+    talk(world, "ad", "bc")
+    before, (step,) = world.agent.occupancy, offer([("a", "0", "1"), ("b", "1", "0")]).steps
+    taken_back(world, step, failed, before)
+    after = world.agent.occupancy
+    assert after.allocations["a"].exclusive.isdisjoint(after.allocations["b"].exclusive)
+    assert all(as_the_ledger_has_it(world).values())
+
+
+def test_who_can_not_go_back_is_asked_to_move_once_more(world: World) -> None:
+    """Its exclusive CPUs are a newcomer's by now."""
+    run(world, "a", "0", cpus="exclusive", cpus_asked=7)
+    run(world, "b", "1")
+    talk(world, "ab")
+    before, offered = world.agent.occupancy, offer([("a", "0", "1")])
+    really = world.cgroups["/kubepods/a"]
+    world.apply(world.agent.moves.make(offered.steps[0], offered))
+    world.cgroups["/kubepods/a"] = really
+    run(world, "new", "0", cpus="exclusive", cpus_asked=7)
+    again = world.agent.moves.take_back(offered.steps[0], ["a"], before)
+    assert [update.container_id for update in again] == ["a"]
+    world.apply(again)
+    assert all(as_the_ledger_has_it(world).values())
+    after = world.agent.occupancy
+    assert after.allocations["a"].exclusive.isdisjoint(after.allocations["new"].exclusive)
 
 
 def test_what_the_kernel_refused_is_left_alone_and_not_taken_back(apart: World) -> None:
