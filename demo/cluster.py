@@ -59,10 +59,11 @@ class Node:
 
 @dataclass(slots=True)
 class Cluster(AllOrNothing):
-    """Use as a context manager. machines: node name -> a name of standins.machines."""
+    """Use as a context manager. machines: node name -> a name of standins.machines. nri_version: of their runtimes."""
 
     folder: Path
     machines: Mapping[str, str]
+    nri_version: str = "0.8.0"
     nodes: dict[str, Node] = field(default_factory=dict)
     extender: str = ""
     reports: str = ""
@@ -139,7 +140,7 @@ class Cluster(AllOrNothing):
         folder = self.folder / name
         folder.mkdir()
         write_sysfs(MACHINES[kind], folder / "sys")
-        runtime = self._stack.enter_context(Runtime(folder / "nri.sock"))
+        runtime = self._stack.enter_context(Runtime(folder / "nri.sock", nri_version=self.nri_version))
         self.nodes[name] = Node(name, read_machine(folder / "sys", name=name), runtime, folder)
 
     def _start_enforcer(self, name: str, *traffic: str) -> None:

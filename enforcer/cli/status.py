@@ -76,7 +76,7 @@ def status(run_dir: Path, *, as_json: bool, procfs: Path = PROCFS) -> int:
 
 
 def release(run_dir: Path) -> int:
-    """Gives every pinned container the whole machine back; 1 when some could not be."""
+    """Gives every pinned container the whole machine back; 1 when some have not got it."""
     try:
         answer = ask(run_dir, "release")
     except NotFinishedError:
@@ -88,9 +88,10 @@ def release(run_dir: Path) -> int:
         return 1
     print(f"released {answer['released']} containers; nothing is pinned until `numakin-enforcer resume`")
     for container in answer["failed"]:
-        print(f"not released: {container}", file=sys.stderr)
+        cpus = container["cpus"] or "unknown CPUs"
+        print(f"NOT released: {container['name']} ({container['id'][:12]}) is on {cpus}", file=sys.stderr)
     if answer["error"]:
-        print(f"numakin-enforcer: the runtime did not carry it out: {answer['error']}", file=sys.stderr)
+        print(f"numakin-enforcer: not carried out: {answer['error']}", file=sys.stderr)
     return 1 if answer["failed"] or answer["error"] else 0
 
 
@@ -119,10 +120,15 @@ def _table(answer: dict[str, Any]) -> Table:
             container["pod"],
             container["container"],
             container["numa_nodes"] + (f", let out to {container['let_out']}" if container.get("let_out") else ""),
-            container["cpus"] or "open",
-            container["mems"] or "open",
+            _has(container["cpus"], container.get("found_cpus", "")),
+            _has(container["mems"], container.get("found_mems", "")),
         )
     return table
+
+
+def _has(given: str, found: str) -> str:
+    """found: in its cgroup, where that differs."""
+    return f"{found}, NOT {given or 'open'}" if found and found != given else given or "open"
 
 
 def _observer(health: dict[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from enforcer.hook.hardware.rehoming import Rehoming
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.moves import MoveExecutor
 from enforcer.hook.ownership.adoption import claim_on_stranger
+from enforcer.hook.read_back import ReadBack
 from enforcer.hook.relief import Relief
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
@@ -46,6 +47,7 @@ class Agent:
         self.rehoming = Rehoming(ledger)
         self.cache_domains = CacheDomains(ledger)
         self.relief = Relief(ledger, lambda: self.moves.unsent)
+        self.read_back = ReadBack(ledger)
         self.records, self.residents = ledger.records, ledger.residents
         self.release, self.resume = self.takeover.release, self.takeover.resume
         self.memory_policies = False
@@ -88,6 +90,8 @@ class Agent:
             ledger.note_unmanaged(pod, container, claim)
             if request is not None:
                 ledger.records.released(pod, container)
+            if ledger.released:
+                freed = pods.merged([*freed, *self.moves.unsent_updates()])
             return ledger.kept_off(container), freed
         claim = pods.claim_of(container)
         if claim is not None:
@@ -105,6 +109,7 @@ class Agent:
         adjust = pods.adjustment(cpus, decision.mems, decision.exclusive, decision.numa_nodes, kind)
         if decision.memory_policy is not None and self.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
+            self.read_back.asked(container.id, decision.memory_policy)
         return adjust, updates
 
     def _end_former(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
@@ -191,9 +196,12 @@ class Agent:
         container whose start is under way, as Synchronize may give, and then starts it with the cpuset it had before.
         And for one that was never heard of.
         """
+        self.read_back.started(container)
         allocation = self.ledger.occupancy.allocations.get(container.id)
         if allocation is None:
             return self.takeover.missed(pod, container)
+        if self.ledger.released and (updates := self.takeover.given_back(pod, container)):
+            return updates
         cpus = self._meant_for(container, allocation)
         if not cpus:
             return []
@@ -252,6 +260,7 @@ class Agent:
         ledger.requests.pop(container, None)
         ledger.demands.stopped(pod.uid, container)
         ledger.records.forget(container)
+        self.read_back.ended(container)
         before = ledger.occupancy
         ledger.occupancy = before.without_allocation(container).without_reservation(container)
         if ledger.occupancy is not before:

@@ -205,6 +205,24 @@ class DecisionRecords:
         record.reasons.append(convert.reason_to(Reason("left alone", "", why)))
         self._later(record)
 
+    def amend(self, member: local.LocalContainer, what: str, why: Reason | None, home: NumaSet) -> None:
+        """What was found out about a running container since its last decision: `why` takes the place of that one's
+        reason about the same (`what`); None: there is nothing to say of it any more. home: where it is.
+        """
+        self._pending.append(lambda: self._amend(member, what, why, home))
+
+    def _amend(self, member: local.LocalContainer, what: str, why: Reason | None, home: NumaSet) -> None:
+        encoded = self._latest.get(member.id)
+        record = pb.DecisionRecord.FromString(encoded or _record(*as_told(member), "read back").SerializeToString())
+        record.numa_nodes = record.numa_nodes or str(home)
+        kept = [reason for reason in record.reasons if reason.what != what]
+        del record.reasons[:]
+        record.reasons.extend([*kept, convert.reason_to(why)] if why is not None else kept)
+        log_it = log.warning if why is not None else log.info
+        effect = why.effect if why is not None else "as it was given again"
+        log_it("container read back", **names(*as_told(member)), about=what, found=effect)
+        self._keep(record)
+
     def released(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """A member that is left open since a release, or that was pinned until then."""
         record = _record(pod, container, "release")

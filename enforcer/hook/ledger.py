@@ -27,6 +27,7 @@ from placement.decide.asked.whole_pod import as_placed
 from placement.decide.decide import Decision, Reason, Request, decide, left_open
 from placement.decide.request import NO_KIN, Kin
 from placement.model.cpuset import CpuSet, NumaSet
+from placement.model.demand import Demand
 from placement.model.live_usage import NOTHING, Live
 from placement.state import pools
 from placement.state.occupancy import Allocation, Occupancy, Reservation
@@ -272,6 +273,29 @@ class Ledger:
         own = self.occupancy.without_reservation(f"{pod.uid}/{container.name}")
         self.occupancy = own if own.directory.by_reservation.get(pod.uid) else own.without_reservation(pod.uid)
         self.note_unmanaged(pod, container, claim)
+
+    def disown_members(self) -> list[str]:
+        """Every member's container takes room by its own requests from here on, as one that has not opted in, and no
+        pod has a reservation any more; the containers' ids. An empty machine would be what the extender sends pods to.
+        """
+        occupancy, nodes = self.occupancy, self.machine.cpu_nodes
+        reservations: dict[str, Reservation | None] = {
+            key: None for key, reservation in occupancy.reservations.items() if reservation.opted_in
+        }
+        members = [
+            allocation
+            for allocation in occupancy.allocations.values()
+            if allocation.reservation != allocation.container and not allocation.externally_managed
+        ]
+        allocations: dict[str, Allocation | None] = {}
+        for member in members:
+            request = self.requests.pop(member.container, None)
+            demand = replace(request.demand, memory=0, hugepages={}) if request is not None else Demand()
+            own = Reservation(member.container, member.pod, "", nodes, demand)
+            reservations[own.key] = own
+            allocations[member.container] = Allocation(member.container, member.name, member.pod, own.key)
+        self.occupancy = occupancy.changed(reservations=reservations, allocations=allocations)
+        return [member.container for member in members]
 
     # Shared pools
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from enforcer.hook.agent import Agent
+from enforcer.hook.release import Release
 from enforcer.local.control import LocalConnection
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.handlers import Updates
@@ -23,7 +24,7 @@ logger = log.Log("hook")
 class Host(Protocol):
     """What the process offers. push: gives the runtime, or the cgroups, changes that none of its events asked for,
     after they are in the checkpoint; on_answer is called with no error where there is nothing to do, or nobody to do
-    it. at_any_time: whether that is safe whatever the runtime is doing.
+    it. at_any_time: whether that is safe whatever the runtime is doing. attached: whether it has us registered.
     """
 
     at_any_time: bool
@@ -31,6 +32,9 @@ class Host(Protocol):
 
     @property
     def agent(self) -> Agent: ...
+    @property
+    def attached(self) -> bool: ...
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> object: ...
     def push(self, updates: Updates, on_answer: OnAnswer) -> None: ...
     def publish_soon(self) -> None: ...
     def record(self) -> None: ...
@@ -112,23 +116,18 @@ class LocalRequests:
         host.publish_soon()
 
     def _moved(self, step: local.Moves.Step, updates: Updates, before: Occupancy, answer: UpdateAnswer) -> None:
-        failed = updates if answer.error else answer.failed
+        agent, failed = self._host.agent, [update.container_id for update in answer.failed]
+        if answer.error:
+            failed = agent.read_back.not_carried_out(updates)
         if failed:
             logger.warning("the runtime did not move containers", error=answer.error)
-            back = self._host.agent.moves.take_back(step, [update.container_id for update in failed], before)
-            self._host.push(back, log_failure)
+            self._host.push(agent.moves.take_back(step, failed, before), log_failure)
         self._host.publish_soon()
 
     def _release(self, connection: LocalConnection) -> None:
-        """Answered once the runtime has carried it out."""
-        updates = self._host.agent.release()
+        """Answered once it is carried out, or its time is over."""
+        Release(self._host, partial(_answer, connection)).start()
         self._host.publish_soon()
-
-        def carried_out(answer: UpdateAnswer) -> None:
-            failed = [update.container_id for update in answer.failed]
-            _answer(connection, {"released": len(updates), "failed": failed, "error": answer.error})
-
-        self._host.push(updates, carried_out)
 
     def _resume(self, connection: LocalConnection) -> None:
         """What runs is pinned at the Synchronize that follows."""

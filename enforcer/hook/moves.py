@@ -95,7 +95,7 @@ class MoveExecutor:
     def with_stop(self, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
         """An answer's updates with what waits, one for each container. The container stops: no pod waits for that."""
         self._stopped = self._clock()
-        return pods.merged([*updates, *self._unsent_updates(), *self.second_best.improve(), *self._moves()])
+        return pods.merged([*updates, *self.unsent_updates(), *self.second_best.improve(), *self._moves()])
 
     def with_create(
         self, updates: list[nri.ContainerUpdate], created: str, reservation: str
@@ -108,11 +108,13 @@ class MoveExecutor:
         if self._clock() - self._stopped >= STOPS_S:
             moves = self._moves(but=reservation)
             moves += self.second_best.improve(but=reservation) if self.second_best.found else []
-        every = (*updates, *self._unsent_updates(), *moves)
+        every = (*updates, *self.unsent_updates(), *moves)
         return pods.merged(update for update in every if update.container_id != created)
 
-    def _unsent_updates(self) -> list[nri.ContainerUpdate]:
-        """The occupancy is read only where something waits: that applies the decision which is being answered."""
+    def unsent_updates(self) -> list[nri.ContainerUpdate]:
+        """What waits for an answer, once. The occupancy is read only where something does: that applies the decision
+        which is being answered.
+        """
         if not self._unsent:
             return []
         unsent, self._unsent = self._unsent, {}
@@ -299,13 +301,13 @@ class MoveExecutor:
         return Reason("move", movers[0].where, f"{share:.1%} of the traffic here would come home by now")
 
 
-def _beside(here: Reservation, newcomer: Reservation, *, in_cache: bool) -> bool:
-    """Whether a newcomer is on the same NUMA nodes or, where that is asked for, in the same cache domain of them."""
 def _taken(back: Mapping[str, Allocation], after: Occupancy) -> set[str]:
     """The reservations of those whose exclusive CPUs some other container has for itself by now."""
     exclusive = [now.exclusive.mask for key, now in after.allocations.items() if key not in back]
     return {held.reservation for held in back.values() if any(held.exclusive.mask & mask for mask in exclusive)}
 
 
+def _beside(here: Reservation, newcomer: Reservation, *, in_cache: bool) -> bool:
+    """Whether a newcomer is on the same NUMA nodes or, where that is asked for, in the same cache domain of them."""
     same = here.numa_nodes == newcomer.numa_nodes
     return same and (not in_cache or here.cache_domain == newcomer.cache_domain)

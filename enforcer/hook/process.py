@@ -9,13 +9,14 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.changes import FAULTS
-from enforcer.hook.wiring import Wiring
+from enforcer.hook.wiring import READ_BACK_S, Wiring
 from enforcer.nri.errors import UsageError
 from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers, Updates
@@ -135,9 +136,13 @@ class Hook:
             self.wiring.register_again("the cpuset of a container waits for an answer that may have it")
 
     def _concerns(self, request: bytes) -> bool:
-        """Whether an undecoded request may be about a container that gets an adjustment."""
+        """Whether an undecoded request may be about a container that gets an adjustment, or its answer has to carry a
+        release.
+        """
         ledger = self.agent.ledger
-        return concerns_members(request) or (ledger.node.rules.everyone and bool(ledger.occupancy.exclusive))
+        if concerns_members(request) or (ledger.released and self.agent.moves.unsent):
+            return True
+        return ledger.node.rules.everyone and bool(ledger.occupancy.exclusive)
 
     def _then(self, handler: Callable[Given, Answer]) -> Callable[Given, Answer]:
         """The handler; what it changed is published once the runtime has its answer."""
@@ -157,7 +162,7 @@ def concerns_members(request: bytes) -> bool:
     return GROUP_KEY in request
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, read_back_s: float = READ_BACK_S) -> int:
     supervisor.die_with_parent()
     return_blocks()
     given = run_options().parse_args(arguments)
@@ -173,7 +178,7 @@ def main(arguments: Sequence[str]) -> int:
     except (*FAULTS, UsageError) as error:
         logger.error("can't start", error=error)  # noqa: TRY400 - the message says all
         return supervisor.LEAVE
-    return _run(loop, hook, *(launched or (identity, External(config.nri_socket))))
+    return _run(loop, hook, *(launched or (identity, External(config.nri_socket))), read_back_s=read_back_s)
 
 
 def refuse(reason: str) -> int:
@@ -187,7 +192,14 @@ def refuse(reason: str) -> int:
     return _run(loop, Hook(loop, {}, reason), *launched)
 
 
-def _run(loop: Loop, hook: Hook, identity: Identity, transport: External | Launched) -> int:
+def _run(
+    loop: Loop,
+    hook: Hook,
+    identity: Identity,
+    transport: External | Launched,
+    *,
+    read_back_s: float = READ_BACK_S,
+) -> int:
     plugin = Plugin(loop, identity, hook.handlers(), transport, on_stage=hook.staged)
     hook.launched = not transport.reconnects
     hook.wiring.carry_out = plugin.update_containers
@@ -198,6 +210,7 @@ def _run(loop: Loop, hook: Hook, identity: Identity, transport: External | Launc
     gc.freeze()
     gc.disable()  # collected in Wiring, between events
     loop.call_later(0, plugin.start)
+    loop.call_later(read_back_s, partial(hook.wiring.read_back, read_back_s))
     beating(loop)
     loop.run()
     plugin.close()

@@ -37,7 +37,14 @@ def _containers(agent: Agent) -> list[dict[str, object]]:
         for key, allocation in agent.occupancy.allocations.items()
         if key not in latest and key in residents and residents[key].opted_in and allocation.reservation
     ]
-    return decided + taken_over
+    return [row | _found(agent, str(row["id"])) for row in decided + taken_over]
+
+
+def _found(agent: Agent, key: str) -> dict[str, object]:
+    """What its cgroup has instead, where that lasts; empty otherwise."""
+    now = agent.read_back.differences.get(key)
+    found = now.found if now is not None and now.lasts else None
+    return {"found_cpus": str(found[0]) if found else "", "found_mems": str(found[1]) if found else ""}
 
 
 def _now_of(agent: Agent, residents: Mapping[str, local.LocalContainer], key: str) -> dict[str, object]:

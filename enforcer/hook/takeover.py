@@ -70,8 +70,21 @@ class Takeover:
         if ledger.released:
             for waiting in adopted.waiting:
                 self._leave_open(waiting)
-            return []
+            self._open_members()
+            return self.given_back(pod, container)
         return self._place(adopted)
+
+    def given_back(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
+        """While the node is released: the whole machine for a container that starts with the cpuset that we gave it,
+        since it was being created when the others were released.
+        """
+        ledger, machine = self._ledger, self._ledger.machine
+        running = self._running(pod, container)
+        given, cpus = known_of([running], ledger.past).grants.get(container.id), running.now[0]
+        if given is None or given.externally_managed or not cpus or machine.all_cpus <= cpus:
+            return []
+        log.warning("container started after the release with what it was given before", **names(pod, container))
+        return [pods.update(container.id, machine.all_cpus, machine.all_mems)]
 
     def release(self) -> list[nri.ContainerUpdate]:
         """Gives every pinned container the whole machine back, and pins no more: what comes before an uninstall.
@@ -81,19 +94,19 @@ class Takeover:
         """
         ledger, machine = self._ledger, self._ledger.machine
         ledger.released = True
-        ledger.past = ledger.past.with_those_of(ledger.occupancy)
+        self._open_members()
         pinned = [key for key, grant in ledger.past.grants.items() if not grant.externally_managed]
-        ours = [allocation for key in pinned if (allocation := ledger.occupancy.allocations.get(key)) is not None]
-        ledger.occupancy = ledger.occupancy.changed(
-            reservations=dict.fromkeys(allocation.reservation for allocation in ours),
-            allocations=dict.fromkeys(allocation.container for allocation in ours),
-        )
-        residents = ledger.residents.now()
-        for allocation in ours:
-            if allocation.container in residents:
-                ledger.records.released(*as_told(residents[allocation.container]))
-        log.warning("released: every container has the whole machine again", containers=len(pinned))
+        log.warning("released: nothing is pinned any more, and what runs is given back", containers=len(pinned))
         return [*(pods.update(key, machine.all_cpus, machine.all_mems) for key in pinned), *ledger.settle()]
+
+    def _open_members(self) -> None:
+        """What was given goes into the record of the past, and every member takes room by its requests alone."""
+        ledger = self._ledger
+        ledger.past = ledger.past.with_those_of(ledger.occupancy)
+        residents = ledger.residents.now()
+        for container in ledger.disown_members():
+            if container in residents:
+                ledger.records.released(*as_told(residents[container]))
 
     def resume(self) -> None:
         """Pins again what starts from now on; what runs, at the next Synchronize."""

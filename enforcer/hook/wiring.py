@@ -53,6 +53,9 @@ alone; then the hook registers again.
 RELIEF_EVERY_S = 60.0
 """How often that may be for this reason."""
 
+READ_BACK_S = 10.0
+"""The containers' cgroups are compared with what they were given this often, between events."""
+
 OLD_GARBAGE_EVERY = 12
 """Refreshes, a minute."""
 
@@ -164,6 +167,14 @@ class Wiring:
                 self._send_attachment()
             self.publish_soon()
 
+    @property
+    def attached(self) -> bool:
+        """Whether the runtime has us registered."""
+        return self._outbox is not None and self._outbox.registered
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> object:
+        return self._loop.call_later(delay_s, callback)
+
     def appeared(self, pod: nri.PodSandbox) -> None:
         """The observer asks the kubelet for the pod's devices while its images are pulled."""
         self.agent.run_pod_sandbox(pod)
@@ -270,10 +281,9 @@ class Wiring:
 
     def status(self) -> dict[str, object]:
         """For people."""
-        outbox = self._outbox
         return {
             "node": self._start.node,
-            "registered": outbox is not None and outbox.registered,
+            "registered": self.attached,
             "confirmed_seconds_ago": self.confirmed_s_ago(),
             "observer": self._requests.observer,
             "not_written_down": self._recorder.failure if self._recorder is not None else "",
@@ -327,6 +337,22 @@ class Wiring:
         except Exception:
             logger.exception("a look at what is live failed; the next one is in five seconds")
         self._loop.call_later(0, partial(self._run, steps))
+
+    def read_back(self, every_s: float) -> None:
+        """Reads what the cgroups have, again and again: a runtime does not say what became of an answer's updates."""
+        self._loop.call_later(every_s, partial(self.read_back, every_s))
+        if self._agent is not None and self.attached:
+            self._agent.read_back.begin()
+            self._read_back_some(self._agent)
+
+    def _read_back_some(self, agent: Agent) -> None:
+        """Steps, between which events may come."""
+        if updates := agent.read_back.step():
+            self.push_when_safe(updates)
+        if agent.read_back.under_way:
+            self._loop.call_later(0, partial(self._read_back_some, agent))
+        else:
+            self.publish_soon()
 
     def _settle(self) -> None:
         """For members that are let out or come home, or that cache domains take in."""

@@ -82,6 +82,13 @@ class CgroupTree:
             effective_mems=self._effective(folder, MEMS, NumaSet),
         )
 
+    def widest_cpuset(self, cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
+        """All that the cgroup above this one has; None when there is no such cgroup."""
+        folder = self.folder(cgroups_path)
+        if folder is None or folder == self._place("/", "cpuset"):
+            return None
+        return self._effective(folder.parent, CPUS, CpuSet), self._effective(folder.parent, MEMS, NumaSet)
+
     def set_cpuset(self, cgroups_path: str, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet()) -> None:
         """Sets what is not empty; leaves the other as it is.
 

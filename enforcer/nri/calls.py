@@ -5,7 +5,8 @@ A plugin that waits for the answer inside a handler therefore never gets it. We 
 only while every request that has reached us is answered, and its answer is just another message. One call is under
 way at a time, so that a slow one (runc may need seconds) does not pile up others behind that lock. What remains is
 the runtime's own deadlock: a CRI call that holds a container while our update holds the lock. No plugin can see that
-coming, so changes had better ride in the answers to events where they can.
+coming: it hung every runtime in the field within seconds, for good. So before NRI 0.12.1 the session refuses such a
+call, and changes ride in the answers to events.
 """
 
 import logging
@@ -70,10 +71,16 @@ class RuntimeCalls:
         return self._send(self._call("RegisterPlugin", request.SerializeToString(), self._registered, _forget))
 
     def update_containers(self, updates: Updates, on_answer: OnAnswer) -> None:
-        """Queues an UpdateContainers. Raises UsageError over ttrpc's message size or MAX_QUEUED."""
+        """Queues an UpdateContainers. Raises UsageError over ttrpc's message size or MAX_QUEUED.
+
+        A failure that may be ignored is reported by no runtime; here it fails nothing but this call.
+        """
         if len(self._queue) >= MAX_QUEUED:
             raise UsageError(f"{MAX_QUEUED} UpdateContainers wait already")
-        payload = nri.UpdateContainersRequest(update=updates).SerializeToString()
+        request = nri.UpdateContainersRequest(update=updates)
+        for update in request.update:
+            update.ignore_failure = False
+        payload = request.SerializeToString()
 
         def respond(response: ttrpc_pb2.Response) -> None:
             _hand_over(on_answer, _update_answer(response))

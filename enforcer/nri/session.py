@@ -107,9 +107,15 @@ class Session:
             self._receiving = False
 
     def update_containers(self, updates: Updates, on_answer: OnAnswer) -> None:
-        """Queues a change that no event asked for; `due()` gives the bytes when it may go. Raises UsageError."""
+        """Queues a change that no event asked for; `due()` gives the bytes when it may go. UsageError where it can't
+        be, or where it might hang the runtime: no caller can forget that.
+        """
         if self.stage is Stage.ENDED:
             raise UsageError("UpdateContainers on a session that has ended")
+        if self.runtime is None or not self.runtime.takes_updates_any_time:
+            raise UsageError(
+                "an update that no event asked for may hang this runtime for good: it is safe since NRI 0.12.1"
+            )
         self._calls.update_containers(updates, on_answer)
 
     def due(self) -> bytes:

@@ -41,6 +41,12 @@ class Cgroups:
         folder = self._folder(cgroups_path)
         return (folder / "cpuset.cpus").read_text().strip(), (folder / "cpuset.mems").read_text().strip()
 
+    def set_cpuset(self, cgroups_path: str, cpus: str, mems: str) -> None:
+        """As the runtime does; an empty list changes nothing."""
+        for file, ids in (("cpuset.cpus", cpus), ("cpuset.mems", mems)):
+            if ids:
+                (self._folder(cgroups_path) / file).write_text(ids + "\n")
+
     def set_cpus(self, cgroups_path: str, cpus: str) -> None:
         """As another owner would."""
         (self._folder(cgroups_path) / "cpuset.cpus").write_text(cpus + "\n")

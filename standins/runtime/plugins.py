@@ -12,9 +12,10 @@ from google.protobuf.message import Message
 from proto import nri_pb2 as nri
 from standins.runtime.attached import Attached, Terms
 from standins.runtime.connection import PluginLostError
+from standins.runtime.locks import Locks
 
 Snapshot = Callable[[], tuple[list[nri.PodSandbox], list[nri.Container]]]
-Apply = Callable[[list[nri.ContainerUpdate]], None]
+Apply = Callable[[list[nri.ContainerUpdate]], bool]
 Update = Callable[[nri.UpdateContainersRequest], nri.UpdateContainersResponse]
 
 # The descriptor that a launched plugin finds its socket at.
@@ -22,16 +23,17 @@ LAUNCHED_FD = 3
 
 
 class Plugins:
-    """All that are attached. `lock` is the runtime's own: no event happens while one is being synchronized.
+    """All that are attached. The runtime's own lock is held: no event happens while one is being synchronized.
 
     `notes` says what happened to them, and `synchronized` how many ever were.
     """
 
-    def __init__(self, terms: Terms, lock: threading.RLock, snapshot: Snapshot, apply: Apply, update: Update) -> None:
+    def __init__(self, terms: Terms, locks: Locks, snapshot: Snapshot, apply: Apply, update: Update) -> None:
         self.notes: list[str] = []
         self.synchronized = 0
         self._terms = terms
-        self._changed = threading.Condition(lock)
+        self._locks = locks
+        self._changed = threading.Condition(locks.runtime)
         self._snapshot = snapshot
         self._apply = apply
         self._update = update
@@ -105,7 +107,8 @@ class Plugins:
         self._purge()
         for plugin in list(self._attached):
             try:
-                answer = plugin.deliver(method, request())
+                with self._locks.event():
+                    answer = plugin.deliver(method, request())
             except PluginLostError as error:
                 self._note(f"closing plugin {plugin}: {error}")
                 plugin.connection.close(str(error))
@@ -131,13 +134,19 @@ class Plugins:
         try:
             plugin.register()
             with self._changed:
-                self._apply(plugin.synchronize(*self._snapshot()))
+                self._carry_out(plugin, plugin.synchronize(*self._snapshot()))
                 self._attached.append(plugin)
                 self._attached.sort(key=lambda each: each.index)
                 self.synchronized += 1
                 self._note(f"plugin {plugin} is synchronized")
         except PluginLostError as error:
             self._note(f"plugin {plugin}: {error}")
+
+    def _carry_out(self, plugin: Attached, updates: list[nri.ContainerUpdate]) -> None:
+        """PluginLostError where an update fails that may not."""
+        if not self._apply(updates):
+            plugin.connection.close("NRI update of some containers failed")
+            raise PluginLostError(plugin.connection.reason)
 
     def _purge(self) -> None:
         self._attached = [plugin for plugin in self._attached if not plugin.connection.closed]

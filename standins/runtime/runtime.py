@@ -1,13 +1,13 @@
 """An embedded NRI runtime: a container runtime that runs nothing, but speaks NRI over a real unix socket as containerd
 does, and keeps a record of where every container would be.
 
-It holds to the real one's rules: one lock around every event; a plugin that lets a deadline pass or breaks the wire is
+It holds to the real one's rules: one lock around every event, and another one that an update out of turn takes in the
+wrong order (`Locks`); a plugin that lets a deadline pass or breaks the wire is
 closed and the container starts without it; an error status fails the CRI call; no two plugins may set the same field
 of a container; plugins get no event of the end of sandboxes that it found at its own start (containerd#8426), only of
 their containers, and none of a start that fails.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,11 +18,13 @@ from typing import Any, Self
 from uuid import uuid4
 
 from proto import nri_pb2 as nri
+from standins.cri.cgroups import Cgroups
 from standins.patience import PATIENCE_S
 from standins.runtime import framing
 from standins.runtime.attached import Terms
 from standins.runtime.connection import UNKNOWN, StatusError
 from standins.runtime.events import CriError, Events
+from standins.runtime.locks import Locks
 from standins.runtime.plugins import Plugins
 from standins.runtime.records import Container, Pod, pod_resources_of, resources_of
 from standins.runtime.versions import ALL_EVENTS, VERSIONS
@@ -32,12 +34,16 @@ TIMEOUT_S = 60.0
 wants one to be late sets its own.
 """
 
+CRI_TIMEOUT_S = 5.0
+"""Of a CRI call that waits for a lock; the kubelet's is two minutes."""
+
 
 class Runtime:
     """Use as a context manager, or start() and stop(); pods and containers outlive a restart, as containerd's do.
 
     `nri_version` is a key of VERSIONS, `version` what the runtime calls its own. Without a `socket_path` plugins can
     only be launched. `refuse_registration` is the reason that every plugin gets; `mute`: no plugin ever gets a message.
+    `cgroups`: where it makes its containers' cgroups, from their start to their end.
     Methods may be called from any thread.
     """
 
@@ -53,6 +59,8 @@ class Runtime:
         max_message: int = framing.MAX_MESSAGE,
         refuse_registration: str = "",
         mute: bool = False,
+        cgroups: Cgroups | None = None,
+        cri_timeout_s: float = CRI_TIMEOUT_S,
     ) -> None:
         played = VERSIONS[nri_version]
         self._terms = Terms(
@@ -65,15 +73,18 @@ class Runtime:
             refuse_registration=refuse_registration,
             mute=mute,
         )
+        self.nri_version = nri_version
         self._path = str(socket_path) if socket_path else ""
-        self._lock = threading.RLock()
+        self._locks = Locks(lets_go=played.lets_go_while_updating, deadline_s=cri_timeout_s)
+        self._lock = self._locks.runtime
         self._pods: dict[str, Pod] = {}
         self._containers: dict[str, Container] = {}
         self._next_pid = 1000
+        self._cgroups = cgroups
         self.fail_updates = False  # as when runc can't write a cgroup
-        self.unsolicited = 0  # UpdateContainers so far
+        self.refused: set[str] = set()  # the containers whose cpuset the kernel takes no more
         self._awaited = 0  # plugins that a wait was for
-        self.plugins = Plugins(self._terms, self._lock, self._snapshot, self._apply, self._unsolicited)
+        self.plugins = Plugins(self._terms, self._locks, self._snapshot, self._apply, self._unsolicited)
         self._events = Events(self.plugins)
 
     def __enter__(self) -> Self:
@@ -98,6 +109,16 @@ class Runtime:
     def launch(self, program: str | Path, index: str, name: str, config: str = "") -> None:
         """Starts a pre-installed plugin, and returns when it is synchronized or given up (see plugins.notes)."""
         self.plugins.launch(Path(program), index, name, config)
+
+    @property
+    def unsolicited(self) -> int:
+        """UpdateContainers so far."""
+        return self._locks.updates
+
+    @property
+    def hung(self) -> bool:
+        """Whether an update out of turn has met an event, and both wait for each other for good."""
+        return self._locks.hung
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -231,6 +252,7 @@ class Runtime:
             self._events.container("StartContainer", nri.StartContainerRequest, started)
             started = replace(started, state=nri.CONTAINER_RUNNING)
             self._containers[container.id] = started
+            self._write(started)
             self._events.container("PostStartContainer", nri.PostStartContainerRequest, started)
         return started
 
@@ -259,6 +281,7 @@ class Runtime:
             for _, answer in self._events.deliver("UpdateContainer", lambda: request):
                 updates += nri.UpdateContainerResponse.FromString(answer).update
             self._containers[container.id] = before.with_resources(resources)
+            self._write(self._containers[container.id])
             self._apply(updates)
             after = self._containers[container.id]
             self._events.container("PostUpdateContainer", nri.PostUpdateContainerRequest, after)
@@ -271,6 +294,8 @@ class Runtime:
             request = nri.StopContainerRequest(pod=running.pod.message(), container=running.message())
             stopped = replace(running, state=nri.CONTAINER_STOPPED, pid=0)
             self._containers[container.id] = stopped
+            if self._cgroups is not None:
+                self._cgroups.remove(running.message().linux.cgroups_path)
             try:
                 for _, answer in self._events.deliver("StopContainer", lambda: request):
                     self._apply(nri.StopContainerResponse.FromString(answer).update)
@@ -289,16 +314,32 @@ class Runtime:
         live = [container for container in self._containers.values() if container.state != nri.CONTAINER_STOPPED]
         return [pod.message() for pod in self._pods.values()], [container.message() for container in live]
 
-    def _apply(self, updates: Iterable[nri.ContainerUpdate]) -> None:
-        """An update for a container that is not known is taken as done, as measured."""
+    def _apply(self, updates: Iterable[nri.ContainerUpdate]) -> bool:
+        """Whether nothing failed that may not. An update for a container that is not known is taken as done, as
+        measured; one that fails keeps no other one from being carried out.
+        """
+        failed = False
         for update in updates:
-            if known := self._containers.get(update.container_id):
-                self._containers[known.id] = known.with_resources(update.linux.resources)
+            known = self._containers.get(update.container_id)
+            if known is None:
+                continue
+            if self.fail_updates or known.id in self.refused:
+                self.plugins.notes.append(f"an update of {known.name} failed")
+                failed = failed or not update.ignore_failure
+                continue
+            self._containers[known.id] = known.with_resources(update.linux.resources)
+            self._write(self._containers[known.id])
+        return not failed
+
+    def _write(self, container: Container) -> None:
+        """Into its cgroup, where there is one."""
+        path = container.message().linux.cgroups_path
+        if self._cgroups is not None and container.running:
+            self._cgroups.make(path)
+            self._cgroups.set_cpuset(path, container.cpus, container.mems)
 
     def _unsolicited(self, request: nri.UpdateContainersRequest) -> nri.UpdateContainersResponse:
-        with self._lock:
-            self.unsolicited += 1
-            if self.fail_updates:
+        with self._locks.update():
+            if not self._apply(request.update):
                 raise StatusError(UNKNOWN, "NRI update of some containers failed")
-            self._apply(request.update)
         return nri.UpdateContainersResponse()

@@ -20,7 +20,9 @@ class NodeFacts:
     """The machine, and functions that read it.
 
     cpuset_now: a container's cgroup path -> what its cgroup has, None when unknown. free_memory: NUMA node -> bytes;
-    load: what else is live there. Both may leave out what is not known.
+    load: what else is live there. Both may leave out what is not known. widest_cpuset: a container's cgroup path -> all
+    that its cgroup may have, by the one above it; None when unknown. memory_policy: a process id -> the kernel's word
+    for the policy that is in force there, None when it can't be read.
     device_node: (c or b, major, minor) -> the NUMA node that the device is near to, None when it has none.
     busy_cpus: by CPU, the share of the time since the reading before that it was in use. cpu_seconds: a cgroup path ->
     the CPU time that it has taken, None when unknown. cpu_waited: likewise the seconds in which something of it waited
@@ -41,4 +43,6 @@ class NodeFacts:
     rules: Rules = DEFAULT_RULES
     limited: Limited = lambda _cgroups_path, _pod: None
     pod_cgroup: PodCgroup = lambda _cgroups_path, _pod: False
+    widest_cpuset: Callable[[str], tuple[CpuSet, NumaSet] | None] = lambda _cgroups_path: None
+    memory_policy: Callable[[int], str | None] = lambda _pid: None
     doubts: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from enforcer.hook.hardware.live import LiveReader
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.devices import numa_node_of
 from enforcer.machine.errors import MachineError
+from enforcer.machine.memory_policy import policy_of
 from enforcer.machine.sysfs import MachineReading, read
 from enforcer.machine.tree import Tree
 from enforcer.settings.config import Config, ConfigError
@@ -44,6 +45,8 @@ def read_node(config: Config) -> NodeFacts:
         machine=machine,
         reserved=reserved,
         cpuset_now=_cpuset_reader(procfs),
+        widest_cpuset=_widest_reader(procfs),
+        memory_policy=partial(policy_of, procfs),
         limited=_limit_reader(procfs),
         pod_cgroup=_pod_looker(procfs),
         free_memory=live.free_memory,
@@ -113,6 +116,19 @@ def _cpuset_reader(procfs: Path) -> Callable[[str], tuple[CpuSet, NumaSet] | Non
             logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
             return None
         return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
+
+    return read
+
+
+def _widest_reader(procfs: Path) -> Callable[[str], tuple[CpuSet, NumaSet] | None]:
+    tree = CgroupTree.discover(procfs)
+
+    def read(cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
+        try:
+            return tree.widest_cpuset(cgroups_path)
+        except (OSError, MachineError) as error:
+            logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
+            return None
 
     return read
 

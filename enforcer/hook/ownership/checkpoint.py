@@ -146,14 +146,17 @@ class Wording:
         self._rows = {key: row for key, row in rows.items() if row.grant is None or row.grant.before is None}
 
     def text(self, occupancy: Occupancy, loaded: Past, *, released: bool) -> str:
-        """loaded: what was read at the start and is still to be compared with the runtime's list."""
+        """loaded: what was given before and is still to be compared with the runtime's list: at a start, and of members
+        that were released.
+        """
         rows = {
             key: self._row(allocation, occupancy.reservations.get(allocation.reservation))
             for key, allocation in occupancy.allocations.items()
         }
         self._rows = rows
         texts = [(not row.allocation.exclusive, row.text) for row in rows.values() if row.text]
-        texts += [(not grant.exclusive, _pair(key, grant)) for key, grant in loaded.grants.items() if key not in rows]
+        worded = {key for key, row in rows.items() if row.text}
+        texts += [(not grant.exclusive, _pair(key, grant)) for key, grant in loaded.grants.items() if key not in worded]
         if len(texts) > MOST:
             texts.sort(key=itemgetter(0))
         state = f'"released":{"true" if released else "false"},"freed":"{loaded.freed}"'

@@ -85,6 +85,18 @@ FAMILIES = (
         "",
         {"over quota": ""},
     ),
+    _Family(
+        "enforcer_cpusets_differing_total",
+        "Containers whose cgroup has another cpuset than it was given, though it was asked for twice.",
+        "",
+        {"differs": ""},
+    ),
+    _Family(
+        "enforcer_memory_policies_not_applied_total",
+        "Containers that started without the memory policy that was asked for.",
+        "",
+        {"memory policy not applied": ""},
+    ),
     _Family("enforcer_faults_total", "Exceptions of ours that cost a container its place.", "", {"failed": ""}),
     _Family(
         "enforcer_allocations_unwritten_total",

@@ -2,6 +2,8 @@
 
 import pytest
 
+from enforcer.hook.ownership import checkpoint
+from enforcer.hook.ownership.checkpoint import Wording
 from placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.world import World, container, member, pod
 
@@ -61,4 +63,57 @@ def test_a_pod_whose_containers_are_placed_one_by_one_is_found_as_it_was(world: 
 def test_while_the_node_is_released_nothing_is_pinned(world: World) -> None:
     world.agent.release()
     assert starts(world, "a") == []
+    assert world.cpus("a") == "0-15"
+
+
+def test_one_that_starts_pinned_after_a_release_is_given_the_whole_machine(world: World) -> None:
+    """It was being created: the runtime listed it nowhere, and took no update for it."""
+    made = container("a")
+    world.agent.create_container(member("a"), made)
+    for gone in (False, True):
+        agent = world.started() if gone else world.agent
+        agent.release()
+        if gone:
+            made.annotations["pinned.numakin.io"] = "cpus=0-3,8-11 mems=0 exclusive= homes=0"
+        world.cgroups[made.linux.cgroups_path] = CpuSet.parse("0-3,8-11"), NumaSet.parse("0")
+        world.apply(agent.post_start_container(member("a"), made))
+        assert (world.cpus("a"), world.mems("a")) == ("0-15", "0-1")
+        assert agent.post_start_container(member("a"), made) == []
+
+
+def test_another_owners_container_that_starts_after_a_release_keeps_its_cpuset(world: World) -> None:
+    world.agent.release()
+    assert starts(world, "a", cpuset=(CpuSet.parse("2-3"), NumaSet.parse("0-1"))) == []
+
+
+def test_after_a_release_the_machine_is_as_full_as_before(world: World) -> None:
+    """The extender would send it pods for which it has no room."""
+    world.create(member("a"), container("a", cpus=5))
+    world.create(member("open", numa_policy="single-numa-node"), container("open", cpus=9))
+    world.agent.release()
+    occupancy = world.agent.occupancy
+    assert sum(row.cpu for row in occupancy.load(world.machine).rows.values()) == 14_000
+    assert not any(reservation.opted_in for reservation in occupancy.reservations.values())
+    assert {key: allocation.reservation for key, allocation in occupancy.allocations.items()} == {
+        "a": "a",
+        "open": "open",
+    }
+    world.agent.stop_container(member("a"), container("a"))
+    assert sum(row.cpu for row in world.agent.occupancy.load(world.machine).rows.values()) == 9_000
+    world.create(member("later"), container("later", cpus=1))
+    world.agent.stop_container(member("open"), container("open"))
+    world.agent.stop_pod_sandbox(member("a"))
+    assert set(world.agent.occupancy.allocations) == {"later"}
+
+
+def test_what_a_released_member_had_is_known_until_the_runtime_lists_it(world: World) -> None:
+    """A release that was not carried out before a restart is, after it."""
+    world.create(member("a"), container("a"))
+    before = world.cgroups["/kubepods/a"]
+    world.agent.release()
+    ledger = world.agent.ledger
+    written = checkpoint.read(Wording().text(ledger.occupancy, ledger.past, released=True))
+    assert world.cgroups["/kubepods/a"] == before
+    world.started().takeover.remember(written)
+    world.apply(world.agent.synchronize([member("a")], [container("a")]))
     assert world.cpus("a") == "0-15"

@@ -36,6 +36,10 @@ class World:
         self.nominations = Nominations()
         self.limited: bool | None = True
         """Whether every container of a pod has a memory limit, as its pods' cgroups show it; None: they are not seen."""
+        self.policies: dict[int, str | None] = {}
+        """The memory policies of processes."""
+        self.widest: tuple[CpuSet, NumaSet] | None = None
+        """What each container's cgroup may have at most."""
         self.agent = self.started()
 
     def started(self) -> Agent:
@@ -50,6 +54,8 @@ class World:
             self.cgroups.get,
             lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
             limited=lambda _cgroups_path, _pod: self.limited,
+            memory_policy=self.policies.get,
+            widest_cpuset=lambda _cgroups_path: self.widest,
             pod_cgroup=lambda _cgroups_path, pod: pod in self.pod_cgroups,
         )
 

@@ -32,7 +32,7 @@ def response(stream: int, message: Message | None = None, code: int = 0, text: s
 
 
 class Talk:
-    """A session that has registered, and a runtime's words to it."""
+    """A session that has registered, and a runtime's words to it: one that takes updates out of turn."""
 
     def __init__(self, handlers: Handlers, *, ready: bool = True, **configure: str | int) -> None:
         self.stats = Stats()
@@ -41,7 +41,8 @@ class Talk:
         self.registration = self.session.register()
         if ready:
             self.feed(response(1))
-            self.ask("Configure", nri.ConfigureRequest(runtime_name="containerd", runtime_version="2.1.9", **configure))
+            about = {"runtime_name": "containerd", "runtime_version": "2.3.9", "NRI_version": "v0.12.1", **configure}
+            self.ask("Configure", nri.ConfigureRequest(**about))
             self.ask("Synchronize", nri.SynchronizeRequest())
 
     def feed(self, data: bytes) -> bytes:

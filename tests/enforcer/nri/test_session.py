@@ -77,7 +77,7 @@ class TestConfigure:
         assert talk.session.runtime == got[0][1]
 
     def test_an_old_runtime_that_tells_no_timeouts_has_nris_defaults(self):
-        talk = Talk(Handlers())
+        talk = Talk(Handlers(), runtime_version="2.1.9", NRI_version="")
         assert talk.session.runtime == Runtime("containerd", "2.1.9", "", 5.0, 2.0)
 
     def test_a_refused_configuration_is_told_to_the_runtime_and_ends_the_session(self):

@@ -7,6 +7,7 @@ from enforcer.nri.calls import UpdateAnswer
 from enforcer.nri.errors import UsageError
 from enforcer.nri.handlers import Handlers
 from proto import nri_pb2 as nri
+from proto import ttrpc_pb2
 from tests.enforcer.nri.peer import ABOUT, OTHER, POD, Talk, raises, request, response
 from tests.enforcer.nri.recording import answers_in, messages
 
@@ -14,20 +15,39 @@ from tests.enforcer.nri.recording import answers_in, messages
 class TestUnsolicitedUpdates:
     def test_they_wait_for_the_synchronization(self):
         talk = Talk(Handlers(), ready=False)
-        talk.update("c1")
         talk.feed(response(1))
-        talk.ask("Configure", nri.ConfigureRequest())
+        talk.ask("Configure", nri.ConfigureRequest(NRI_version="v0.12.1"))
+        talk.update("c1")
         assert talk.session.due() == b""
         talk.ask("Synchronize", nri.SynchronizeRequest())
         assert talk.session.due() != b""
 
     def test_the_first_event_will_do_where_the_runtime_never_synchronizes(self):
         talk = Talk(Handlers(), ready=False)
-        talk.update("c1")
         talk.feed(response(1))
-        talk.ask("Configure", nri.ConfigureRequest())
+        talk.ask("Configure", nri.ConfigureRequest(NRI_version="v0.12.1"))
+        talk.update("c1")
         talk.ask("StateChange", nri.StateChangeEvent(event=1, pod=POD))
         assert talk.session.due() != b""
+
+    @pytest.mark.parametrize("version", ["", "v0.10.0", "v0.12.0"])
+    def test_a_runtime_that_might_hang_over_them_gets_none(self, version):
+        with pytest.raises(UsageError, match=r"may hang this runtime for good: it is safe since NRI 0\.12\.1"):
+            Talk(Handlers(), NRI_version=version).update("c1")
+
+    def test_before_the_runtime_has_said_what_it_is_none_is_taken(self):
+        with pytest.raises(UsageError, match="may hang this runtime"):
+            Talk(Handlers(), ready=False).update("c1")
+
+    def test_a_failure_is_never_asked_to_be_passed_over(self):
+        """The runtime would report nothing."""
+        talk = Talk(Handlers())
+        forgiving = nri.ContainerUpdate(container_id="c1", ignore_failure=True)
+        talk.session.update_containers([forgiving], print)
+        (sent,) = messages(talk.session.due())
+        request = nri.UpdateContainersRequest.FromString(ttrpc_pb2.Request.FromString(sent.payload).payload)
+        assert [update.ignore_failure for update in request.update] == [False]
+        assert forgiving.ignore_failure, "the answer to an event still is"
 
     def test_one_asked_for_inside_a_handler_leaves_after_that_event_is_answered(self):
         def create(*_):

@@ -33,7 +33,7 @@ class _Connection(LocalConnection):
 class _Host:
     """What the hook's process offers, without its loop."""
 
-    at_any_time = True
+    at_any_time = attached = True
 
     def __init__(self) -> None:
         self.world = World()
@@ -42,6 +42,8 @@ class _Host:
 
     def push(self, updates: Updates, on_answer: OnAnswer) -> None:
         on_answer(UpdateAnswer())
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> None: ...
 
     def publish_soon(self) -> None: ...
 

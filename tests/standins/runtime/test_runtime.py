@@ -1,9 +1,11 @@
 """The embedded runtime treats plugins, good and bad, as measured on containerd."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from proto import nri_pb2 as nri
-from standins.patience import PATIENCE_S
+from standins.patience import PATIENCE_S, until
 from standins.runtime import CriError, Runtime
 from tests.standins.runtime.plugin import UNPINNED, Plugin, created, place, update
 
@@ -131,3 +133,20 @@ def test_of_sandboxes_that_it_found_at_its_start_only_their_containers_ends_are_
             runtime.remove_pod(after)
             assert plugin.heard == ["StateChange"] * 2, "StopPodSandbox, RemovePodSandbox"
             assert container.id not in runtime.containers
+
+
+@pytest.mark.parametrize(("version", "hangs"), [("0.6.1", True), ("0.8.0", True), ("0.12.0", True), ("0.12.1", False)])
+def test_an_update_out_of_turn_that_meets_an_event_hangs_an_older_runtime_for_good(path, version, hangs):
+    with Runtime(path, nri_version=version, cri_timeout_s=0.2) as runtime, Plugin(path) as plugin:
+        runtime.wait_for_plugin()
+        container = runtime.run_container(runtime.run_pod("p"), "c")
+        with runtime.busy():
+            plugin.update(update(container.id, "3"))
+            until(lambda: runtime.unsolicited, "it has come")
+            with pytest.raises(CriError, match="deadline exceeded") if hangs else nullcontext():
+                runtime.run_pod("another")
+        assert runtime.hung == hangs
+        with pytest.raises(CriError, match="the runtime hangs") if hangs else nullcontext():
+            runtime.run_pod("later")
+        if not hangs:
+            assert plugin.answered.wait(PATIENCE_S)

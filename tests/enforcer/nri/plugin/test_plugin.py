@@ -124,8 +124,7 @@ def test_a_restarted_runtime_is_joined_again_and_tells_what_runs(socket_path):
         assert (it.plugin.stats.connections, it.plugin.stats.losses) >= (2, 1)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_an_unsolicited_update_asked_for_in_an_event_does_not_deadlock(socket_path, version):
+def test_an_unsolicited_update_asked_for_in_an_event_does_not_deadlock(socket_path):
     answers, made = Queue(), []
 
     def create(pod, container):
@@ -134,7 +133,7 @@ def test_an_unsolicited_update_asked_for_in_an_event_does_not_deadlock(socket_pa
         return pin(), []
 
     with (
-        Runtime(socket_path, nri_version=version) as runtime,
+        Runtime(socket_path, nri_version="0.12.1") as runtime,
         Running(socket_path, Handlers(create_container=create)) as it,
     ):
         runtime.wait_for_plugin()
@@ -148,7 +147,7 @@ def test_an_unsolicited_update_asked_for_in_an_event_does_not_deadlock(socket_pa
 
 def test_an_unsolicited_update_that_fails_says_why_and_one_for_an_unknown_container_succeeds(socket_path):
     answers = Queue()
-    with Runtime(socket_path) as runtime, Running(socket_path, Handlers()) as it:
+    with Runtime(socket_path, nri_version="0.12.1") as runtime, Running(socket_path, Handlers()) as it:
         runtime.wait_for_plugin()
         container = runtime.run_container(runtime.run_pod("cart"), "server")
         runtime.fail_updates = True
@@ -162,7 +161,7 @@ def test_an_unsolicited_update_that_fails_says_why_and_one_for_an_unknown_contai
 
 def test_an_unsolicited_update_that_the_runtime_never_answers_ends_with_the_connection(socket_path):
     answers = Queue()
-    with Runtime(socket_path) as runtime, Running(socket_path, Handlers()) as it:
+    with Runtime(socket_path, nri_version="0.12.1") as runtime, Running(socket_path, Handlers()) as it:
         runtime.wait_for_plugin()
         container = runtime.run_container(runtime.run_pod("cart"), "server")
         with runtime.busy():

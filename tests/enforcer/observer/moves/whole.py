@@ -21,7 +21,7 @@ from tests.enforcer.observer.hook_and_observer import Node
 class Runtime:
     """The hook's host, with a runtime that takes updates at any time."""
 
-    at_any_time = True
+    at_any_time = attached = True
     register_again: Callable[[str], None] = staticmethod(lambda _reason: None)
 
     def __init__(self, world: World) -> None:
@@ -35,6 +35,7 @@ class Runtime:
         self._world.apply(updates)
         on_answer(UpdateAnswer())
 
+    def call_later(self, _delay_s: float, callback: Callable[[], None]) -> None: ...
     def publish_soon(self) -> None: ...
     def record(self) -> None: ...
     def welcome(self, _connection: Any) -> None: ...

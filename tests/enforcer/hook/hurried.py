@@ -1,0 +1,19 @@
+"""The hook by itself, which reads cgroups back soon after each other: `python -m tests.enforcer.hook.hurried`, with the
+options of `numakin-enforcer run`.
+"""
+
+import sys
+from pathlib import Path
+
+from enforcer.hook.process import main
+from enforcer.settings.options import configured, run_options
+from process import lock, log
+
+ROUND_S = 0.3
+"""Of what is looked at every ten seconds otherwise."""
+
+if __name__ == "__main__":
+    config = configured(run_options().parse_args(sys.argv[1:]))
+    log.set_up(config.log_level, config.log_format)
+    lock.acquire(Path(config.run_dir))
+    sys.exit(main(sys.argv[1:], read_back_s=ROUND_S))
