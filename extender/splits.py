@@ -45,7 +45,7 @@ class Splits:
             earlier = any(other is None or other.at <= latest for other in offers)
             if view is not None and view.registered and earlier:
                 prediction = self._predicted(view, want, NO_KIN)
-                if prediction is not None and prediction.fits and prediction.admitted:
+                if prediction is not None and prediction.fits_as_asked and prediction.admitted:
                     return node
         return ""
 

@@ -90,6 +90,11 @@ class Prediction:
         return all(decision.fits for decision in self.decisions)
 
     @property
+    def fits_as_asked(self) -> bool:
+        """Whether it fits with the CPUs of its own that it asks for, and takes nobody's."""
+        return self.fits and not any(decision.shares_instead or decision.share_again for decision in self.decisions)
+
+    @property
     def shares_instead(self) -> bool:
         """Whether a container that asks for CPUs of its own would have none."""
         return any(decision.shares_instead for decision in self.decisions)
