@@ -172,6 +172,15 @@ class Takeover:
             updates.append(pods.update(container.id, *set_anew))
         return updates
 
+    def _claim(self, running: Running, known: Past) -> pods.Claim | None:
+        """Another owner's on a container that has not opted in: by the record, else by what it has."""
+        given, container = known.grants.get(running.container.id), running.container
+        if given is not None and given.externally_managed:
+            return pods.Claim(*map(str, running.now))
+        if container.id in known.kept_off:
+            return None
+        return claim_on_stranger(self._ledger.machine, self._ledger.occupancy, container, known.exclusive)
+
     def _adopted(self, running: Running, known: Past, adopted: _Adopted) -> None:
         """As `_adopt`; a container over which that raises is left alone, and costs no other one its place."""
         try:
@@ -191,8 +200,7 @@ class Takeover:
         given = known.grants.get(container.id)
         request = ledger.request(pod, container, key_of(container.name, given, known) if given is not None else "")
         if request is None:
-            claim = claim_on_stranger(ledger.machine, ledger.occupancy, container, known.exclusive)
-            ledger.note_unmanaged(pod, container, claim, now[0])
+            ledger.note_unmanaged(pod, container, self._claim(running, known), now[0])
             return
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
         if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:

@@ -471,6 +471,9 @@ class History:
 
     def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
         """Nobody else's container is touched, and what failed is not known any more."""
+        for living in self.live.values():
+            if not living.met and not living.opted_in and self.node.rules.everyone:
+                living.uncertain = living.foreign is not None  # a cpuset may look like one that we keep it to
         updates = self.node.synchronize(lost=lost)
         allocations = self.node.agent.occupancy.allocations
         for key, living in self.live.items():

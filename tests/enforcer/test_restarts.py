@@ -226,6 +226,38 @@ def test_containers_that_are_placed_one_by_one_are_found_each_at_its_place(node:
     assert node.agent.occupancy.reservations == before.reservations
 
 
+def test_a_container_that_came_meanwhile_is_aligned_by_itself_where_its_pod_does_not_fit_together(
+    node: Restarting,
+) -> None:
+    """As it is where the enforcer is there: it was spread over both NUMA nodes with its pod."""
+    apart = pod("apart", group="web", scope="container")
+    for name, cpus in (("one", 4), ("two", 6)):
+        made = container(f"apart-{name}", cpus)
+        made.name, made.pod_sandbox_id = name, apart.id
+        node.create(apart, made)
+        node.recorder.write()
+        node.kill()
+    node.start()
+    homes = [node.machine.nodes_of(node.cpus(f"apart-{name}")) for name in ("one", "two")]
+    assert sorted(map(str, homes)) == ["0", "1"]
+
+
+def test_what_has_not_opted_in_and_was_kept_off_exclusive_cpus_is_no_other_owners(tmp_path: Path) -> None:
+    """Whose CPUs those were that it lacks is known no more."""
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(everyone=True))
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.create(pod("plain"), container("plain"))
+    node.recorder.write()
+    node.create(pod("next", group="web", cpus="exclusive"), container("next", 2))
+    node.kill()
+    node.stop("next")
+    node.stop("own")
+    node.start()
+    assert node.cpus("plain") == node.machine.cpus
+    node.create(pod("again", group="web", cpus="exclusive"), container("again", 4))
+    assert node.cpus("again").isdisjoint(node.cpus("plain"))
+
+
 def test_a_member_that_fits_nowhere_any_more_has_all_cpus(node: Restarting) -> None:
     """Its own are reserved by now, and the rest is taken."""
     node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))

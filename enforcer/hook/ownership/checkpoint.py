@@ -63,11 +63,13 @@ class Grant:
 class Past:
     """Allocations by container id. released: nothing is to be pinned until an operator says so. freed: CPUs whose
     exclusive container has ended, while the runtime may not have given them back to their pool: our answer may be lost.
+    kept_off: ids of containers that have not opted in and that we keep off exclusive CPUs.
     """
 
     grants: Mapping[str, Grant] = field(default_factory=dict)
     released: bool = False
     freed: CpuSet = CpuSet()
+    kept_off: frozenset[str] = frozenset()
 
     @cached_property
     def exclusive(self) -> CpuSet:
@@ -99,7 +101,20 @@ class Past:
 
     def with_those_of(self, occupancy: Occupancy) -> Past:
         """The occupancy's own word counts where both know a container."""
-        return replace(self, grants={**self.grants, **grants_of(occupancy)})
+        return replace(
+            self, grants={**self.grants, **grants_of(occupancy)}, kept_off=self.kept_off | kept_off_of(occupancy)
+        )
+
+
+def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
+    """Containers that have not opted in and whose CPUs we set, by the operator's rule."""
+    if not occupancy.rules.everyone:
+        return frozenset()
+    return frozenset(
+        key
+        for key, allocation in occupancy.allocations.items()
+        if allocation.reservation == key and allocation.cpus and not allocation.externally_managed
+    )
 
 
 def grants_of(occupancy: Occupancy) -> dict[str, Grant]:
@@ -160,6 +175,8 @@ class Wording:
         if len(texts) > MOST:
             texts.sort(key=itemgetter(0))
         state = f'"released":{"true" if released else "false"},"freed":"{loaded.freed}"'
+        if kept_off := sorted(loaded.kept_off | kept_off_of(occupancy))[:MOST]:
+            state += f',"kept_off":{json.dumps(kept_off)}'
         head = f'{{"version":{VERSION},{state},"containers":{{\n'
         return head + ",\n".join(text for _, text in texts[:MOST]) + "}}\n"
 
@@ -192,7 +209,11 @@ def read(text: str) -> Past:
         released, freed, rows = table["released"], table.get("freed", ""), table["containers"]
         if not isinstance(released, bool) or not isinstance(freed, str) or len(rows) > MOST:
             raise ValueError(f"more than {MOST} containers, no true or false for 'released', or no list for 'freed'")
-        return Past({key: _grant(row) for key, row in rows.items()}, released, CpuSet.parse(freed))
+        kept_off = table.get("kept_off", [])
+        if not isinstance(kept_off, list) or len(kept_off) > MOST or any(not isinstance(key, str) for key in kept_off):
+            raise ValueError(f"more than {MOST} containers, or none by name, in 'kept_off'")
+        grants = {key: _grant(row) for key, row in rows.items()}
+        return Past(grants, released, CpuSet.parse(freed), frozenset(kept_off))
     except (KeyError, TypeError, AttributeError, RecursionError, PlacementError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 

@@ -91,6 +91,8 @@ DAMAGES = {
     "no version": lambda file: file.write_text("{}"),
     "released is a word": edited(released="yes"),
     "too many": edited(containers={str(number): {} for number in range(checkpoint.MOST + 1)}),
+    "who is kept off is a word": edited(kept_off="c"),
+    "who is kept off is a number": edited(kept_off=[1]),
     "not rows": edited(containers=[1, 2]),
     "a row is a number": edited(containers={"c": 1}),
     "CPUs are a number": with_row(cpus=3),
