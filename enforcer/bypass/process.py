@@ -115,6 +115,7 @@ class Bypass:
             return ()
         if change.kind is ChangeKind.CREATED:
             adjust, updates = self._agent.create_container(pod, container)
+            self._agent.post_create_container(pod, container)
             if adjust is not None:
                 self._pins.want(container, adjust.linux.resources.cpu)
             return updates

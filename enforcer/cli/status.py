@@ -153,6 +153,10 @@ def _why(answer: dict[str, Any]) -> list[str]:
         f"hot: CPUs {cpus} are nearly all in use while others are not; no newcomers, and members are let out"
         for cpus in answer.get("hot", ())
     ]
+    about += [
+        f"left to another NRI plugin that is asked after numakin and sets the cpuset too: {which}"
+        for which in answer.get("conflicts", ())
+    ]
     about += _observer(answer.get("observer", {}))
     about += [
         f"planned and not made: {move['pod']} from {move['source']} to {move['target']}: {move['why']}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from enforcer.hook.cache_domains import CacheDomains
+from enforcer.hook.creations import Attempt, Creations
 from enforcer.hook.decision_records import names
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.demands import unmanaged_resized
@@ -48,6 +49,7 @@ class Agent:
         self.cache_domains = CacheDomains(ledger)
         self.relief = Relief(ledger, lambda: self.moves.unsent)
         self.read_back = ReadBack(ledger)
+        self.creations = Creations()
         self.records, self.residents = ledger.records, ledger.residents
         self.release, self.resume = self.takeover.release, self.takeover.resume
         self.memory_policies = False
@@ -79,23 +81,45 @@ class Agent:
         """The new container's cpuset, and what it changes for others; (None, []) for whoever has not opted in, unless
         the operator's rule keeps everyone off exclusive CPUs.
         """
-        ledger = self.ledger
+        ledger, workload = self.ledger, self.ledger.demands.workload(pod)
+        before = self.creations.again(pod.uid, container.name)
+        if before is not None:
+            ledger.records.never_created(pod, container, opened=before.opened)
+        conflict = before is not None and not before.opened
+        conflict = conflict or self.creations.conflicts(workload, container.name)
         freed = self._end_former(pod, container)
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
         ledger.records.check(pod, container)
+        adjust, updates = self._answer(pod, container, freed, conflict=conflict)
+        if adjust is not None or conflict:
+            attempt = Attempt(container.id, workload, opened=conflict)
+            self.creations.answered(pod.uid, container.name, attempt)
+        return adjust, updates
+
+    def _answer(
+        self, pod: nri.PodSandbox, container: nri.Container, freed: list[nri.ContainerUpdate], *, conflict: bool
+    ) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
+        """freed: what the end of the container before it changes for others. conflict: another plugin claims the
+        container's cpuset after us.
+        """
+        ledger = self.ledger
         request = ledger.request(pod, container)
+        claim = pods.claim_of(container)
         if request is None or ledger.released:
-            claim = self._claim(container) if request is None else pods.claim_of(container)
-            ledger.note_unmanaged(pod, container, claim)
+            unmanaged = self._claim(container) if request is None else claim
+            ledger.note_unmanaged(pod, container, pods.UNKNOWN if conflict else unmanaged)
             if request is not None:
                 ledger.records.released(pod, container)
             if ledger.released:
                 freed = pods.merged([*freed, *self.moves.unsent_updates()])
             return ledger.kept_off(container), freed
-        claim = pods.claim_of(container)
         if claim is not None:
             ledger.yield_to(pod, container, claim)
+            return None, freed
+        if conflict:
+            ledger.let_go(pod, container, pods.UNKNOWN)
+            ledger.records.conflict(pod, container)
             return None, freed
         if not ledger.prepared.covers(pod.uid):
             ledger.refresh_memory()
@@ -122,6 +146,11 @@ class Agent:
             log.info("container comes again: the former is taken for ended", **names(pod, container), former=key[:12])
             updates += self._ended(pod, key)
         return pods.merged(updates)
+
+    def post_create_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """No other plugin's claim has failed its creation."""
+        if self.creations.created(pod.uid, container.name, container.id):
+            self.ledger.records.conflict_proven(pod, container)
 
     def update_container(
         self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
@@ -190,6 +219,7 @@ class Agent:
     def start_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """The container's process is known from here on."""
         self.ledger.residents.met(pod, container)
+        self.post_create_container(pod, container)
 
     def post_start_container(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Updates for a container that started with another cpuset than it was given: the runtime takes one for a
@@ -197,6 +227,7 @@ class Agent:
         And for one that was never heard of.
         """
         self.read_back.started(container)
+        self.post_create_container(pod, container)
         allocation = self.ledger.occupancy.allocations.get(container.id)
         if allocation is None:
             return self.takeover.missed(pod, container)
@@ -281,6 +312,7 @@ class Agent:
         if not ledger.sandboxes.ended(pod):
             return
         ledger.end_pod(pod)
+        self.creations.forget(pod.uid)
         live = [  # of which no StopContainer has come yet
             container
             for key in before.directory.by_pod.get(pod.uid, ())

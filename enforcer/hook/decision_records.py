@@ -30,6 +30,8 @@ OUTCOMES = {number: name.lower() for name, number in pb.Outcome.items()}
 MOST_RECORDS = 1024
 """Decisions kept for the next report; the oldest go first when nobody reads them."""
 
+ITS_EVENTS = "the pod's events (kubectl describe pod) name the plugin"
+
 
 class DecisionRecords:
     """`counts` of each outcome are current; `take` and `latest` compose what is pending first."""
@@ -185,6 +187,14 @@ class DecisionRecords:
         pod = f"{member.namespace}/{member.pod_name}"
         self._pending.append(lambda: log.info("a move is planned", pod=pod, source=source, target=target, why=why))
 
+    def conflict(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """Left open, since another plugin claims its cpuset after us."""
+        self.counts["conflict"] += 1
+        record = _record(pod, container, "conflict")
+        why = "another NRI plugin that is asked after numakin sets the cpuset too: left open, or it can't be created"
+        record.reasons.append(convert.reason_to(Reason("another owner", "", why)))
+        self._later(record)
+
     def yielded(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
         self.counts["yielded"] += 1
         fields = {**names(pod, container), "claimed_cpus": claim.cpus, "claimed_mems": claim.mems}
@@ -195,6 +205,23 @@ class DecisionRecords:
             convert.reason_to(Reason("another owner", "", f"the cpuset ({cpuset}) is somebody else's"))
         )
         self._later(record)
+
+    def never_created(self, pod: nri.PodSandbox, container: nri.Container, *, opened: bool) -> None:
+        """The attempt before this container was answered and came to nothing. opened: though it was left open."""
+        fields = names(pod, container)
+        if opened:
+            fault = "a container's creation fails without numakin's cpuset too; it is placed again"
+            self._pending.append(lambda: log.warning(fault, **fields, todo=ITS_EVENTS))
+            return
+        self.counts["never created"] += 1
+        lost = "a container was answered and never created: left open, as another NRI plugin may set its cpuset too"
+        self._pending.append(lambda: log.warning(lost, **fields, todo=ITS_EVENTS))
+
+    def conflict_proven(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """It was created once it was left open."""
+        fields = names(pod, container)
+        what = "another NRI plugin that is asked after numakin sets cpusets: this workload's containers are left to it"
+        self._pending.append(lambda: log.warning(what, **fields, todo=ITS_EVENTS))
 
     def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> None:
         """A cpuset that the kernel did not take."""

@@ -65,7 +65,7 @@ class Hook:
             create_container=self._then(lambda pod, container: self.agent.create_container(pod, container)),
             update_container=self._then(lambda pod, container, new: self.agent.update_container(pod, container, new)),
             stop_container=self._then(lambda pod, container: self.agent.stop_container(pod, container)),
-            start_container=self._then(lambda pod, container: self.agent.start_container(pod, container)),
+            post_create_container=self._then(lambda pod, made: self.agent.post_create_container(pod, made)),
             post_start_container=self._then(self._started),
             remove_container=self._then(lambda pod, container: self.agent.remove_container(pod, container)),
             run_pod_sandbox=self.wiring.appeared,
@@ -120,11 +120,13 @@ class Hook:
     def _synchronize(self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]) -> Updates:
         """Written down first: a container that runs can't be given our mark, and none is held up by this answer."""
         updates = self.agent.synchronize(sandboxes, containers)
+        self.agent.creations.clear()
         self.agent.moves.all_told()
         self.wiring.record()
         return updates
 
     def _started(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        self.agent.start_container(pod, container)
         updates = self.agent.post_start_container(pod, container)
         self.wiring.push_when_safe(updates)
         if updates and not self.wiring.at_any_time:

@@ -32,8 +32,12 @@ MAX_SYNCHRONIZE = 256 << 20
 # Answered events that wait to be handled; then they are handled first.
 MOST_POSTPONED = 64
 
-# How an undecoded CreateContainer begins: protobuf's fields come in the order of their numbers.
-CREATE_CONTAINER = ttrpc_pb2.Request(service=SERVICE, method="CreateContainer").SerializeToString()
+# How undecoded requests begin: protobuf's fields come in the order of their numbers.
+CREATE_CONTAINER, POST_CREATE_CONTAINER, STATE_CHANGE = (
+    ttrpc_pb2.Request(service=SERVICE, method=method).SerializeToString()
+    for method in ("CreateContainer", "PostCreateContainer", "StateChange")
+)
+POST_CREATED = nri.StateChangeEvent(event=nri.POST_CREATE_CONTAINER).SerializeToString()
 
 
 class Stage(Enum):
@@ -100,7 +104,7 @@ class Session:
                     if frame.connection != mux.PLUGIN_CONNECTION:
                         self._calls.take(message)
                     elif self._can_wait(message):
-                        yield self._postpone(message)
+                        yield self._unread(message)
                     else:
                         yield from self._serve(message)
         finally:
@@ -195,21 +199,28 @@ class Session:
         return self._event(row, decoded(row.request, request.payload, request.method))
 
     def _can_wait(self, message: ttrpc.Message | ttrpc.Oversized) -> TypeGuard[ttrpc.Message]:
-        """Whether it is a CreateContainer that gets no adjustment: it is answered before any of it is decoded."""
+        """Whether it is a CreateContainer that gets no adjustment, or says that such a container was created: it is
+        answered before any of it is decoded.
+        """
         concerns = self._handlers.concerns
         return (
             concerns is not None
             and message.kind is ttrpc.FrameKind.REQUEST
             and isinstance(message, ttrpc.Message)
-            and message.payload.startswith(CREATE_CONTAINER)
             and len(self._postponed) < MOST_POSTPONED
+            and (message.payload.startswith(CREATE_CONTAINER) or _says_created(message.payload))
             and not concerns(message.payload)
         )
 
-    def _postpone(self, message: ttrpc.Message) -> bytes:
+    def _unread(self, message: ttrpc.Message) -> bytes:
         """The answer that changes nothing. The runtime's patience is taken to be that of its request before."""
-        self.stage, self.answering, self.event = Stage.SYNCHRONIZED, "CreateContainer", "CreateContainer"
-        self._postponed.append(message.payload)
+        self.stage = Stage.SYNCHRONIZED
+        if message.payload.startswith(CREATE_CONTAINER):
+            self.answering = self.event = "CreateContainer"
+            self._postponed.append(message.payload)
+        else:
+            self.answering = self.event = "PostCreateContainer"
+            self._stats.requests[self.event] += 1
         return mux.encode(mux.PLUGIN_CONNECTION, ttrpc.encode(message.stream, ttrpc.FrameKind.RESPONSE, b""))
 
     def _configure(self, payload: bytes) -> bytes:
@@ -296,3 +307,15 @@ class Session:
             return b""
         finally:
             self._stats.handlers[method].add(time.perf_counter() - began)
+
+
+def _says_created(request: bytes) -> bool:
+    """Whether an undecoded request is PostCreateContainer, by its own call or as a StateChange."""
+    if request.startswith(POST_CREATE_CONTAINER):
+        return True
+    if not request.startswith(STATE_CHANGE):
+        return False
+    at = len(STATE_CHANGE) + 1  # the payload's tag; then its length, of which each byte but the last has the high bit
+    while request[at : at + 1] >= b"\x80":
+        at += 1
+    return request.startswith(POST_CREATED, at + 1)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
 import pytest
 
 from proto import cri_pb2 as cri
@@ -27,3 +31,42 @@ def test_a_member_starts_with_the_other_plugins_cpuset_and_is_left_to_it(
         pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL))
         assert kernel.cpuset(pid).cpus == machine.halves[1]
     assert until(lambda: enforcer.log_records("yielded"), "it to be said")[0]["claimed_cpus"] == machine.halves[1]
+
+
+@pytest.fixture
+def asked_first(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+    """The enforcer at an index before the other plugin's, as an operator may have set it."""
+    options = ("--sysfs", str(machine.sysfs), "--plugin-index", "10")
+    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, *options)
+    try:
+        enforcer.start()
+        yield enforcer
+    finally:
+        enforcer.stop()
+
+
+def test_where_the_other_plugin_is_asked_later_the_second_try_starts_and_the_conflict_is_said(
+    runtime: RealContainerd, asked_first: RunningEnforcer, machine: SplitMachine
+) -> None:
+    with neighbour(runtime.nri_socket, "90", machine.halves[1]):
+        pod = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
+        with pytest.raises(grpc.RpcError, match="both tried to set CPU pinning"):
+            runtime.kubelet.run(pod, resources=SMALL)
+        pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL))
+        assert kernel.cpuset(pid).cpus == machine.halves[1]
+        status = until(lambda: (now := asked_first.status())["conflicts"] and now, "the conflict to be proven")
+    assert status["conflicts"] == ["default/Pod/cart main"]
+    assert (status["counts"]["never created"], status["counts"]["conflict"]) == (1, 1)
+    (container,) = status["containers"]
+    assert "another NRI plugin that is asked after numakin sets the cpuset too" in container["reasons"][0]
+
+
+def test_a_start_that_fails_is_no_conflict_and_the_next_is_pinned(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    pod = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
+    with pytest.raises(grpc.RpcError, match="/nowhere"):
+        runtime.kubelet.run(pod, command=("/nowhere",), resources=SMALL)
+    pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL, attempt=1))
+    assert kernel.cpuset(pid).cpus in machine.halves
+    assert not enforcer.status()["counts"].get("never created")

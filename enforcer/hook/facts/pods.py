@@ -43,6 +43,10 @@ class Claim:
         return cpuset[0] if cpuset is not None else CpuSet()
 
 
+UNKNOWN = Claim("", "")
+"""Of an owner whose cpuset is not known yet."""
+
+
 def demand_of(resources: nri.LinuxResources) -> Demand:
     """An estimate from the cgroup's settings: NRI does not pass requests on. One value for all replicas."""
     return _demand_of(resources.SerializeToString())

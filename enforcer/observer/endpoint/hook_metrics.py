@@ -29,7 +29,19 @@ FAMILIES = (
         "enforcer_placements_total",
         "Containers of opted-in pods, by what became of them.",
         "result",
-        {"pinned": "pinned", "left open": "left_open", "yielded": "yielded", "refused": "refused"},
+        {
+            "pinned": "pinned",
+            "left open": "left_open",
+            "yielded": "yielded",
+            "conflict": "conflict",
+            "refused": "refused",
+        },
+    ),
+    _Family(
+        "enforcer_never_created_total",
+        "Containers that were answered with a cpuset and never created: another plugin that is asked later may set it.",
+        "",
+        {"never created": ""},
     ),
     _Family(
         "predictions_total",

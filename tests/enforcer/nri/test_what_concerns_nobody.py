@@ -90,6 +90,22 @@ class TestWhatConcernsNobody:
         ask(talk)
         assert called == ["a", "b", event]
 
+    @pytest.mark.parametrize("method", ["PostCreateContainer", "StateChange"])
+    @pytest.mark.parametrize(("label", "heard"), [("", []), ("opted in", ["a", "created a"])])
+    def test_that_it_was_created_is_not_read_either(self, method: str, label: str, heard: list[str]):
+        called = []
+        talk = self.talk(called, post_create_container=lambda _pod, container: called.append(f"created {container.id}"))
+        self.create(talk, "a", label)
+        about = nri.Container(id="a", labels={"app": label}, env=["x" * 300])
+        news = {
+            "PostCreateContainer": nri.PostCreateContainerRequest(pod=POD, container=about),
+            "StateChange": nri.StateChangeEvent(event=nri.POST_CREATE_CONTAINER, pod=POD, container=about),
+        }
+        answer = talk.ask(method, news[method])
+        assert answer == ttrpc_pb2.Response()
+        assert (called, talk.session.behind) == (heard, not heard)
+        assert talk.stats.requests["PostCreateContainer"] == 1
+
     def test_before_a_synchronize_too(self):
         called = []
         talk = self.talk(called, synchronize=lambda _pods, _containers: called.append("synchronize") or [])
