@@ -72,7 +72,7 @@ class Agent:
     def run_pod_sandbox(self, pod: nri.PodSandbox) -> None:
         """The pod's containers come soon."""
         self.ledger.sandboxes.appeared(pod)
-        if opted_in(pod.annotations):
+        if opted_in(pod.annotations) and not self.ledger.node.in_vm(pod.runtime_handler):
             self.ledger.prepared.expect(pod)
 
     def create_container(
@@ -104,6 +104,9 @@ class Agent:
         container's cpuset after us.
         """
         ledger = self.ledger
+        if ledger.node.in_vm(pod.runtime_handler):
+            ledger.leave_vm(pod, container)
+            return None, []
         request = ledger.request(pod, container)
         claim = pods.claim_of(container)
         if request is None or ledger.released:

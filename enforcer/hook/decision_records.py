@@ -45,6 +45,7 @@ class DecisionRecords:
         self._latest: dict[str, bytes] = {}
         """By container id; encoded, which takes a fifth of a message's memory."""
         self._complaints: dict[str, Problems] = {}
+        self._vm_runtimes: set[str] = set()
 
     @property
     def waiting(self) -> bool:
@@ -222,6 +223,20 @@ class DecisionRecords:
         fields = names(pod, container)
         what = "another NRI plugin that is asked after numakin sets cpusets: this workload's containers are left to it"
         self._pending.append(lambda: log.warning(what, **fields, todo=ITS_EVENTS))
+
+    def in_vm(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """A container that opted in and runs in a virtual machine; said once for each runtime handler."""
+        self.counts["in vm"] += 1
+        handler = pod.runtime_handler
+        if handler not in self._vm_runtimes:
+            self._vm_runtimes.add(handler)
+            what = "containers of a runtime of virtual machines are left open: their cpuset would size the machine"
+            fields = {"handler": handler, **names(pod, container), "option": "--vm-runtimes"}
+            self._pending.append(lambda: log.warning(what, **fields))
+        record = _record(pod, container, "vm")
+        why = "left open: its cpuset would size its virtual machine (--vm-runtimes)"
+        record.reasons.append(convert.reason_to(Reason("runtime", handler, why)))
+        self._later(record)
 
     def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> None:
         """A cpuset that the kernel did not take."""

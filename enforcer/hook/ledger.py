@@ -29,6 +29,7 @@ from placement.decide.request import NO_KIN, Kin
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.live_usage import NOTHING, Live
+from placement.optin.parsing import parse
 from placement.state import pools
 from placement.state.occupancy import Allocation, Occupancy, Reservation
 from process.log import Log
@@ -260,6 +261,12 @@ class Ledger:
         self.occupancy = self.occupancy.with_allocation(replace(allocation, cpus=rest))
         cpu = nri.LinuxCPU(cpus=str(rest))
         return nri.ContainerAdjustment(linux=nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu)))
+
+    def leave_vm(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """The container runs in a virtual machine: it is left as it is, whether it has opted in or not."""
+        self.note_unmanaged(pod, container, pods.Claim(*map(str, pods.runtime_cpuset(container))))
+        if parse(pod.namespace, pod.annotations, container.name) is not None:
+            self.records.in_vm(pod, container)
 
     def yield_to(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """Another owner sets the container's cpuset from here on."""

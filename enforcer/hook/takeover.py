@@ -197,6 +197,9 @@ class Takeover:
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
         ledger.records.check(pod, container)
+        if ledger.node.in_vm(pod.runtime_handler):
+            ledger.leave_vm(pod, container)
+            return None
         given = known.grants.get(container.id)
         request = ledger.request(pod, container, key_of(container.name, given, known) if given is not None else "")
         if request is None:

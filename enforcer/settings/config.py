@@ -63,6 +63,7 @@ class Config:
     distribute_cpus_across_cores: str = "off"
     align_by_socket: str = "off"
     max_exclusive_cpus_per_namespace: str = "none"
+    vm_runtimes: str = "kata*,firecracker*,krun*,runq*,urunc*"
     podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     podresources_listen: str = "off"
     kubelet_root: str = ""
@@ -165,6 +166,9 @@ LONGEST_SOCKET_PATH = 107
 
 LAST_PORT = 65_535
 
+LONGEST_HANDLERS = 1024
+"""Characters of `vm-runtimes`: a RuntimeClass's handler is a DNS label, of at most 63."""
+
 _ADDRESS = re.compile(r"[^\s/,]*:(\d{1,5})")
 
 
@@ -240,6 +244,11 @@ _CHECKS = (
         "max_exclusive_cpus_per_namespace",
         lambda text: re.fullmatch(r"none|\d{1,6}", text),
         "none, or a whole number of CPUs of at most six digits",
+    ),
+    (
+        "vm_runtimes",
+        lambda text: re.fullmatch(r"([a-z0-9.*-]+(,[a-z0-9.*-]+)*)?", text) and len(text) <= LONGEST_HANDLERS,
+        f"handlers of RuntimeClasses with commas between, * for any characters, at most {LONGEST_HANDLERS} characters",
     ),
     ("heartbeat_s", lambda number: 0.1 <= number <= 60, "0.1 to 60 seconds"),
     ("observe", lambda text: text in ("auto", "off"), "auto, off"),

@@ -43,6 +43,8 @@ HELP = {
     "max_exclusive_cpus_per_namespace": (
         "exclusive CPUs that one namespace's containers may have here, unless its Namespace object says otherwise"
     ),
+    "vm_runtimes": "handlers of RuntimeClasses whose containers run in virtual machines, with commas between and * for "
+    "any characters: they are left open, since their cpuset sizes the machine; empty: none",
     "podresources_socket": "where the kubelet reports which devices containers have; off: it is not asked",
     "podresources_listen": "a socket on which numakin itself answers as the kubelet's podresources API does, with the "
     "CPUs and memory that it gave; off: none",
@@ -84,6 +86,7 @@ METAVARS = {
     "distribute_cpus_across_cores": "on|off",
     "align_by_socket": "on|off",
     "max_exclusive_cpus_per_namespace": "N|none",
+    "vm_runtimes": "HANDLERS",
     "podresources_socket": "PATH|off",
     "podresources_listen": "PATH|off",
     "metrics_listen": "HOST:PORT",

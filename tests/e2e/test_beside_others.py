@@ -70,3 +70,16 @@ def test_a_start_that_fails_is_no_conflict_and_the_next_is_pinned(
     pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL, attempt=1))
     assert kernel.cpuset(pid).cpus in machine.halves
     assert not enforcer.status()["counts"].get("never created")
+
+
+def test_a_pod_of_a_vm_runtime_is_left_open_and_that_is_said_once(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    """The lab's handler of that name runs containers as any other: what the runtime tells of it is what is tried."""
+    for name in ("cart", "checkout"):
+        pod = runtime.kubelet.run_pod(name, annotations={"group.numakin.io": "shop"}, handler="kata-lab")
+        pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL))
+        assert kernel.allowed(pid).cpus == machine.whole
+    said = "containers of a runtime of virtual machines are left open: their cpuset would size the machine"
+    until(lambda: len(enforcer.status()["containers"]) == 2, "both to be decided")
+    assert [record["handler"] for record in enforcer.log_records(said)] == ["kata-lab"]

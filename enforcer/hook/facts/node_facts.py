@@ -28,6 +28,7 @@ class NodeFacts:
     the CPU time that it has taken, None when unknown. cpu_waited: likewise the seconds in which something of it waited
     for a CPU.
     limited: as `Demands` asks it. pod_cgroup: as `Sandboxes` does.
+    in_vm: whether a runtime handler runs containers in virtual machines, where a cpuset means another thing.
     doubts: what of the hardware could not be read, in sentences.
     """
 
@@ -45,4 +46,5 @@ class NodeFacts:
     pod_cgroup: PodCgroup = lambda _cgroups_path, _pod: False
     widest_cpuset: Callable[[str], tuple[CpuSet, NumaSet] | None] = lambda _cgroups_path: None
     memory_policy: Callable[[int], str | None] = lambda _pid: None
+    in_vm: Callable[[str], bool] = lambda _runtime_handler: False
     doubts: tuple[str, ...] = ()

@@ -4,9 +4,10 @@ only.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from enforcer.hook.facts.node_facts import NodeFacts
@@ -56,6 +57,7 @@ def read_node(config: Config) -> NodeFacts:
         cpu_waited=_cpu_pressure(procfs),
         device_node=partial(numa_node_of, sysfs, proc_root=procfs),
         rules=rules,
+        in_vm=_vm_runtimes(config),
         doubts=reading.doubts,
     )
 
@@ -104,6 +106,12 @@ def _reserved(config: Config, machine: Machine) -> CpuSet:
     if machine.cpus <= reserved:
         raise ConfigError(f"reserved-cpus: {reserved} is every CPU of the machine that containers are given")
     return reserved & machine.cpus
+
+
+def _vm_runtimes(config: Config) -> Callable[[str], bool]:
+    """By patterns of handlers' names; the runtime's default handler has none."""
+    patterns = [re.compile(".*".join(map(re.escape, each.split("*")))) for each in config.vm_runtimes.split(",")]
+    return lru_cache(maxsize=64)(lambda handler: any(pattern.fullmatch(handler) for pattern in patterns if handler))
 
 
 def _cpuset_reader(procfs: Path) -> Callable[[str], tuple[CpuSet, NumaSet] | None]:

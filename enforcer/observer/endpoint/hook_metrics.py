@@ -34,6 +34,7 @@ FAMILIES = (
             "left open": "left_open",
             "yielded": "yielded",
             "conflict": "conflict",
+            "in vm": "vm",
             "refused": "refused",
         },
     ),

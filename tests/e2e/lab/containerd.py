@@ -43,6 +43,10 @@ state = "{folder}/state"
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata-lab]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata-lab.options]
+      SystemdCgroup = false
 [plugins."io.containerd.nri.v1.nri"]
   disable = {nri_disabled}
   disable_connections = false

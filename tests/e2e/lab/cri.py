@@ -78,8 +78,9 @@ class Kubelet:
         labels: Mapping[str, str] | None = None,
         namespaces: cri.NamespaceOption = NODE_NETWORK,
         memory_limit: int = 0,
+        handler: str = "",
     ) -> Pod:
-        """A pod sandbox without containers. uid: made up where not given. memory_limit: the sum of its containers', in
+        """A pod sandbox without containers. handler: of its RuntimeClass, of those that the runtime has. uid: made up where not given. memory_limit: the sum of its containers', in
         bytes, where every one of them has one: then the kubelet limits the pod's own cgroup, too.
         """
         uid = uid or str(uuid.uuid4())
@@ -93,7 +94,8 @@ class Kubelet:
                 security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces),
             ),
         )
-        answer = self._runtime.RunPodSandbox(cri.RunPodSandboxRequest(config=config), timeout=CALL_S)
+        request = cri.RunPodSandboxRequest(config=config, runtime_handler=handler)
+        answer = self._runtime.RunPodSandbox(request, timeout=CALL_S)
         if memory_limit:
             _limit_memory(config.linux.cgroup_parent, memory_limit)
         return Pod(answer.pod_sandbox_id, config)

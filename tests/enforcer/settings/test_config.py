@@ -41,6 +41,10 @@ def test_a_configuration_survives_its_way_to_the_observer() -> None:
             "cri-socket = 'run/crio.sock'",
             "cri-socket: 'run/crio.sock' is not allowed; allowed: the path of a unix socket",
         ),
+        (
+            "vm-runtimes = 'kata; rm'",
+            "vm-runtimes: 'kata; rm' is not allowed; allowed: handlers of RuntimeClasses with ",
+        ),
         ("log-level = 'loud'", "log-level: 'loud' is not allowed; allowed: debug, info, warning, error"),
         ("reserved-cpus = '3-1'", "reserved-cpus: '3-1' is not a list of ids: 3-1 runs backwards"),
     ],
