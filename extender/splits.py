@@ -43,7 +43,7 @@ class Splits:
             view = self._nodes.view(node)
             offers = map(self._history.offer, _members(view, want, settled=True))
             earlier = any(other is None or other.at <= latest for other in offers)
-            if view is not None and view.registered and earlier:
+            if view is not None and view.placing and earlier:
                 prediction = self._predicted(view, want, NO_KIN)
                 if prediction is not None and prediction.fits_as_asked and prediction.admitted:
                     return node

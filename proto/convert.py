@@ -16,6 +16,7 @@ from placement.namespaces import Namespaces, Settings
 from placement.optin.options import OptIn, Policy, Pool
 from placement.optin.quotas import Quota
 from placement.state.occupancy import Allocation, Occupancy, Part, Reservation
+from placement.state.yielded import Yielded
 from proto import report_pb2 as pb
 
 DEFAULT_RULES = Rules()
@@ -223,6 +224,14 @@ def allocation_from(message: pb.Allocation) -> Allocation:
         open=message.open,
         stable=message.stable,
     )
+
+
+def yielded_to(yielded: Yielded) -> pb.Yielded:
+    return pb.Yielded(containers=yielded.containers, members=yielded.members, conflicts=yielded.conflicts)
+
+
+def yielded_from(message: pb.Yielded) -> Yielded:
+    return Yielded(message.containers, message.members, message.conflicts)
 
 
 def live_from(message: pb.Report) -> Live:

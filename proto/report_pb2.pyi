@@ -238,7 +238,7 @@ class Allocation(_message.Message):
     def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ..., open: _Optional[bool] = ..., stable: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "hot", "earlier")
+    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "hot", "yielded", "earlier")
     class FreeMemoryEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -281,6 +281,7 @@ class Report(_message.Message):
     STALLED_FIELD_NUMBER: _ClassVar[int]
     FREE_HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
     HOT_FIELD_NUMBER: _ClassVar[int]
+    YIELDED_FIELD_NUMBER: _ClassVar[int]
     EARLIER_FIELD_NUMBER: _ClassVar[int]
     generation: int
     base_generation: int
@@ -296,8 +297,19 @@ class Report(_message.Message):
     stalled: _containers.ScalarMap[int, float]
     free_hugepages: _containers.RepeatedCompositeFieldContainer[FreePages]
     hot: _containers.ScalarMap[str, bool]
+    yielded: Yielded
     earlier: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
-    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., hot: _Optional[_Mapping[str, bool]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., hot: _Optional[_Mapping[str, bool]] = ..., yielded: _Optional[_Union[Yielded, _Mapping]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+
+class Yielded(_message.Message):
+    __slots__ = ("containers", "members", "conflicts")
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    CONFLICTS_FIELD_NUMBER: _ClassVar[int]
+    containers: int
+    members: int
+    conflicts: int
+    def __init__(self, containers: _Optional[int] = ..., members: _Optional[int] = ..., conflicts: _Optional[int] = ...) -> None: ...
 
 class FreePages(_message.Message):
     __slots__ = ("numa_node", "size", "free")
@@ -318,18 +330,20 @@ class Heartbeat(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("collector", "runtime", "threads", "devices", "devices_left_out")
+    __slots__ = ("collector", "runtime", "threads", "devices", "devices_left_out", "cpuset_owners")
     COLLECTOR_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_FIELD_NUMBER: _ClassVar[int]
     THREADS_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     DEVICES_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    CPUSET_OWNERS_FIELD_NUMBER: _ClassVar[int]
     collector: str
     runtime: str
     threads: _containers.RepeatedCompositeFieldContainer[ThreadHealth]
     devices: _containers.RepeatedCompositeFieldContainer[Device]
     devices_left_out: int
-    def __init__(self, collector: _Optional[str] = ..., runtime: _Optional[str] = ..., threads: _Optional[_Iterable[_Union[ThreadHealth, _Mapping]]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., devices_left_out: _Optional[int] = ...) -> None: ...
+    cpuset_owners: str
+    def __init__(self, collector: _Optional[str] = ..., runtime: _Optional[str] = ..., threads: _Optional[_Iterable[_Union[ThreadHealth, _Mapping]]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., devices_left_out: _Optional[int] = ..., cpuset_owners: _Optional[str] = ...) -> None: ...
 
 class Device(_message.Message):
     __slots__ = ("address", "kind", "driver", "names", "numa_node")

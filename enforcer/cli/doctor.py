@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,11 +13,14 @@ from rich.text import Text
 
 from enforcer.bypass.cri_client import CriClient, RuntimeAway
 from enforcer.bypass.follower import POLL_S
-from enforcer.cli.kubelet import managers
+from enforcer.cli.status import NobodyAnswersError, ask
 from enforcer.cli.terminal import console
 from enforcer.hook.hardware.node import read_by
 from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.cpuset_owners import cpuset_owners
 from enforcer.machine.errors import MachineError
+from enforcer.machine.kubelet import managers
+from enforcer.machine.listening import listened_to
 from enforcer.machine.load import memory_stall
 from enforcer.machine.memory import BALANCING, TIERING, numa_balancing
 from enforcer.observe.attribution.unseen import BY_NAMESPACE, BY_PROCESS
@@ -29,6 +31,7 @@ from enforcer.observe.collectors.probes import Probes
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
 from enforcer.settings.config import Config, ConfigError
 from placement.model.errors import PlacementError
+from placement.state.yielded import Yielded
 
 SIGNS = {"good": ("ok  ", "green"), "note": ("note", "yellow"), "bad": ("bad ", "red")}
 """By grade: the sign and its colour."""
@@ -52,6 +55,7 @@ def examine(config: Config) -> Iterator[Finding]:
         ("pressure", _pressure),
         ("memory", _balancing),
         ("kubelet", _kubelet),
+        ("cpusets", _cpusets),
         ("devices", _devices),
         ("traffic", _traffic),
     )
@@ -89,10 +93,44 @@ def _nri(config: Config) -> Iterator[Finding]:
     elif not os.access(path, os.R_OK | os.W_OK):
         yield Finding("NRI", "bad", f"{path} may not be opened by this user: run as root")
     else:
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(2)
-            sock.connect(str(path))
-        yield Finding("NRI", "good", f"the container runtime listens at {path}")
+        yield _listening(path, Path(config.procfs))
+
+
+def _listening(path: Path, procfs: Path) -> Finding:
+    """By the kernel's table: a connection without a registration is an error in the runtime's log, and keeps other
+    plugins waiting.
+    """
+    listening = listened_to(procfs, path)
+    if listening is None:
+        return Finding("NRI", "note", f"there is a socket at {path}; whether a runtime listens can't be seen from here")
+    if not listening:
+        return Finding(
+            "NRI", "bad", f"nobody listens at {path}: the container runtime is down, or has NRI switched off"
+        )
+    return Finding("NRI", "good", f"the container runtime listens at {path}")
+
+
+def _cpusets(config: Config) -> Iterator[Finding]:
+    """Who sets them besides us: as the running enforcer has met it, and as processes show."""
+    known = cpuset_owners(Path(config.procfs), config.kubelet_root, config.plugin_name)
+    owners = f": {'; '.join(known)}" if known else ""
+    try:
+        met = ask(Path(config.run_dir))
+    except NobodyAnswersError:
+        met = {}
+    counts = {key: count for key, count in met.get("yielded", {}).items() if key != "powerless"}
+    yielded = Yielded(**counts)
+    for which in met.get("conflicts", ()):
+        text = f"the creation of {which} failed, as another NRI plugin that is asked after numakin sets its cpuset too"
+        yield Finding("cpusets", "bad", f"{text}; give it an index below {config.plugin_index}{owners}")
+    if yielded.powerless:
+        yield Finding("cpusets", "bad", f"{yielded}: the extender scores this node 0{owners}")
+    elif yielded.containers:
+        yield Finding("cpusets", "note", f"{yielded}{owners}")
+    elif known:
+        yield Finding("cpusets", "note", f"others may set them, and numakin yields for each that they set{owners}")
+    else:
+        yield Finding("cpusets", "good", "nobody else is known to set any")
 
 
 def _cri(config: Config) -> Iterator[Finding]:

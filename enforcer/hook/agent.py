@@ -106,7 +106,7 @@ class Agent:
         ledger = self.ledger
         if ledger.node.in_vm(pod.runtime_handler):
             ledger.leave_vm(pod, container)
-            return None, []
+            return None, freed
         request = ledger.request(pod, container)
         claim = pods.claim_of(container)
         if request is None or ledger.released:
@@ -121,8 +121,7 @@ class Agent:
             ledger.yield_to(pod, container, claim)
             return None, freed
         if conflict:
-            ledger.let_go(pod, container, pods.UNKNOWN)
-            ledger.records.conflict(pod, container)
+            ledger.leave_to_plugin(pod, container)
             return None, freed
         if not ledger.prepared.covers(pod.uid):
             ledger.refresh_memory()

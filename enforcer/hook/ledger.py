@@ -32,6 +32,7 @@ from placement.model.live_usage import NOTHING, Live
 from placement.optin.parsing import parse
 from placement.state import pools
 from placement.state.occupancy import Allocation, Occupancy, Reservation
+from placement.state.yielded import Yielded
 from process.log import Log
 from proto import nri_pb2 as nri
 
@@ -58,6 +59,8 @@ class Ledger:
         self.newcomers = Newcomers()
         self.prepared = PreparedDecisions()
         self.requests: dict[str, Request] = {}
+        self._others: dict[str, bool] = {}
+        """Ids of members' containers whose cpuset another owner sets, and whether by a claim after ours."""
         self.past = Past()
         self.released = False
         self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
@@ -271,7 +274,22 @@ class Ledger:
     def yield_to(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """Another owner sets the container's cpuset from here on."""
         self.let_go(pod, container, claim)
+        self._others[container.id] = False
         self.records.yielded(pod, container, claim)
+
+    def leave_to_plugin(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        """Another plugin claims the container's cpuset after us: it is left open, or it could not be created."""
+        self.let_go(pod, container, pods.UNKNOWN)
+        self._others[container.id] = True
+        self.records.conflict(pod, container)
+
+    @property
+    def yielded(self) -> Yielded:
+        """What other owners have of the members."""
+        live = self.occupancy.allocations
+        self._others = {key: conflict for key, conflict in self._others.items() if key in live}
+        placed = sum(allocation.reservation != allocation.container for allocation in live.values())
+        return Yielded(len(self._others), placed + len(self._others), sum(self._others.values()))
 
     def let_go(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """The container's allocation goes, and the reservation too where no other container of the pod needs it."""

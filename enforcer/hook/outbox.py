@@ -38,7 +38,7 @@ class Outbox:
         return [*self._report(), *self._containers(), *self._declined(), *self._counted()]
 
     def _now(self) -> NodeState:
-        return NodeState(self._agent.occupancy, self.registered)
+        return NodeState(self._agent.occupancy, self.registered, self._agent.ledger.yielded)
 
     def _report(self) -> list[local.FromHook]:
         now, records = self._now(), self._agent.records

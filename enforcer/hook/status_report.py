@@ -23,6 +23,7 @@ def of(agent: Agent) -> dict[str, object]:
         "planned_moves": [asdict(move) for move in agent.moves.planned.now],
         "counts": dict(agent.records.counts),
         "devices": agent.ledger.pod_devices.rows,
+        "yielded": asdict(agent.ledger.yielded) | {"powerless": agent.ledger.yielded.powerless},
         "conflicts": [f"{workload} {name}" for workload, name in agent.creations.proven],
         "quotas": {name: str(quota) for name, quota in agent.ledger.demands.quotas.items()},
     }

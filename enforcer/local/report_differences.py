@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from placement.state.occupancy import Occupancy
+from placement.state.yielded import NONE, Yielded
 from proto import convert
 from proto import report_pb2 as pb
 
@@ -23,11 +24,13 @@ class NodeState:
 
     occupancy: Occupancy
     registered: bool
+    yielded: Yielded = NONE
 
     def differs_from(self, before: NodeState) -> bool:
         """Live figures change without the occupancy's generation."""
         now, then = self.occupancy, before.occupancy
-        return now.generation != then.generation or now.live != then.live or self.registered != before.registered
+        changed = now.generation != then.generation or now.live != then.live
+        return changed or self.registered != before.registered or self.yielded != before.yielded
 
 
 def report(before: NodeState | None, after: NodeState, decisions: Iterable[pb.DecisionRecord] = ()) -> pb.Report:
@@ -49,6 +52,7 @@ def report(before: NodeState | None, after: NodeState, decisions: Iterable[pb.De
         free_hugepages=convert.pages_to(live.free_hugepages),
         decisions=decisions,
         registered=after.registered if before is None or after.registered != before.registered else None,
+        yielded=convert.yielded_to(after.yielded) if before is None or after.yielded != before.yielded else None,
     )
 
 

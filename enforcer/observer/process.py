@@ -18,6 +18,7 @@ from pathlib import Path
 
 from enforcer.machine import pci
 from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.cpuset_owners import cpuset_owners
 from enforcer.machine.errors import MachineError
 from enforcer.observer.census import Census
 from enforcer.observer.cpu_use import CpuUse, Uses
@@ -245,9 +246,22 @@ class Observer:
         devices = partial(pci.devices, Path(config.sysfs))
         return ReportStream(
             endpoint, backlog, self._lock, self._expected, broken, gone=self._gone, namespaces=self._operators_set,
-            health=HealthNews(self._collector, lambda: self.ready[1], self.threads.standings, devices),
+            health=HealthNews(
+                self._collector, lambda: self.ready[1], self.threads.standings, devices,
+                owners=partial(self._owners, config),
+            ),
             version=VERSION, heartbeat_s=config.heartbeat_s, threads=self.threads,
         )  # fmt: skip
+
+    def _owners(self, config: Config) -> Sequence[str]:
+        """Who may have the cpusets that we yielded; nobody is looked for where we did not."""
+        if not self.mirror.yielded.containers:
+            return ()
+        try:
+            return cpuset_owners(Path(config.procfs), config.kubelet_root, config.plugin_name)
+        except OSError as error:
+            logger.debug("who else sets cpusets can't be looked for", error=error)
+            return ()
 
     def _collector(self) -> str:
         return self.watching.view.collector if self.watching is not None else "off"

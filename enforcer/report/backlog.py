@@ -80,7 +80,7 @@ class ReportBacklog:
         mirror, sent = self._mirror, self._sent
         if mirror.start is None or not mirror.known:
             return []
-        now = Sent(mirror.era, NodeState(mirror.occupancy, mirror.registered), mirror.decided)
+        now = Sent(mirror.era, NodeState(mirror.occupancy, mirror.registered, mirror.yielded), mirror.decided)
         if sent is None or sent.era != now.era:
             decisions = mirror.decisions(self._decided)
             everything = report(None, now.state, decisions)

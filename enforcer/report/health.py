@@ -16,7 +16,7 @@ EVERY_S = 30.0
 
 class HealthNews:
     """Of one stream. collector: by which traffic is seen. runtime: the connection to it, in words. devices: reads them,
-    without ever raising.
+    without ever raising. owners: who else may set cpusets here, likewise; asked for where that matters.
     """
 
     def __init__(
@@ -25,11 +25,14 @@ class HealthNews:
         runtime: Callable[[], str],
         standings: Callable[[], Sequence[Standing]],
         devices: Callable[[], Sequence[Device]] = tuple,
+        *,
+        owners: Callable[[], Sequence[str]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._collector, self._runtime, self._standings, self._clock = collector, runtime, standings, clock
-        self._devices = devices
+        self._devices, self._owners = devices, owners
         self._read: Sequence[Device] = ()
+        self._known: Sequence[str] = ()
         self._sent: object = None
         self._due = 0.0
 
@@ -41,10 +44,11 @@ class HealthNews:
         """What is to be sent now."""
         standings, collector = self._standings()[: bounds.THREADS], self._collector()
         if (old := self._clock() >= self._due) or self._sent is None:
-            self._read = self._devices()
+            self._read, self._known = self._devices(), self._owners()
         matters = (
             collector,
             self._read,
+            self._known,
             [(standing.thread, standing.stale, standing.failures, standing.error) for standing in standings],
         )
         if matters == self._sent and not old:
@@ -56,6 +60,7 @@ class HealthNews:
             threads=map(_thread, standings),
             devices=map(_device, self._read[: bounds.DEVICES]),
             devices_left_out=len(self._read[bounds.DEVICES :]),
+            cpuset_owners="; ".join(self._known)[: bounds.TEXT_LENGTH],
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from placement.state.occupancy import Allocation, Occupancy, Reservation
+from placement.state.yielded import NONE
 from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
@@ -29,6 +30,7 @@ class Mirror:
         self.start: local.Start | None = None
         self.occupancy = self._empty = Occupancy()
         self.registered = False
+        self.yielded = NONE
         self.known = False
         self.era = 0
         self.decided = 0
@@ -61,6 +63,8 @@ class Mirror:
         self.known = self.known or whole
         if report.HasField("registered"):
             self.registered = report.registered
+        if report.HasField("yielded"):
+            self.yielded = convert.yielded_from(report.yielded)
 
     def earlier(self, new: Iterable[pb.DecisionRecord]) -> list[pb.DecisionRecord]:
         """The last decision on each container that is still there, as far as it is not among the new ones."""

@@ -14,6 +14,7 @@ from placement.model.errors import PlacementError
 from placement.model.live_usage import Live
 from placement.model.topology import Machine
 from placement.state.occupancy import Allocation, Occupancy, Reservation
+from placement.state.yielded import Yielded
 from placement.traffic.graph import KINDS, Flow
 from proto import bounds, convert
 from proto import report_pb2 as pb
@@ -108,6 +109,7 @@ def report(message: pb.Report, of: Machine) -> Report:
             decisions=tuple(_decision(decision) for decision in message.decisions),
             earlier=tuple(_decision(decision) for decision in message.earlier),
             registered=message.registered if message.HasField("registered") else None,
+            yielded=_yielded(message.yielded) if message.HasField("yielded") else None,
         )
     except PlacementError as bad:
         raise BadMessage(f"Report: {bad}") from bad
@@ -115,7 +117,7 @@ def report(message: pb.Report, of: Machine) -> Report:
 
 def health(message: pb.Health) -> EnforcerHealth:
     _count("Health.threads", message.threads, bounds.THREADS)
-    for name in ("collector", "runtime"):
+    for name in ("collector", "runtime", "cpuset_owners"):
         _text(f"Health.{name}", getattr(message, name), bounds.TEXT_LENGTH)
     for thread in message.threads:
         _text("ThreadHealth.name", thread.name, bounds.TEXT_LENGTH)
@@ -127,7 +129,9 @@ def health(message: pb.Health) -> EnforcerHealth:
     _count("Health.devices", message.devices, bounds.DEVICES)
     message.DiscardUnknownFields()
     devices = tuple(_device(device.SerializeToString(deterministic=True)) for device in message.devices)
-    return EnforcerHealth(message.collector, message.runtime, tuple(threads), devices, message.devices_left_out)
+    return EnforcerHealth(
+        message.collector, message.runtime, tuple(threads), devices, message.devices_left_out, message.cpuset_owners
+    )
 
 
 @lru_cache(maxsize=DEVICES)
@@ -195,6 +199,14 @@ _COUNTS = {
     "decisions": bounds.DECISIONS,
     "earlier": bounds.DECISIONS,
 }
+
+
+def _yielded(message: pb.Yielded) -> Yielded:
+    if message.members > bounds.ALLOCATIONS:
+        raise OutOfBounds(f"Report.yielded counts {message.members} containers; the bound is {bounds.ALLOCATIONS}")
+    if not message.conflicts <= message.containers <= message.members:
+        raise BadMessage("Report.yielded: each of its parts is at most as many as the next")
+    return convert.yielded_from(message)
 
 
 def _live(message: pb.Report, of: Machine) -> Live:

@@ -33,7 +33,8 @@ class DeviceRow:
 class EnforcerHealth:
     """collector: by which traffic is seen. runtime: the connection to the container runtime, in words.
 
-    devices_left_out: beyond the bound of a message.
+    devices_left_out: beyond the bound of a message. cpuset_owners: who else may set cpusets there, in words; empty:
+    nobody is known.
     """
 
     collector: str
@@ -41,6 +42,7 @@ class EnforcerHealth:
     threads: tuple[ThreadState, ...] = ()
     devices: tuple[DeviceRow, ...] = ()
     devices_left_out: int = 0
+    cpuset_owners: str = ""
 
 
 class EnforcerHealths:

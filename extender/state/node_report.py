@@ -9,6 +9,7 @@ from enum import Enum
 from placement.decide.decide import Reason
 from placement.model.live_usage import NOTHING, Live
 from placement.state.occupancy import Allocation, Reservation
+from placement.state.yielded import Yielded
 from proto.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
 
 
@@ -62,6 +63,7 @@ class Report:
     decisions: tuple[DecisionRow, ...] = ()
     earlier: tuple[DecisionRow, ...] = ()
     registered: bool | None = None
+    yielded: Yielded | None = None
 
     @property
     def tells_placements(self) -> bool:

@@ -16,6 +16,7 @@ from extender.state.node_report import Report, ReportRefused
 from placement.model.cpuset import NumaSet
 from placement.model.topology import Machine
 from placement.state.occupancy import Allocation, Occupancy, Reservation
+from placement.state.yielded import NONE, Yielded
 from proto.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
 from proto.report_format import REPORT_FORMAT
 
@@ -78,6 +79,7 @@ class NodeView:
     generation: int = 0
     fingerprint: int = 0
     registered: bool = True
+    yielded: Yielded = NONE
     report_format: int = REPORT_FORMAT
     assumed: Mapping[str, Assumption] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
@@ -93,6 +95,11 @@ class NodeView:
     @cached_property
     def index(self) -> NodeIndex:
         return NodeIndex(self.reported, self.occupancy)
+
+    @property
+    def placing(self) -> bool:
+        """Whether pods that start there now are placed: elsewhere the node counts as one without an enforcer."""
+        return self.registered and not self.yielded.powerless
 
     @property
     def skewed(self) -> bool:
@@ -130,6 +137,7 @@ class NodeView:
             generation=report.generation,
             fingerprint=report.fingerprint,
             registered=self.registered if report.registered is None else report.registered,
+            yielded=self.yielded if report.yielded is None else report.yielded,
             assumed={
                 pod: left for pod, assumption in self.assumed.items() if (left := assumption.unreported(reported))
             },

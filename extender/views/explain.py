@@ -13,6 +13,8 @@ from extender.state.node_view import Assumption
 NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"
 
+POWERLESS = "numakin places few pods there: {}"
+
 MOST_ALIKE = 5
 """Pods that are named in place of one that is not known."""
 
@@ -89,6 +91,7 @@ def weighed(row: ExplainRow, want: Wanted) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - as it was when it was scored: `faults` has logged it
         return {**row_json, "reasons": [f"it could not be weighed: {type(error).__name__}: {error}"]}
     reasons = [] if row.view.registered else [NOT_REGISTERED]
+    reasons += [POWERLESS.format(row.view.yielded)] if row.view.yielded.powerless else []
     return {
         **row_json,
         "numa_nodes": str(prediction.numa_nodes),

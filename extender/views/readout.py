@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from extender.picture import Figures, Picture
@@ -74,6 +75,12 @@ def gauges(figures: Figures, live: Live) -> Iterator[Gauge]:
         {"": sum(node_state.view.skewed for node_state in alive)},
     )
     yield (
+        "numakin_extender_powerless_nodes",
+        "Live nodes that score 0: another owner sets the cpusets of at least half of the containers that opted in.",
+        "",
+        {"": sum(node_state.view.yielded.powerless for node_state in alive)},
+    )
+    yield (
         "numakin_extender_assumed_pods",
         "Pods that hold room until their enforcer reports them, by whether they are bound.",
         "bound",
@@ -127,6 +134,8 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
         "live": live,
         "connected": node_state.connected,
         "registered": view.registered,
+        "yielded": asdict(view.yielded),
+        "powerless": view.yielded.powerless,
         "age_seconds": round(node_state.age, 3),
         "version": view.version,
         "report_format": view.report_format,

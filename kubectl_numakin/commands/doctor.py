@@ -89,6 +89,11 @@ def _extender(session: Session) -> Iterator[Finding]:
         yield Finding("cluster", "extender", NOTE, f"no enforcer has reported from {_some(unknown)}: they score 0")
     yield from _skew(known)
     for name, node in sorted(known.items()):
+        if node.get("powerless"):
+            yielded = node["yielded"]
+            which = f"{yielded['containers']} of {yielded['members']} containers that opted in"
+            text = f"another owner sets the cpusets of {which}: it scores 0; its own findings say who that may be"
+            yield Finding(name, "report", BAD, text)
         if not node["live"]:
             yield Finding(
                 name, "report", BAD, f"its enforcer last reported {node['age_seconds']:.0f} s ago: it scores 0"

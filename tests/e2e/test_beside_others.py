@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.neighbour_plugin import neighbour
+from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -30,7 +34,9 @@ def test_a_member_starts_with_the_other_plugins_cpuset_and_is_left_to_it(
         pod = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
         pid = runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL))
         assert kernel.cpuset(pid).cpus == machine.halves[1]
-    assert until(lambda: enforcer.log_records("yielded"), "it to be said")[0]["claimed_cpus"] == machine.halves[1]
+        assert kernel.allowed(pid).cpus == machine.halves[1]
+        assert until(lambda: enforcer.log_records("yielded"), "it to be said")[0]["claimed_cpus"] == machine.halves[1]
+        assert enforcer.status()["yielded"] == {"containers": 1, "members": 1, "conflicts": 0, "powerless": True}
 
 
 @pytest.fixture
@@ -83,3 +89,24 @@ def test_a_pod_of_a_vm_runtime_is_left_open_and_that_is_said_once(
     said = "containers of a runtime of virtual machines are left open: their cpuset would size the machine"
     until(lambda: len(enforcer.status()["containers"]) == 2, "both to be decided")
     assert [record["handler"] for record in enforcer.log_records(said)] == ["kata-lab"]
+
+
+def test_the_doctor_leaves_no_error_in_the_runtimes_log(
+    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+) -> None:
+    before = len(runtime.log.read_text(errors="replace").splitlines())
+    options = ["--nri-socket", str(runtime.nri_socket), "--sysfs", str(machine.sysfs)]
+    command = [sys.executable, "-m", "enforcer", "doctor", "--json", *options]
+    printed = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=False).stdout
+    assert {
+        "topic": "NRI",
+        "grade": "good",
+        "text": f"the container runtime listens at {runtime.nri_socket}",
+    } in json.loads(printed)
+    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    try:
+        enforcer.start()  # connections are taken in their order
+    finally:
+        enforcer.stop()
+    new = runtime.log.read_text(errors="replace").splitlines()[before:]
+    assert not [line for line in new if "level=error" in line and ("nri" in line.lower() or "plugin" in line)]

@@ -15,6 +15,7 @@ from demo.cluster import OPT_IN
 from enforcer.observer.windows import Window
 from kubectl_numakin.recordings.recording import read
 from placement.traffic.graph import Flow
+from proto import report_pb2 as pb
 from standins.patience import PATIENCE_S, until
 from tests.extender.running import Enforcer, machine
 from tests.kubectl_numakin.installed import NAMESPACE, NODE, Installed, add_pod, installed
@@ -105,6 +106,17 @@ def test_enforcers_of_another_version_are_named(there):
         grade, text = findings(there.ask("doctor", "-o", "json"))["cluster", "versions"][0]
         assert grade == "note"
         assert text.startswith("the enforcers of older (version 0.0.9) speak another report format")
+    finally:
+        enforcer.close()
+
+
+def test_a_node_where_another_owner_has_the_cpusets_is_named(there):
+    enforcer = Enforcer(there.cluster.reports, "confined")
+    enforcer.report(machine(), yielded=pb.Yielded(containers=4, members=5))
+    try:
+        ((grade, text),) = findings(there.ask("doctor", "-o", "json"))["confined", "report"]
+        assert grade == "bad"
+        assert text.startswith("another owner sets the cpusets of 4 of 5 containers that opted in: it scores 0")
     finally:
         enforcer.close()
 

@@ -107,9 +107,7 @@ def kubelets_policy(folder: Path, *command: str) -> str:
     """
     words = ["kubelet", "-c", "import time; print(flush=True); time.sleep(600)", f"--root-dir={folder}"]
     procfs = folder / "proc"
-    looks = (
-        f"from pathlib import Path; from enforcer.cli.kubelet import managers; print(managers(Path('{procfs}')).cpu)"
-    )
+    looks = f"from pathlib import Path; from enforcer.machine.kubelet import managers; print(managers(Path('{procfs}')).cpu)"
     with subprocess.Popen(words, executable=sys.executable, stdout=subprocess.PIPE) as kubelet:
         assert kubelet.stdout is not None
         kubelet.stdout.readline()

@@ -16,6 +16,7 @@ from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
 from placement.model.cpuset import CpuSet
 from placement.model.live_usage import Live
 from placement.state.occupancy import Allocation, Occupancy
+from placement.state.yielded import Yielded
 from process import threads
 from process.version import VERSION
 
@@ -26,7 +27,7 @@ def families(health: Health) -> Iterator[Metric]:
     """All of them."""
     yield from _build()
     yield from _runtime(health)
-    yield from _containers(health.mirror.occupancy)
+    yield from _containers(health.mirror.occupancy, health.mirror.yielded)
     yield _memory(health)
     yield from _live(health.mirror.occupancy.live)
     watching = health.watching
@@ -78,7 +79,7 @@ def _runtime(health: Health) -> Iterator[Metric]:
     yield single("enforcer_skewed_extenders", "Of these, those that speak another report format.", health.skewed)
 
 
-def _containers(occupancy: Occupancy) -> Iterator[Metric]:
+def _containers(occupancy: Occupancy, yielded: Yielded) -> Iterator[Metric]:
     yield single("enforcer_members", "Containers of opted-in pods that are pinned.", sum(1 for _ in _pinned(occupancy)))
     yield single(
         "enforcer_let_out_members",
@@ -86,8 +87,18 @@ def _containers(occupancy: Occupancy) -> Iterator[Metric]:
         sum(bool(reservation.let_out) for reservation in occupancy.reservations.values()),
     )
     yield single(
+        "enforcer_yielded_containers",
+        "Containers of opted-in pods whose cpuset another owner sets: numakin yields for them.",
+        yielded.containers,
+    )
+    yield single(
+        "enforcer_powerless",
+        "1 while these are half of the containers that opted in, or more: the extender scores the node 0.",
+        yielded.powerless,
+    )
+    yield single(
         "enforcer_foreign_containers",
-        "Containers whose cpuset another owner sets: numakin yields for them.",
+        "Containers that are left alone, opted in or not: another owner sets their cpusets, or they run in a VM.",
         sum(allocation.externally_managed for allocation in occupancy.allocations.values()),
     )
     yield single(

@@ -68,7 +68,8 @@ class Weighing:
 class Candidates:
     """The nodes that a pod may go to, in the order asked for, and what it finds there.
 
-    views: None, ages: infinite, for one that is not known. registered: with its container runtime. free_share: of each
+    views: None, ages: infinite, for one that is not known. placing: as
+    `NodeView.placing` has it. free_share: of each
     node's CPUs, all its NUMA nodes together, the share that nobody requests. limited: where the node itself limits
     each namespace's exclusive CPUs. slots: where the store has them. revisions: one for each view that there was; 0
     for nodes that are not known. near: the positions of the nodes that are not like most, ascending: with a
@@ -80,7 +81,7 @@ class Candidates:
     names: Sequence[str]
     views: Sequence[NodeView | None]
     ages: Floats
-    registered: Bools
+    placing: Bools
     free_share: Floats
     limited: Bools
     slots: Positions
@@ -93,7 +94,7 @@ class Candidates:
 
     def live(self, timeout: float) -> Bools:
         """Where pods that start now would be placed. timeout: seconds of silence."""
-        return self.registered & (self.ages < timeout)
+        return self.placing & (self.ages < timeout)
 
     def current(self, timeout: float) -> Bools:
         """Where enough is known to refuse by."""

@@ -38,7 +38,7 @@ class ColumnStore:
         self._views: Objects = np.full(64, None)
         self._count = UNKNOWN + 1
         self._received_at = np.full(64, -np.inf)
-        self._registered = np.zeros(64, dtype=np.bool_)
+        self._placing = np.zeros(64, dtype=np.bool_)
         self._revisions, self._revision = np.zeros(64, dtype=np.intp), 0
         self._free_share, self._limited = np.zeros(64), np.zeros(64, dtype=np.bool_)
         self._block = _blank(64, 2)
@@ -96,7 +96,7 @@ class ColumnStore:
             names=names,
             views=Views(self._views[slots]),
             ages=now - self._received_at[slots],
-            registered=self._registered[slots],
+            placing=self._placing[slots],
             free_share=self._free_share[slots],
             limited=self._limited[slots],
             slots=slots,
@@ -111,7 +111,7 @@ class ColumnStore:
     def live_views(self, now: float, timeout: float) -> list[NodeView]:
         """As `Candidates.live` has them, of all nodes."""
         self.refresh()
-        live = self._registered & (now - self._received_at < timeout)
+        live = self._placing & (now - self._received_at < timeout)
         return [view for view in self._views[live].tolist() if view is not None]
 
     def keep(self, candidates: Candidates, weighing: Weighing, answers: Floats) -> None:
@@ -152,7 +152,7 @@ class ColumnStore:
             self._block[:, :width, slot] = table
         self._free_share[slot] = 0.0 if table is None else np.maximum(table[FREE], 0.0).sum() / table[WHOLE].sum()
         self._limited[slot] = table is not None and table[LIMITED, 0] > 0
-        self._registered[slot] = view is not None and view.registered
+        self._placing[slot] = view is not None and view.placing
         self._revision += 1
         self._revisions[slot] = self._revision
 
@@ -166,7 +166,7 @@ class ColumnStore:
         more = room - before.shape[2]
         self._received_at = np.append(self._received_at, np.full(more, -np.inf))
         self._views = np.append(self._views, np.full(more, None))
-        self._registered = np.append(self._registered, np.zeros(more, dtype=np.bool_))
+        self._placing = np.append(self._placing, np.zeros(more, dtype=np.bool_))
         self._revisions = np.append(self._revisions, np.zeros(more, dtype=np.intp))
         self._free_share = np.append(self._free_share, np.zeros(more))
         self._limited = np.append(self._limited, np.zeros(more, dtype=np.bool_))

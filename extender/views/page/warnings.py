@@ -8,6 +8,7 @@ from typing import NamedTuple
 from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealth
 from placement.model.cpuset import CpuSet
+from placement.state.yielded import Yielded
 from process.version import VERSION
 from proto.report_format import REPORT_FORMAT
 
@@ -25,9 +26,10 @@ class Warned(NamedTuple):
 def warnings(state: NodeState, health: EnforcerHealth | None, weighing_faults: int) -> list[dict[str, str]]:
     """health: as the enforcer reported it last; None: it has not."""
     of_health = _of_health(health) if health else ()
+    yields = _of_yields(state.view.yielded, health.cpuset_owners if health else "")
     return [
         warning._asdict()
-        for warning in (*_of_enforcer(state), *of_health, *_of_machine(state), *_of_us(weighing_faults))
+        for warning in (*_of_enforcer(state), *of_health, *_of_machine(state), *yields, *_of_us(weighing_faults))
     ]
 
 
@@ -87,12 +89,16 @@ def _of_machine(state: NodeState) -> Iterator[Warned]:
             "members run beyond their home meanwhile",
             "raise the CPU requests of what runs there to what it uses, so that less of it is placed together",
         )
-    managed = [allocation for allocation in state.view.occupancy.allocations.values() if allocation.externally_managed]
-    members = [allocation for allocation in managed if allocation.pod in state.view.index.member_pods]
-    if members:
+
+
+def _of_yields(yielded: Yielded, owners: str) -> Iterator[Warned]:
+    """owners: who that may be, in words."""
+    if yielded.containers:
+        scored = "; the node scores 0, as one without an enforcer" if yielded.powerless else ""
         yield Warned(
-            f"{len(members)} containers that opted in have their CPUs set by somebody else, and are left alone",
-            "set the kubelet's cpuManagerPolicy to none, or take the annotation away; docs/migration.md",
+            f"{yielded} ({owners or 'who that is, is not known'}), and are left alone{scored}",
+            "set the kubelet's cpuManagerPolicy to none, run one plugin that sets cpusets on a node, or take the "
+            "annotation away; docs/migration.md",
         )
 
 

@@ -7,6 +7,7 @@ import pytest
 from enforcer.hook.agent import Agent
 from enforcer.hook.creations import MOST, REMEMBERED_S, Attempt, Creations
 from placement.model.rules import Rules
+from placement.state.yielded import Yielded
 from tests.enforcer.hook.world import World, container, member, pod
 
 
@@ -118,3 +119,18 @@ def test_the_end_of_a_pod_ends_its_attempts(world: World) -> None:
     world.create(member("a"), container("a1"))
     world.agent.stop_pod_sandbox(member("a"))
     assert world.create(member("a"), container("a2")) is not None
+
+
+def test_of_the_members_it_is_counted_what_others_have(world: World) -> None:
+    world.create(member("placed"), container("placed"))
+    claimed = container("claimed")
+    claimed.linux.resources.cpu.cpus = "2-3"
+    world.create(member("claimed"), claimed)
+    world.create(member("a"), container("a1"))
+    world.create(member("a"), container("a2"))
+    plain = container("plain")
+    plain.linux.resources.cpu.cpus = "2-3"
+    world.create(pod("plain"), plain)
+    assert world.agent.ledger.yielded == Yielded(containers=2, members=3, conflicts=1)
+    world.agent.stop_container(member("claimed"), claimed)
+    assert world.agent.ledger.yielded == Yielded(containers=1, members=2, conflicts=1)

@@ -18,6 +18,7 @@ from placement.model.live_usage import Live
 from placement.model.rules import Rules
 from placement.optin.options import Pool
 from placement.state.occupancy import Allocation, Occupancy, Reservation
+from placement.state.yielded import Yielded
 from proto import convert
 from proto import local_pb2 as local
 from proto import report_pb2 as pb
@@ -132,23 +133,21 @@ def test_all_that_the_hook_decides_by_is_what_the_observer_and_the_extender_hold
     mirror.started(local.Start(node="n1", session="s1", machine=received))
     machine, empty = incoming.machine(received)
     view = NodeView("n1", "s1", "1", machine, empty)
-    states = list(history(first, steps))
-    reports = [report_differences.report(None, report_differences.NodeState(first, registered=True))]
-    reports += [
-        report_differences.report(
-            report_differences.NodeState(before, registered=True),
-            report_differences.NodeState(after, registered=True),
-            (),
-        )
-        for before, after in pairwise(states)
+    states = [
+        report_differences.NodeState(occupancy, registered=True, yielded=Yielded(at % 3, 4, at % 3 // 2))
+        for at, occupancy in enumerate(history(first, steps))
     ]
+    reports = [report_differences.report(None, states[0])]
+    reports += [report_differences.report(before, after) for before, after in pairwise(states)]
     for report, now in zip(map(sent, reports), states, strict=True):
         mirror.reported(report)
         view = view.applied(incoming.report(report, machine))
         assert isinstance(view, NodeView)
-        assert mirror.occupancy == now
-        assert view.reported.at_generation(view.generation) == now
-        assert mirror.occupancy.directory.exclusive == view.reported.directory.exclusive == now.directory.exclusive
+        assert mirror.occupancy == now.occupancy
+        assert view.reported.at_generation(view.generation) == now.occupancy
+        assert mirror.yielded == view.yielded == now.yielded
+        taken = now.occupancy.directory.exclusive
+        assert mirror.occupancy.directory.exclusive == view.reported.directory.exclusive == taken
 
 
 def test_another_hook_brings_its_operators_settings() -> None:

@@ -31,7 +31,7 @@ def candidates(listed, slot=None, free=1.0):
         names=listed,
         views=[None] * count,
         ages=np.zeros(count),
-        registered=np.ones(count, dtype=bool),
+        placing=np.ones(count, dtype=bool),
         free_share=np.broadcast_to(np.array(free, dtype=float), count),
         limited=np.zeros(count, dtype=bool),
         slots=numbers,

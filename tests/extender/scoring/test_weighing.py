@@ -25,6 +25,7 @@ from extender.state.pods import ContainerRow
 from placement.decide.decide import Kin
 from placement.model.cpuset import NumaSet
 from placement.optin.quotas import Quota
+from placement.state.yielded import Yielded
 from standins.machines import MACHINES
 from tests.extender.machines import views, want
 
@@ -115,7 +116,7 @@ def arrays(candidates, pod):
 def test_every_score_is_the_score_of_the_decision(nodes, asks, kins, room_milli, most_exclusive):
     pod = want(**asks, quota=Quota(most_exclusive))
     candidates = candidates_of(pod, nodes, kins, room_milli)
-    weighed = weigh(candidates, pod, arrays(candidates, pod), candidates.registered, Faults())
+    weighed = weigh(candidates, pod, arrays(candidates, pod), candidates.placing, Faults())
     for view, score, near in zip(nodes, weighed.score, weighed.kin, strict=True):
         decision = predict(view.machine, view.occupancy, pod, candidates.kins.of(view.name))
         assert score == pytest.approx(decision.score, abs=1e-9)
@@ -128,7 +129,7 @@ def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(
     pod = want(**asks)
     names = [view.name for view in nodes]
     candidates = store_of(nodes).candidates(names, 0.0, needs_of(pod, Kins()), unlike=names)
-    weighed = weigh(candidates, pod, arrays(candidates, pod), candidates.registered, Faults())
+    weighed = weigh(candidates, pod, arrays(candidates, pod), candidates.placing, Faults())
     if pod.opt_in.size:
         assert weighed.following is None
         return
@@ -160,6 +161,23 @@ def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asks, 
 
 
 @pytest.mark.parametrize(
+    ("asks", "over_arrays"),
+    [({"cpu": "2"}, True), ({"cpu": str(len(XEON.numa_nodes[0].cpus) + 1)}, False)],
+    ids=["over arrays", "by the decision itself"],
+)
+def test_a_node_where_another_owner_has_the_cpusets_is_scored_as_one_without_an_enforcer(asks, over_arrays):
+    pod = want(**asks)
+    powerless = NodeView("n0", "s", "1", XEON, yielded=Yielded(1, 2))
+    able = NodeView("n1", "s", "1", XEON, yielded=Yielded(1, 3))
+    candidates = candidates_of(pod, [powerless, able], [Kin(), Kin()])
+    known = arrays(candidates, pod)
+    assert known.sure.tolist() == [over_arrays, over_arrays]
+    weighed = weigh(candidates, pod, known, candidates.live(60.0), Faults())
+    assert (weighed.score > 0).tolist() == [False, True]
+    assert candidates.current(60.0).tolist() == [False, True], "nobody is refused what nobody places there"
+
+
+@pytest.mark.parametrize(
     "asks",
     [
         pytest.param({"cpu": "2"}, id="shared"),
@@ -182,7 +200,7 @@ def test_nodes_on_which_a_pod_would_spread_are_decided_so_many_at_a_time():
     wide = str(len(XEON.numa_nodes[0].cpus) + 1)
     pods = [want(uid, cpu=wide) for uid in ("one", "two")]
     candidates = candidates_of(pods[0], nodes, [Kin()] * count)
-    first, second = (weigh(candidates, pod, arrays(candidates, pod), candidates.registered, Faults()) for pod in pods)
+    first, second = (weigh(candidates, pod, arrays(candidates, pod), candidates.placing, Faults()) for pod in pods)
     assert np.count_nonzero(first.score) == MOST_DECIDED
     assert np.count_nonzero(second.score) == count
 

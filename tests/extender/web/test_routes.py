@@ -91,6 +91,23 @@ def test_a_node_that_is_not_registered_is_warned_of_with_what_to_do(extender: Ex
     assert "doctor" in warning["action"]
 
 
+@pytest.mark.parametrize(("members", "scored"), [(2, True), (3, False)])
+def test_a_node_where_another_owner_has_cpusets_is_warned_of_with_who_that_may_be(
+    extender: Extender, members: int, *, scored: bool
+) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine(), yielded=pb.Yielded(containers=1, members=members))
+    health = pb.Health(collector="cgroup_skb", cpuset_owners="dra-driver-cpu")
+    enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=health))
+    until(lambda: _health(extender), "it is received")
+    (warning,) = extender.get("/api/v1/node?node=n1")["warnings"]
+    assert f"1 of {members} containers that opted in have their cpuset set by another owner" in warning["what"]
+    assert "(dra-driver-cpu)" in warning["what"]
+    assert ("scores 0" in warning["what"]) == scored
+    (node,) = extender.get("/api/v1/nodes")["nodes"]
+    assert (node["yielded"]["containers"], node["powerless"], node["live"]) == (1, scored, True)
+
+
 def _health(extender: Extender) -> Any:
     """Of n1's enforcer; None while it is not known."""
     status, story = extender.ask("GET", "/api/v1/node?node=n1")

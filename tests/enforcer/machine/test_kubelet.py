@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from enforcer.cli.doctor import examine
-from enforcer.cli.kubelet import Managers, managers
+from enforcer.machine.kubelet import Managers, managers
 from enforcer.settings.config import Config
 
 
