@@ -235,14 +235,29 @@ class Runtime:
         """
         resources = resources_of(cpu_request, cpu_limit, memory_limit)
         resources.cpu.cpus, resources.cpu.mems = cpus, mems
+        made = Container(name, pod, resources, annotations or {}, tuple(env))
         with self._lock:
-            container, updates = self._events.create(Container(name, pod, resources, annotations or {}, tuple(env)))
+            try:
+                container, updates = self._events.create(made)
+            except CriError:
+                self._undo(made)
+                raise
             self._apply(updates)
         meanwhile()
         with self._lock:
             self._containers[container.id] = container
             self._events.container("PostCreateContainer", nri.PostCreateContainerRequest, container)
         return container
+
+    def _undo(self, container: Container) -> None:
+        """As containerd takes back towards plugins what failed: by its id alone. CRI-O does not."""
+        if self._terms.name != "containerd":
+            return
+        nameless = replace(container, name="")
+        request = nri.StopContainerRequest(pod=container.pod.message(), container=nameless.message())
+        for _, answer in self._events.deliver("StopContainer", lambda: request):
+            self._apply(nri.StopContainerResponse.FromString(answer).update)
+        self._events.container("RemoveContainer", nri.RemoveContainerRequest, nameless)
 
     def start_container(self, container: Container) -> Container:
         """A running container, with a pid."""

@@ -6,9 +6,12 @@ import json
 
 import pytest
 
+from enforcer.nri.handlers import Handlers
+from proto import nri_pb2 as nri
 from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from standins.runtime import CriError, Runtime
 from tests.enforcer.command import command
+from tests.enforcer.nri.running import Running
 from tests.enforcer.running import GROUP, Enforcer
 
 
@@ -50,3 +53,28 @@ def test_the_doctor_finds_that_nobody_listens_at_a_socket_that_is_there(enforcer
         pass
     ((grade, text),) = doctor(enforcer, "NRI")
     assert (grade, text.partition(":")[0]) == ("bad", f"nobody listens at {enforcer.socket}")
+
+
+@pytest.mark.parametrize("name", ["containerd", "cri-o"])
+def test_a_plugin_that_is_asked_later_costs_one_try_and_is_named_from_then_on(enforcer: Enforcer, name: str) -> None:
+    """containerd takes a failed creation back towards plugins, CRI-O does not."""
+    pins = nri.ContainerAdjustment()
+    pins.linux.resources.cpu.cpus = "0-3"
+    later = Handlers(create_container=lambda _pod, _container: (pins, ()))
+    replicas = {"pod-template-hash": "6d4cf"}
+    with Runtime(enforcer.socket, name=name) as runtime:
+        enforcer.start("--plugin-index", "10")
+        runtime.wait_for_plugin(PATIENCE_S)
+        with Running(enforcer.socket, later, index="90"):
+            runtime.wait_for_plugin(PATIENCE_S)
+            first, second = (runtime.run_pod(f"web-6d4cf-{at}", annotations=GROUP, labels=replicas) for at in "ab")
+            with pytest.raises(CriError, match="both tried to set CPU pinning"):
+                runtime.run_container(first, "app", cpu_request=2)
+            assert runtime.run_container(first, "app", cpu_request=2).cpus == "0-3"
+            assert runtime.run_container(second, "app", cpu_request=2).cpus == "0-3", "no try is lost"
+    assert enforcer.status()["conflicts"] == ["default/Deployment/web app"]
+    assert enforcer.status()["yielded"] == {"containers": 2, "members": 2, "conflicts": 2, "powerless": True}
+    until(lambda: enforcer.metric("numakin_enforcer_placements_total", result="conflict") == 2, "it to be counted")
+    assert enforcer.metric("numakin_enforcer_never_created_total") == 1
+    (*_, (grade, text)) = doctor(enforcer, "cpusets")
+    assert (grade, "2 of them by an NRI plugin that is asked later" in text) == ("bad", True)

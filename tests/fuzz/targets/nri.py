@@ -102,6 +102,7 @@ def _talk(world: World) -> Talk:
             create_container=agent.create_container,
             update_container=agent.update_container,
             stop_container=agent.stop_container,
+            post_create_container=agent.post_create_container,
             start_container=agent.start_container,
             remove_container=agent.remove_container,
             run_pod_sandbox=lambda pod: None,
