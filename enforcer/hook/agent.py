@@ -117,6 +117,8 @@ class Agent:
             if ledger.released:
                 freed = pods.merged([*freed, *self.moves.unsent_updates()])
             return ledger.kept_off(container), freed
+        if claim is not None and ledger.place_within(pod, container, request, claim) is not None:
+            return pods.within_mark(claim), freed
         if claim is not None:
             ledger.yield_to(pod, container, claim)
             return None, freed
@@ -241,7 +243,11 @@ class Agent:
         now = self.ledger.node.cpuset_now(container.linux.cgroups_path)
         if now is None or (now[0] == cpus and allocation.mems in (NumaSet(), now[1])):
             return []
-        log.warning("container started with another cpuset", **names(pod, container), cpus=now[0], given=cpus)
+        fields = {**names(pod, container), "cpus": now[0], "given": cpus}
+        if container.id in self.ledger.within:
+            log.info("container is narrowed within another owner's cpuset", **fields)
+        else:
+            log.warning("container started with another cpuset", **fields)
         return [pods.update(container.id, cpus, allocation.mems)]
 
     def _meant_for(self, container: nri.Container, allocation: Allocation) -> CpuSet:
@@ -291,6 +297,7 @@ class Agent:
         ledger = self.ledger
         ledger.residents.gone(container)
         ledger.requests.pop(container, None)
+        ledger.within.pop(container, None)
         ledger.demands.stopped(pod.uid, container)
         ledger.records.forget(container)
         self.read_back.ended(container)

@@ -61,6 +61,8 @@ class Ledger:
         self.requests: dict[str, Request] = {}
         self._others: dict[str, bool] = {}
         """Ids of members' containers whose cpuset another owner sets, and whether by a claim after ours."""
+        self.within: dict[str, CpuSet] = {}
+        """By container, the CPUs of another owner within which it was placed: it stays where it is."""
         self.past = Past()
         self.released = False
         self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
@@ -119,7 +121,10 @@ class Ledger:
         if near:
             request = replace(request, devices=near)
         request = as_placed(self.machine, self.occupancy, request, key)
-        self.requests[container.id] = request
+        if limit := pods.within(pod, container):
+            self.within[container.id] = limit
+        if container.id not in self.within:
+            self.requests[container.id] = request
         if request.budget is not None:  # by this container it may have become known for those before it
             self.requests |= self.demands.renewed(pod.uid, self.requests, self.occupancy)[0]
         return request
@@ -271,6 +276,23 @@ class Ledger:
         if parse(pod.namespace, pod.annotations, container.name) is not None:
             self.records.in_vm(pod, container)
 
+    def place_within(
+        self, pod: nri.PodSandbox, container: nri.Container, request: Request, claim: pods.Claim
+    ) -> Decision | None:
+        """The decision on a member within the wider cpuset that another owner gives it, where the operator allows that;
+        None where it is to be left to the other owner. It shares the other's CPUs, so none can be its own.
+        """
+        if not self.node.within_others or request.wants_exclusive or claim.mems:
+            return None
+        decision = self._decide(self._basis(request))[1]
+        home = self.machine.cpus_of(decision.numa_nodes)
+        inside = home - self.occupancy.reserved <= claim.cpuset and not claim.cpuset <= home
+        if not inside or not decision.fits or not decision.cpus or decision.updates:
+            return None
+        self.within[container.id] = claim.cpuset
+        self.requests.pop(container.id, None)
+        return self.commit(pod, container, request, "create")
+
     def yield_to(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """Another owner sets the container's cpuset from here on."""
         self.let_go(pod, container, claim)
@@ -294,6 +316,7 @@ class Ledger:
     def let_go(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """The container's allocation goes, and the reservation too where no other container of the pod needs it."""
         self.requests.pop(container.id, None)
+        self.within.pop(container.id, None)
         self.occupancy = self.occupancy.without_allocation(container.id)
         own = self.occupancy.without_reservation(f"{pod.uid}/{container.name}")
         self.occupancy = own if own.directory.by_reservation.get(pod.uid) else own.without_reservation(pod.uid)

@@ -122,6 +122,7 @@ class Takeover:
         ledger, before = self._ledger, self._ledger.occupancy
         ledger.residents.clear()
         ledger.requests.clear()
+        ledger.within.clear()
         ledger.demands.clear()
         kept = {
             key: reservation
@@ -163,7 +164,15 @@ class Takeover:
         request = ledger.request(pod, container)  # anew: now it is known which of its pod's others are there
         if request is None:
             return []
-        decision = ledger.commit(pod, container, request, "synchronize")
+        limit = ledger.within.get(container.id)
+        decision = (
+            ledger.commit(pod, container, request, "synchronize")
+            if limit is None
+            else ledger.place_within(pod, container, request, pods.Claim(str(limit), ""))
+        )
+        if decision is None:
+            ledger.yield_to(pod, container, pods.Claim(str(limit), ""))
+            return []
         updates = ledger.updates(decision.updates)
         cpus_right = decision.cpus == now[0] if decision.cpus else not now[0] or machine.cpus <= now[0]
         mems_right = decision.mems == now[1] if decision.mems else not now[1] or machine.mems <= now[1]
@@ -199,7 +208,7 @@ class Takeover:
         ledger.records.check(pod, container)
         if ledger.node.in_vm(pod.runtime_handler):
             ledger.leave_vm(pod, container)
-            return None
+            return
         given = known.grants.get(container.id)
         request = ledger.request(pod, container, key_of(container.name, given, known) if given is not None else "")
         if request is None:
@@ -208,6 +217,8 @@ class Takeover:
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
         if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:
             owner = pods.Claim(*map(str, now))  # since the release nothing is our work, however much it looks like it
+        if isinstance(owner, pods.Claim) and ledger.within.get(container.id) == now[0]:
+            owner = None  # to be narrowed within it, which no answer could bring yet
         if isinstance(owner, pods.Claim):
             ledger.yield_to(pod, container, owner)
             return

@@ -63,6 +63,7 @@ class Config:
     distribute_cpus_across_cores: str = "off"
     align_by_socket: str = "off"
     max_exclusive_cpus_per_namespace: str = "none"
+    within_others: str = "off"
     vm_runtimes: str = "kata*,firecracker*,krun*,runq*,urunc*"
     podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     podresources_listen: str = "off"
@@ -245,6 +246,7 @@ _CHECKS = (
         lambda text: re.fullmatch(r"none|\d{1,6}", text),
         "none, or a whole number of CPUs of at most six digits",
     ),
+    ("within_others", lambda text: text in ("on", "off"), "on, off"),
     (
         "vm_runtimes",
         lambda text: re.fullmatch(r"([a-z0-9.*-]+(,[a-z0-9.*-]+)*)?", text) and len(text) <= LONGEST_HANDLERS,

@@ -43,6 +43,8 @@ HELP = {
     "max_exclusive_cpus_per_namespace": (
         "exclusive CPUs that one namespace's containers may have here, unless its Namespace object says otherwise"
     ),
+    "within_others": "on: a member that another owner confines to more than one NUMA node is narrowed to one of them, "
+    "once it has started; off: it is left to the other owner. Not in bypass mode",
     "vm_runtimes": "handlers of RuntimeClasses whose containers run in virtual machines, with commas between and * for "
     "any characters: they are left open, since their cpuset sizes the machine; empty: none",
     "podresources_socket": "where the kubelet reports which devices containers have; off: it is not asked",
@@ -86,6 +88,7 @@ METAVARS = {
     "distribute_cpus_across_cores": "on|off",
     "align_by_socket": "on|off",
     "max_exclusive_cpus_per_namespace": "N|none",
+    "within_others": "on|off",
     "vm_runtimes": "HANDLERS",
     "podresources_socket": "PATH|off",
     "podresources_listen": "PATH|off",

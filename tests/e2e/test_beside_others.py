@@ -39,6 +39,28 @@ def test_a_member_starts_with_the_other_plugins_cpuset_and_is_left_to_it(
         assert enforcer.status()["yielded"] == {"containers": 1, "members": 1, "conflicts": 0, "powerless": True}
 
 
+def test_a_member_is_narrowed_within_the_other_plugins_cpuset_where_the_operator_allows_that(
+    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+) -> None:
+    """By an update, as a creation takes a cpuset from one plugin alone; older runtimes take one with an answer."""
+    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs), "--within-others", "on")
+    try:
+        enforcer.start()
+        with neighbour(runtime.nri_socket, "00", machine.whole):
+            pids = []
+            for name in ("cart", "checkout", "payment"):
+                pod = runtime.kubelet.run_pod(name, annotations={"group.numakin.io": "shop"})
+                pids.append(runtime.kubelet.pid(runtime.kubelet.run(pod, resources=SMALL)))
+            homes = until(
+                lambda: len(now := {kernel.cpuset(pid).cpus for pid in pids}) == 1 and machine.whole not in now and now,
+                "all of the group to be narrowed to one NUMA node",
+            )
+        assert homes <= set(machine.halves)
+        assert enforcer.status()["yielded"]["containers"] == 0
+    finally:
+        enforcer.stop()
+
+
 @pytest.fixture
 def asked_first(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """The enforcer at an index before the other plugin's, as an operator may have set it."""

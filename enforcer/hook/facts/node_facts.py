@@ -29,6 +29,7 @@ class NodeFacts:
     for a CPU.
     limited: as `Demands` asks it. pod_cgroup: as `Sandboxes` does.
     in_vm: whether a runtime handler runs containers in virtual machines, where a cpuset means another thing.
+    within_others: whether a member may be narrowed within a wider cpuset that another owner gave it.
     doubts: what of the hardware could not be read, in sentences.
     """
 
@@ -47,4 +48,5 @@ class NodeFacts:
     widest_cpuset: Callable[[str], tuple[CpuSet, NumaSet] | None] = lambda _cgroups_path: None
     memory_policy: Callable[[int], str | None] = lambda _pid: None
     in_vm: Callable[[str], bool] = lambda _runtime_handler: False
+    within_others: bool = False
     doubts: tuple[str, ...] = ()

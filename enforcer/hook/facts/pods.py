@@ -23,6 +23,9 @@ another owner's.
 """
 
 
+WITHIN = "within.numakin.io"
+"""Annotation that a container carries which we narrow within another owner's cpuset: those CPUs."""
+
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 """Of hugepages' sizes in CRI and OCI (`2MB`), which take a kilobyte for 1,024 bytes."""
 
@@ -115,6 +118,17 @@ def marked(pod: nri.PodSandbox, container: nri.Container) -> Grant | None:
         stable="stable" in fields,
         reservation=keys.get(fields.get("scope", ""), ""),
     )
+
+
+def within(pod: nri.PodSandbox, container: nri.Container) -> CpuSet:
+    """The CPUs that another owner gave a container which we have narrowed; none where its pod's author wrote that."""
+    text = "" if WITHIN in pod.annotations else container.annotations.get(WITHIN, "")
+    return Claim(text, "").cpuset
+
+
+def within_mark(claim: Claim) -> nri.ContainerAdjustment:
+    """Sets no cpuset, which the runtime takes from one plugin alone."""
+    return nri.ContainerAdjustment(annotations={WITHIN: claim.cpus})
 
 
 def cpuset_of(cpus: str, mems: str) -> tuple[CpuSet, NumaSet] | None:

@@ -58,6 +58,7 @@ def read_node(config: Config) -> NodeFacts:
         device_node=partial(numa_node_of, sysfs, proc_root=procfs),
         rules=rules,
         in_vm=_vm_runtimes(config),
+        within_others=config.within_others == "on" and config.mode == "nri",
         doubts=reading.doubts,
     )
 
