@@ -14,6 +14,7 @@ from enforcer.cli import member_memory
 from enforcer.cli.terminal import console
 from enforcer.local import control
 from enforcer.machine.sysfs import PROCFS
+from placement.state.yielded import Yielded
 from proto import local_pb2 as local
 
 PATIENCE_S = 5.0
@@ -149,6 +150,9 @@ def _why(answer: dict[str, Any]) -> list[str]:
     if machine.get("withheld_mems"):
         about.append(f"NUMA nodes whose memory no member is bound to: {machine['withheld_mems']}")
     about += [f"namespace {name} may have at most: {quota}" for name, quota in answer.get("quotas", {}).items()]
+    counted = {key: count for key, count in answer.get("yielded", {}).items() if key != "powerless"}
+    if (yielded := Yielded(**counted)).containers:
+        about.append(f"{yielded}" + (": the extender scores this node 0" if yielded.powerless else ""))
     about += [
         f"hot: CPUs {cpus} are nearly all in use while others are not; no newcomers, and members are let out"
         for cpus in answer.get("hot", ())
