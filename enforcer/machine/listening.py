@@ -9,13 +9,14 @@ ACCEPTS = 0x10000
 
 
 def listened_to(procfs: Path, path: Path) -> bool | None:
-    """None where no table can be read. A socket is in the table of the network namespace in which it was made: the
-    node's first process' too. Known by its name there, since its folder may be mounted elsewhere here.
+    """A socket is in the table of the network namespace in which it was made: ours, or the node's first process'. None
+    where no table can be read, or has another socket of that name: its folder may be mounted elsewhere here.
     """
     tables = [table for namespace in ("1", "self") if (table := _table(procfs / namespace / "net/unix")) is not None]
-    if not tables:
-        return None
-    return any(_listens(row, path.name) for table in tables for row in table)
+    listening = {where for table in tables for row in table if (where := _listening(row))}
+    if _plain(str(path)) in listening:
+        return True
+    return None if not tables or any(where.rpartition("/")[2] == path.name for where in listening) else False
 
 
 def _table(file: Path) -> list[str] | None:
@@ -25,7 +26,12 @@ def _table(file: Path) -> list[str] | None:
         return None
 
 
-def _listens(row: str, name: str) -> bool:
-    """Num RefCount Protocol Flags Type St Inode Path."""
+def _listening(row: str) -> str:
+    """The path of a socket that listens; empty for any other. Num RefCount Protocol Flags Type St Inode Path."""
     fields = row.split(None, 7)
-    return len(fields) == 8 and int(fields[3], 16) & ACCEPTS != 0 and fields[7].rpartition("/")[2] == name
+    return _plain(fields[7]) if len(fields) == 8 and int(fields[3], 16) & ACCEPTS else ""
+
+
+def _plain(path: str) -> str:
+    """/var/run is /run everywhere."""
+    return path.removeprefix("/var") if path.startswith("/var/run/") else path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,10 @@ from tests.enforcer.nri.running import Running
 from tests.enforcer.running import GROUP, Enforcer
 
 
-def doctor(enforcer: Enforcer, topic: str) -> list[tuple[str, str]]:
+def doctor(enforcer: Enforcer, topic: str, socket: Path | None = None) -> list[tuple[str, str]]:
     """Its findings on a topic."""
-    where = ("--run-dir", str(enforcer.run_dir), "--nri-socket", str(enforcer.socket), "--sysfs", str(enforcer.sysfs))
+    where = ("--run-dir", str(enforcer.run_dir), "--nri-socket", str(socket or enforcer.socket))
+    where += ("--sysfs", str(enforcer.sysfs))
     findings = json.loads(command("doctor", "--json", *where).stdout)
     return [(finding["grade"], finding["text"]) for finding in findings if finding["topic"] == topic]
 
@@ -49,10 +51,11 @@ def test_the_doctor_finds_that_a_runtime_listens_without_being_a_plugin(enforcer
 
 
 def test_the_doctor_finds_that_nobody_listens_at_a_socket_that_is_there(enforcer: Enforcer) -> None:
-    with Runtime(enforcer.socket):
+    left = enforcer.folder / "left.sock"
+    with Runtime(left):
         pass
-    ((grade, text),) = doctor(enforcer, "NRI")
-    assert (grade, text.partition(":")[0]) == ("bad", f"nobody listens at {enforcer.socket}")
+    ((grade, text),) = doctor(enforcer, "NRI", left)
+    assert (grade, text.partition(":")[0]) == ("bad", f"nobody listens at {left}")
 
 
 @pytest.mark.parametrize("name", ["containerd", "cri-o"])
