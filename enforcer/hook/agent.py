@@ -66,6 +66,7 @@ class Agent:
         self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> list[nri.ContainerUpdate]:
         """Takes over what runs; the updates are for members that are not pinned yet, or could be better off by now."""
+        self.creations.clear()
         updates = self.takeover.synchronize(sandboxes, containers)
         return pods.merged([*updates, *self.rehoming.off_reserved(), *self.moves.second_best.improve()])
 

@@ -120,7 +120,6 @@ class Hook:
     def _synchronize(self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]) -> Updates:
         """Written down first: a container that runs can't be given our mark, and none is held up by this answer."""
         updates = self.agent.synchronize(sandboxes, containers)
-        self.agent.creations.clear()
         self.agent.moves.all_told()
         self.wiring.record()
         return updates

@@ -53,7 +53,7 @@ WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
 @dataclass
 class Living:
     """A container that the runtime lists. foreign: the cpuset that another owner gave it. uncertain: another owner's or
-    ours, since nobody could write down what became of it. met: whether the enforcer ever had it.
+    ours, since nobody could write down what became of it, or one of its name was never created before. met: whether the enforcer ever had it.
     """
 
     pod: nri.PodSandbox
@@ -118,6 +118,7 @@ class History:
         self.pods: dict[str, nri.PodSandbox] = {}
         self.live: dict[str, Living] = {}
         self.failed = Failed()
+        self.never_created: set[tuple[str, str]] = set()
         self.said: dict[str, CpuSet] = {}
         self.unwritten = self.full = self.released = False
 
@@ -178,13 +179,17 @@ class History:
         made = container(key, self.draw.choice((0.1, 1, 1, 1.5, 2, 3, 4)), claim, created_at=self.count)
         made.name, made.pod_sandbox_id, made.state = name, sandbox.id, nri.CONTAINER_CREATED
         fate = self.draw.choice(("runs", "runs", "runs", "runs", "starts later", "fails", "never is"))
+        again = (sandbox.uid, name) in self.never_created
         heard, lost = self.node.attached, self._often(0.05)
         if heard:
             self.failed.tried_again(sandbox.uid, name)
         self.node.create(sandbox, made, listed=fate != "never is", lost=heard and lost)
         if fate != "never is":
             foreign = CpuSet.parse(claim) if claim else None
-            self.live[key] = Living(sandbox, name, foreign, met=heard and not lost)
+            left = again and heard and foreign is None and self._is_managed(key)
+            self.live[key] = Living(sandbox, name, foreign, uncertain=left, met=heard and not lost)
+        elif heard:
+            self.never_created.add((sandbox.uid, name))
         if fate == "runs":
             self.node.begin(key)
         if fate == "fails":
@@ -193,6 +198,11 @@ class History:
         if fate in ("never is", "fails") and heard:
             self.failed.attempts[key] = sandbox, name
         self._answered(written=not self._often(0.2))
+
+    def _is_managed(self, key: str) -> bool:
+        """Whether the enforcer takes another owner to set its cpuset."""
+        known = self.node.agent.occupancy.allocations.get(key)
+        return known is not None and known.externally_managed
 
     def a_container_starts(self) -> None:
         starting = self.starting()
@@ -260,8 +270,8 @@ class History:
         running.linux.resources.cpu.cpus = str(taken)
         self.node.created[key] = self.node.cgroups[path_of(key)] = taken, self.node.machine.mems
         living = self.live[key]
-        if heard is not None or not living.opted_in:
-            living.foreign = taken
+        if heard is not None or not living.opted_in or living.foreign is not None:
+            living.foreign, living.uncertain = taken, False
         else:
             living.uncertain = living.foreign is None
         self._answered(written=not self._often(0.2))
@@ -378,7 +388,8 @@ class History:
         everyone = self.node.rules.everyone
         for key, own in self.said.items():
             for other, living in self.live.items():
-                can_be_set = living.ours or (everyone and living.foreign is None and not living.opted_in)
+                others = living.foreign is not None or living.uncertain
+                can_be_set = living.ours or (everyone and not others and not living.opted_in)
                 if other != key and can_be_set and other not in self.node.behind:
                     there = self.node.cpus(other)
                     assert own.isdisjoint(there), f"{key} has {own} for itself, and {other} runs on {there}"

@@ -119,6 +119,8 @@ class Restarting:
             self.cgroups[container.linux.cgroups_path] = self.created[container.id] = cpus, mems
             self.running[container.id] = pod, container
         self.apply(updates, lost=lost or not listed, hung_up=lost)
+        if listed and not lost and self.heard is not None:
+            self.heard.post_create_container(pod, container)
 
     def begin(self, container: str) -> None:
         """A container that was created starts, with the cpuset of its creation."""

@@ -20,7 +20,7 @@ def replica(name: str):
 
 def test_the_second_try_is_left_open_and_what_the_first_held_is_free(world: World) -> None:
     of = member("a", cpus="exclusive")
-    assert world.create(of, container("a1", cpus=6)) is not None
+    assert world.fail(of, container("a1", cpus=6)) is not None
     assert world.create(of, container("a2", cpus=6)) is None, "no second claim is made"
     assert not world.agent.occupancy.exclusive
     assert world.agent.occupancy.allocations.keys() == {"a2"}
@@ -32,7 +32,7 @@ def test_the_second_try_is_left_open_and_what_the_first_held_is_free(world: Worl
 def test_whose_cpus_the_first_try_took_has_them_back_with_the_seconds_answer(world: World) -> None:
     world.create(member("shared"), container("shared"))
     of = member("a", cpus="exclusive")
-    world.create(of, container("a1", cpus=2))
+    world.fail(of, container("a1", cpus=2))
     assert world.cpus("shared") != "0-3,8-11"
     world.create(of, container("a2", cpus=2))
     assert world.cpus("shared") == "0-3,8-11"
@@ -42,7 +42,7 @@ def test_whose_cpus_the_first_try_took_has_them_back_with_the_seconds_answer(wor
 def test_a_container_that_was_created_may_come_again(world: World, shown: str) -> None:
     """Its start may fail ("exec not found"), which no event tells."""
     first = container("a1")
-    world.create(member("a"), first)
+    world.fail(member("a"), first)
     {
         "created": world.agent.post_create_container,
         "started": world.agent.start_container,
@@ -55,7 +55,7 @@ def test_a_container_that_was_created_may_come_again(world: World, shown: str) -
 def test_that_the_runtime_undoes_a_creation_does_not_show_it_created(world: World) -> None:
     """containerd does so by StopContainer."""
     first = container("a1")
-    world.create(member("a"), first)
+    world.fail(member("a"), first)
     world.agent.stop_container(member("a"), first)
     assert world.create(member("a"), container("a2")) is None
 
@@ -63,15 +63,13 @@ def test_that_the_runtime_undoes_a_creation_does_not_show_it_created(world: Worl
 def test_another_container_of_the_pod_is_no_second_try(world: World) -> None:
     first, other = container("a1"), container("b1")
     other.name = "sidecar"
-    assert world.create(member("a"), first) is not None
-    assert world.create(member("a"), other) is not None
+    assert world.fail(member("a"), first) is not None
+    assert world.fail(member("a"), other) is not None
 
 
 def test_once_it_is_proven_the_replicas_of_the_workload_lose_no_try(world: World) -> None:
-    world.create(replica("a"), container("a1"))
-    second = container("a2")
-    world.create(replica("a"), second)
-    world.agent.post_create_container(replica("a"), second)
+    world.fail(replica("a"), container("a1"))
+    world.create(replica("a"), container("a2"))
     assert world.create(replica("b"), container("b1")) is None
     assert world.agent.creations.proven == [("shop/Deployment/web", "app")]
     assert world.create(member("other"), container("other")) is not None, "of other workloads nothing is known"
@@ -79,7 +77,7 @@ def test_once_it_is_proven_the_replicas_of_the_workload_lose_no_try(world: World
 
 def test_a_container_that_fails_without_us_too_is_placed_again(world: World) -> None:
     for number, is_open in enumerate([False, True, False, True]):
-        adjust = world.create(replica("a"), container(f"a{number}"))
+        adjust = world.fail(replica("a"), container(f"a{number}"))
         assert (adjust is None) == is_open
     assert not world.agent.creations.proven
 
@@ -87,7 +85,7 @@ def test_a_container_that_fails_without_us_too_is_placed_again(world: World) -> 
 def test_by_the_operators_rule_what_has_not_opted_in_is_spared_too(world: World) -> None:
     world.agent = Agent(replace(world.facts(), rules=Rules(everyone=True)), world.nominations)
     world.create(member("own", cpus="exclusive"), container("own"))
-    assert world.create(pod("plain"), container("plain1")) is not None
+    assert world.fail(pod("plain"), container("plain1")) is not None
     assert world.create(pod("plain"), container("plain2")) is None
     assert world.agent.ledger.settle() == []
 
@@ -116,7 +114,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def test_the_end_of_a_pod_ends_its_attempts(world: World) -> None:
-    world.create(member("a"), container("a1"))
+    world.fail(member("a"), container("a1"))
     world.agent.stop_pod_sandbox(member("a"))
     assert world.create(member("a"), container("a2")) is not None
 
@@ -126,7 +124,7 @@ def test_of_the_members_it_is_counted_what_others_have(world: World) -> None:
     claimed = container("claimed")
     claimed.linux.resources.cpu.cpus = "2-3"
     world.create(member("claimed"), claimed)
-    world.create(member("a"), container("a1"))
+    world.fail(member("a"), container("a1"))
     world.create(member("a"), container("a2"))
     plain = container("plain")
     plain.linux.resources.cpu.cpus = "2-3"

@@ -39,7 +39,9 @@ def told(**devices: list[str]) -> local.Devices:
 
 
 def home(agent: Agent, name: str, made: nri.Container | None = None, **more: str) -> str:
-    adjust, _ = agent.create_container(member(name, **more), made or container(name))
+    of, made = member(name, **more), made or container(name)
+    adjust, _ = agent.create_container(of, made)
+    agent.post_create_container(of, made)
     return str(agent.occupancy.allocations[name].mems) if adjust is not None else ""
 
 
