@@ -128,7 +128,10 @@ class DecisionRecords:
     ) -> None:
         """A member that is let out of hot CPUs, or called home; the reasons for its place stay behind this one."""
         event = "let out" if reservation.let_out else "home again"
-        self.counts[event] += 1
+        if reservation.let_out:
+            self.counts["let out"] += 1
+        else:
+            self.counts["home again"] += 1
         self._pending.append(lambda: self._relieved(member, given, reservation, why, event=event, at=at))
 
     def _relieved(

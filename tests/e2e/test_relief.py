@@ -21,7 +21,7 @@ from tests.e2e.lab.split_machine import SplitMachine
 pytestmark = pytest.mark.runtime
 
 SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 millicores
-WORK = ("/busybox", "sh", "-c", "while :; do :; done")
+WORK = ("/bin/busybox", "sh", "-c", "while :; do :; done")
 TICK_S = 0.2
 
 
@@ -65,7 +65,7 @@ def test_members_that_fill_their_numa_node_are_let_out_and_a_newcomer_goes_elsew
         assert {kernel.cpuset(pid).cpus for pid in pids} == {home}
         with in_use(procfs, home):
             until(lambda: {kernel.cpuset(pid).cpus for pid in pids} == {home, machine.whole}, "some to be let out")
-            late = member(runtime, "late", "/busybox", "sleep", "1000")
+            late = member(runtime, "late", "/bin/busybox", "sleep", "1000")
         told = {row["pod"]: row for row in enforcer.status()["containers"]}
     finally:
         enforcer.stop()
