@@ -130,14 +130,16 @@ def _has_all(machine: Machine, given: Grant | None) -> bool:
 
 def _guessed(machine: Machine, occupancy: Occupancy, request: Request, now: Now) -> Pinned | pods.Claim | None:
     """With neither a record nor a mark (the file was lost) it is ours when it has exactly a pool; for itself when that
-    is just what it may have.
+    is just what it may have, and leaves a CPU to whoever else there is.
     """
     cpus, mems = now
     homes = machine.nodes_of(cpus)
     pool, domain = pools.shared(machine, occupancy, homes), _domain_around(machine, occupancy, request, homes, cpus)
     if cpus not in (pool, pool & domain):
         return pods.Claim(str(cpus), str(mems))
-    own = cpus if _may_own(machine, occupancy, request, cpus) else CpuSet()
+    others = pools.sharers(occupancy, but=request.container) & cpus.mask
+    alone = not others and bool(machine.cpus - occupancy.exclusive - cpus)
+    own = cpus if alone and _may_own(machine, occupancy, request, cpus) else CpuSet()
     return _pinned(machine, request, homes, Grant(request.pod, homes, cpus, mems, own, cache_domain=domain), mems)
 
 

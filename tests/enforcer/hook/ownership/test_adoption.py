@@ -208,5 +208,26 @@ def test_without_a_record_cpus_of_its_own_are_guessed(had: str, cpu: int, limit:
     assert str(found.allocation.exclusive) == own
 
 
+def test_no_guess_leaves_the_machine_without_a_shared_cpu() -> None:
+    asked = asks("a", 4, cpus=Cpus.EXCLUSIVE)
+    found = owner_of(NO_NUMA, Occupancy(), asked, (NO_NUMA.cpus - CpuSet.parse("3"), NumaSet.parse("0")), Past())
+    assert found == Claim("0-2", "0")
+    reserved = Occupancy(reserved=CpuSet.parse("0"))
+    found = owner_of(
+        NO_NUMA, reserved, asks("a", 3, cpus=Cpus.EXCLUSIVE), (CpuSet.parse("1-3"), NumaSet.parse("0")), Past()
+    )
+    assert isinstance(found, Pinned)
+    assert str(found.allocation.exclusive) == "1-3", "the reserved one is left"
+
+
+def test_no_guess_takes_what_others_share() -> None:
+    others = filled(SMALL, asks("b", 1))
+    asked = asks("a", 4, cpus=Cpus.EXCLUSIVE)
+    homes = NumaSet.parse("0") if others.allocations["b-main"].cpus <= SMALL.node(0).cpus else NumaSet.parse("1")
+    found = owner_of(SMALL, others, asked, (SMALL.cpus_of(homes), homes), Past())
+    assert isinstance(found, Pinned)
+    assert not found.allocation.exclusive
+
+
 def test_a_record_of_another_pod_says_nothing() -> None:
     assert owner("1-3", written=Grant("another", cpus=CpuSet.parse("1-3"))) == Claim("1-3", "0")
