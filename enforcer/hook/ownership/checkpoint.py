@@ -108,7 +108,7 @@ class Past:
 
 def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
     """Containers that have not opted in and whose CPUs we set, by the operator's rule."""
-    if not occupancy.rules.everyone:
+    if not occupancy.rules.everyone or not occupancy.exclusive:
         return frozenset()
     return frozenset(
         key
