@@ -270,10 +270,11 @@ class History:
         running.linux.resources.cpu.cpus = str(taken)
         self.node.created[key] = self.node.cgroups[path_of(key)] = taken, self.node.machine.mems
         living = self.live[key]
-        if heard is not None or not living.opted_in or living.foreign is not None:
+        may_be_ours = living.opted_in or self.node.rules.everyone
+        if heard is not None or not may_be_ours or living.foreign is not None:
             living.foreign, living.uncertain = taken, False
         else:
-            living.uncertain = living.foreign is None
+            living.uncertain = True  # an owner that keeps cpusets writes again once the enforcer is there
         self._answered(written=not self._often(0.2))
 
     def a_member_is_moved(self) -> None:
