@@ -100,7 +100,8 @@ def second_best(machine: Machine, occupancy: Occupancy, request: Request) -> boo
     held = occupancy.allocations[request.container]
     if held.open or (request.wants_exclusive and not held.exclusive):
         return True
-    wide = len(occupancy.reservations[request.reservation_key].numa_nodes) > 1
+    reservation = occupancy.reservations[request.reservation_key]
+    wide = len(reservation.numa_nodes) > 1 and not reservation.let_out
     return wide and request.reservation_demand.cpu_milli <= 1000 * max(machine.cpu_counts.values())
 
 
