@@ -321,7 +321,7 @@ class History:
     def the_enforcer_is_killed(self) -> None:
         if self.unwritten:
             for living in self.live.values():
-                living.uncertain |= living.opted_in and living.foreign is not None
+                living.uncertain |= (living.opted_in or self.node.rules.everyone) and living.foreign is not None
         self.unwritten = False
         self.node.kill()
 
