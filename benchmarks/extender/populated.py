@@ -60,7 +60,10 @@ def populated(nodes: int) -> Cluster:
 
 
 def body(uid: str, nodes: int, **annotations: str) -> bytes:
-    """As kube-scheduler asks about a pod. annotations: `group="shop"` for group.numakin.io."""
+    """As kube-scheduler asks about a pod. annotations: `group="shop"` for group.numakin.io. Where it asks for exclusive
+    CPUs it requests two: less than one would share.
+    """
+    requests = {"cpu": "2" if "cpus" in annotations else "500m", "memory": "1Gi"}
     pod = {
         "metadata": {
             "name": uid,
@@ -68,6 +71,6 @@ def body(uid: str, nodes: int, **annotations: str) -> bytes:
             "uid": uid,
             "annotations": {f"{key}.numakin.io": value for key, value in annotations.items()},
         },
-        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": requests}}]},
     }
     return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": [f"node-{at:05}" for at in range(nodes)]}).encode()
