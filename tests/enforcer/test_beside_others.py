@@ -58,14 +58,18 @@ def test_the_doctor_finds_that_nobody_listens_at_a_socket_that_is_there(enforcer
     assert (grade, text.partition(":")[0]) == ("bad", f"nobody listens at {left}")
 
 
-@pytest.mark.parametrize("name", ["containerd", "cri-o"])
-def test_a_plugin_that_is_asked_later_costs_one_try_and_is_named_from_then_on(enforcer: Enforcer, name: str) -> None:
+@pytest.mark.parametrize(
+    "played", [{}, {"name": "cri-o", "version": "1.37.0", "nri_version": "0.12.0"}], ids=["containerd", "CRI-O"]
+)
+def test_a_plugin_that_is_asked_later_costs_one_try_and_is_named_from_then_on(
+    enforcer: Enforcer, played: dict[str, str]
+) -> None:
     """containerd takes a failed creation back towards plugins, CRI-O does not."""
     pins = nri.ContainerAdjustment()
     pins.linux.resources.cpu.cpus = "0-3"
     later = Handlers(create_container=lambda _pod, _container: (pins, ()))
     replicas = {"pod-template-hash": "6d4cf"}
-    with Runtime(enforcer.socket, name=name) as runtime:
+    with Runtime(enforcer.socket, **played) as runtime:
         enforcer.start("--plugin-index", "10")
         runtime.wait_for_plugin(PATIENCE_S)
         with Running(enforcer.socket, later, index="90"):
