@@ -22,6 +22,9 @@ from process.version import VERSION
 LAUNCHED = "NRI_PLUGIN_SOCKET"
 """The environment variable by which a runtime passes its socket to a plugin that it launched."""
 
+CUT_OFF = 141
+"""Exit code of a program whose reader went away, as a shell has it: 128 + SIGPIPE."""
+
 FIRST = {"nri": "hook", "bypass": "bypass"}
 """The process that follows the runtime, by mode."""
 
@@ -29,7 +32,8 @@ EPILOG = """examples:
   numakin-enforcer run --node-name node-1 --extender numakin-extender-replicas.numakin.svc:8081
   numakin-enforcer run --mode bypass            where the container runtime has no NRI
   numakin-enforcer run --sysfs /tmp/epyc        try a recorded machine
-  numakin-enforcer status                       what is pinned where on this node, and why
+  numakin-enforcer status                       is it well on this node: sums, groups, and what is not
+  numakin-enforcer status --all                 every container: what is pinned where, and why
   numakin-enforcer doctor                       what will work on this node, and what will not
   numakin-enforcer top                          who talks to whom on this node, live
   numakin-enforcer release                      un-pin everything, before an uninstall
@@ -53,9 +57,10 @@ def parser() -> argparse.ArgumentParser:
     commands = program.add_subparsers(dest="command", metavar="COMMAND")
     run = commands.add_parser("run", help="run the enforcer (the default)")
     options.add_to(run)
-    status = commands.add_parser("status", help="ask the running enforcer what is pinned where, and why")
+    status = commands.add_parser("status", help="is it well on this node; with --all what is pinned where, and why")
     status.add_argument("--run-dir", default=Config().run_dir, help="the enforcer's run folder")
     status.add_argument("--json", action="store_true", help="for machines")
+    status.add_argument("--all", action="store_true", help="every container, not only those that are not well")
     status.add_argument("--procfs", default=Config().procfs, help="where it is read which cgroups are mounted")
     release = commands.add_parser(
         "release", help="give every pinned container its full cpuset back, before an uninstall"
@@ -100,7 +105,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command_line[0] == "run":  # all commands' options take 5 ms, and containers wait for this one
         return _run(command_line[1:])
     given = parser().parse_args(command_line)
-    return _COMMANDS[given.command](given)
+    try:
+        code = _COMMANDS[given.command](given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CUT_OFF
+    return code
 
 
 def _doctor(given: argparse.Namespace) -> int:
@@ -116,7 +127,7 @@ def _doctor(given: argparse.Namespace) -> int:
 def _status(given: argparse.Namespace) -> int:
     from enforcer.cli import status  # noqa: PLC0415
 
-    return status.status(Path(given.run_dir), as_json=given.json, procfs=Path(given.procfs))
+    return status.status(Path(given.run_dir), as_json=given.json, every=given.all, procfs=Path(given.procfs))
 
 
 def _release(given: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ that was asked with, so that nobody else takes time for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,28 @@ def rows(containers: Iterable[Mapping[str, Any]], procfs: Path) -> list[dict[str
     ]
 
 
+MOST_NAMED = 5
+"""Pods with memory away from their NUMA nodes that are named unless all are asked for: those with most of it."""
+
+
+def told(rows: Sequence[Mapping[str, Any]], *, every: bool) -> Iterator[str]:
+    """The sum, then the pods with memory away, the most first; with `every` all pods."""
+    if not rows:
+        return
+    whole, away = (sum(row[key] for row in rows) for key in ("bytes", "away_bytes"))
+    yield f"memory of {len(rows)} pods: {_of(whole, away)} away from their NUMA nodes"
+    most = sorted(rows, key=lambda row: (-row["away_bytes"], row["pod"]))
+    named = most if every else [row for row in most if row["away_bytes"]][:MOST_NAMED]
+    yield from map(in_words, named)
+
+
 def in_words(row: Mapping[str, Any]) -> str:
-    whole, away = row["bytes"], row["away_bytes"]
+    return f"memory of {row['pod']}: {_of(row['bytes'], row['away_bytes'])} away from NUMA nodes {row['home_mems']}"
+
+
+def _of(whole: int, away: int) -> str:
     share = f" ({away / whole:.0%})" if away else ""
-    return f"memory of {row['pod']}: {size(whole)}, {size(away)}{share} of it away from NUMA nodes {row['home_mems']}"
+    return f"{size(whole)}, {size(away)}{share} of it"
 
 
 def _read(tree: CgroupTree, cgroup: str) -> Mapping[int, int] | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from enforcer.cli import member_memory
+from enforcer.cli import member_memory, members
 from enforcer.cli.terminal import console
 from enforcer.local import control
 from enforcer.machine.sysfs import PROCFS
@@ -20,6 +21,8 @@ from proto import local_pb2 as local
 PATIENCE_S = 5.0
 RELEASE_S = 120.0
 """A release is answered once the runtime has carried all of it out."""
+
+UNWRITTEN = "what containers were given can't be written down, so that a restart may not know them"
 
 SILENT_S = 10.0
 """An observer that was silent for so long is reported."""
@@ -58,8 +61,10 @@ def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
     raise NobodyAnswersError(f"the enforcer at {path} closed the connection without an answer")
 
 
-def status(run_dir: Path, *, as_json: bool, procfs: Path = PROCFS) -> int:
-    """procfs: under which it is told where cgroups are mounted."""
+def status(run_dir: Path, *, as_json: bool, every: bool = False, procfs: Path = PROCFS) -> int:
+    """every: each container, and not only those that are not well. procfs: under which it is told where cgroups are
+    mounted.
+    """
     try:
         answer = ask(run_dir)
         answer["memory"] = member_memory.rows(answer["containers"], procfs)
@@ -70,9 +75,8 @@ def status(run_dir: Path, *, as_json: bool, procfs: Path = PROCFS) -> int:
         print(json.dumps(answer, indent=2))
         return 0
     out = console()
-    out.print(_table(answer))
-    for line in _why(answer):
-        out.print(line, highlight=False, soft_wrap=True)
+    for part in _parts(answer, every=every):
+        out.print(part, highlight=False, soft_wrap=isinstance(part, str))
     return 0
 
 
@@ -107,29 +111,31 @@ def resume(run_dir: Path) -> int:
     return 0
 
 
-def _table(answer: dict[str, Any]) -> Table:
+def _parts(answer: dict[str, Any], *, every: bool) -> Iterator[str | Table]:
+    """What is printed, the sums first."""
+    containers = answer["containers"]
+    yield _title(answer)
+    yield members.sums(containers)
+    yield from _why(answer)
+    yield from member_memory.told(answer.get("memory", ()), every=every)
+    if not containers:
+        return
+    yield members.by_group(containers)
+    shown = containers if every else [row for row in containers if not members.well(row)]
+    if shown:
+        yield members.one_by_one(shown, None if every else "not well")
+        yield from members.reasons(shown)
+    if not every:
+        yield f"{'what is not well is above' if shown else 'all are well'}; every container, with its reasons: --all"
+
+
+def _title(answer: dict[str, Any]) -> str:
     registered = "registered with the runtime" if answer["registered"] else "NOT registered with the runtime"
     if answer["confirmed_seconds_ago"] is not None:
         registered += f" (confirmed {answer['confirmed_seconds_ago']:.0f} s ago)"
     if answer["released"]:
         registered += ", RELEASED: nothing is pinned until `numakin-enforcer resume`"
-    table = Table(title=f"node {answer['node']}: generation {answer['generation']}, {registered}")
-    for column in ("pod", "container", "NUMA nodes", "CPUs", "mems"):
-        table.add_column(column, overflow="fold")
-    for container in answer["containers"]:
-        table.add_row(
-            container["pod"],
-            container["container"],
-            container["numa_nodes"] + (f", let out to {container['let_out']}" if container.get("let_out") else ""),
-            _has(container["cpus"], container.get("found_cpus", "")),
-            _has(container["mems"], container.get("found_mems", "")),
-        )
-    return table
-
-
-def _has(given: str, found: str) -> str:
-    """found: in its cgroup, where that differs."""
-    return f"{found}, NOT {given or 'open'}" if found and found != given else given or "open"
+    return f"node {answer['node']}: {registered}, generation {answer['generation']}"
 
 
 def _observer(health: dict[str, Any]) -> list[str]:
@@ -143,8 +149,11 @@ def _observer(health: dict[str, Any]) -> list[str]:
 
 
 def _why(answer: dict[str, Any]) -> list[str]:
+    """What holds of the node as a whole."""
     machine = answer.get("machine", {})
     about = [f"a fact about the machine is in doubt: {doubt}" for doubt in machine.get("doubts", ())]
+    if answer.get("not_written_down"):
+        about.insert(0, f"{UNWRITTEN}: {answer['not_written_down']}")
     if machine.get("isolated_cpus"):
         about.append(f"isolated CPUs, given to no member: {machine['isolated_cpus']}")
     if machine.get("withheld_mems"):
@@ -166,8 +175,4 @@ def _why(answer: dict[str, Any]) -> list[str]:
         f"planned and not made: {move['pod']} from {move['source']} to {move['target']}: {move['why']}"
         for move in answer.get("planned_moves", ())
     ]
-    about += map(member_memory.in_words, answer.get("memory", ()))
-    return about + [
-        f"{container['pod']} {container['container']}: {'; '.join(container['reasons'])}"
-        for container in answer["containers"]
-    ]
+    return about

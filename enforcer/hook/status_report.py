@@ -29,17 +29,52 @@ def of(agent: Agent) -> dict[str, object]:
     }
 
 
+LEFT = {
+    "yielded": "yielded",
+    "conflict": "conflict",
+    "vm": "in a virtual machine",
+    "refused": "refused",
+    "release": "released",
+}
+"""What a container is that nothing of ours confines, by the event of its last decision."""
+
+PINNED, LEFT_OPEN, AS_ASKED, NOT_OURS, STOPPED = "pinned", "left open", "open as asked", "not opted in", "stopped"
+
+
 def _containers(agent: Agent) -> list[dict[str, object]]:
     """The last decision on each container; then the members that were pinned before this start, as they are."""
     latest, residents = agent.records.latest(), agent.residents.now()
-    decided = [_container(agent, key, record) | _now_of(agent, residents, key) for key, record in latest.items()]
+    decided = [
+        _container(agent, key, record) | _now_of(agent, residents, key) | _standing(agent, residents, key, record)
+        for key, record in latest.items()
+    ]
     taken_over = [
         _taken_over(residents[key], allocation, agent.occupancy.reservations[allocation.reservation])
         | _now_of(agent, residents, key)
+        | _standing(agent, residents, key, pb.DecisionRecord())
         for key, allocation in agent.occupancy.allocations.items()
         if key not in latest and key in residents and residents[key].opted_in and allocation.reservation
     ]
     return [row | _found(agent, str(row["id"])) for row in decided + taken_over]
+
+
+def _standing(
+    agent: Agent, residents: Mapping[str, local.LocalContainer], key: str, record: pb.DecisionRecord
+) -> dict[str, object]:
+    """Its group, and what it is here in a word or two."""
+    allocation = agent.occupancy.allocations.get(key)
+    reservation = agent.occupancy.reservations.get(allocation.reservation) if allocation is not None else None
+    group = reservation.group if reservation is not None else ""
+    group = group or (residents[key].group if key in residents else "")
+    ours = allocation is not None and allocation.reservation != key
+    if ours and allocation is not None and not allocation.externally_managed:
+        asked = any(reason.what == "policy none" for reason in record.reasons)
+        state = PINNED if allocation.placed else AS_ASKED if asked else LEFT_OPEN
+    elif record.event in LEFT:
+        state = LEFT[record.event]
+    else:
+        state = STOPPED if allocation is None else "yielded" if ours else NOT_OURS
+    return {"group": group, "state": state}
 
 
 def _found(agent: Agent, key: str) -> dict[str, object]:

@@ -100,6 +100,7 @@ def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> lo
         host_network=_host_network(pod),
         ips=list(pod.ips),
         opted_in=opted_in(pod.annotations),
+        group=opt_in.group if opt_in is not None else "",
         workload=workload,
         move=_move(opt_in) if opt_in is not None else "",
         memory=demand.memory,

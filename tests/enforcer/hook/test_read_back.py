@@ -6,21 +6,10 @@ import pytest
 
 from enforcer.hook.facts import pods
 from placement.model.cpuset import CpuSet, NumaSet
+from tests.enforcer.hook.reading_back import read, with_one_stuck
 from tests.enforcer.hook.world import World, container, member
 
 WIDE = CpuSet.parse("0-15"), NumaSet.parse("0-1")
-
-
-def read(world: World, times: int = 1) -> list[str]:
-    """So many rounds; which containers are asked for once more."""
-    again: list[str] = []
-    for _ in range(times):
-        world.agent.read_back.begin()
-        while True:
-            again += [update.container_id for update in world.agent.read_back.step()]
-            if not world.agent.read_back.under_way:
-                break
-    return again
 
 
 def reasons(world: World, name: str) -> dict[str, str]:
@@ -29,12 +18,7 @@ def reasons(world: World, name: str) -> dict[str, str]:
 
 @pytest.fixture
 def stuck(world: World) -> World:
-    """An exclusive member on CPUs that a neighbour could not be moved off: the kernel refused."""
-    world.create(member("web"), container("web"))
-    before = world.cgroups["/kubepods/web"]
-    world.create(member("own", cpus="exclusive"), container("own", cpus=2))
-    world.cgroups["/kubepods/web"] = before
-    return world
+    return with_one_stuck(world)
 
 
 def test_what_is_as_it_was_given_is_not_touched(world: World) -> None:
