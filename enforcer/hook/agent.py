@@ -266,7 +266,8 @@ class Agent:
     def _claim(self, container: nri.Container) -> pods.Claim | None:
         """Another owner's on a container that has not opted in."""
         ledger = self.ledger
-        return claim_on_stranger(ledger.machine, ledger.occupancy, container, ledger.past.exclusive)
+        now = pods.runtime_cpuset(container)
+        return claim_on_stranger(ledger.machine, ledger.occupancy, now, ledger.past.exclusive)
 
     def taken_over(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> list[nri.ContainerUpdate]:
         """Another owner has written the cpuset that the container has now: we yield for it."""

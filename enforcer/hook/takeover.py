@@ -188,7 +188,7 @@ class Takeover:
             return pods.Claim(*map(str, running.now))
         if container.id in known.kept_off:
             return None
-        return claim_on_stranger(self._ledger.machine, self._ledger.occupancy, container, known.exclusive)
+        return claim_on_stranger(self._ledger.machine, self._ledger.occupancy, running.now, known.exclusive)
 
     def _adopted(self, running: Running, known: Past, adopted: _Adopted) -> None:
         """As `_adopt`; a container over which that raises is left alone, and costs no other one its place."""

@@ -53,7 +53,8 @@ WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
 @dataclass
 class Living:
     """A container that the runtime lists. foreign: the cpuset that another owner gave it. uncertain: another owner's or
-    ours, since nobody could write down what became of it, or one of its name was never created before. met: whether the enforcer ever had it.
+    ours, since nobody could write down what became of it, or one of its name was never created before. met: whether the
+    enforcer ever had it. noted: whether that was written down.
     """
 
     pod: nri.PodSandbox
@@ -61,6 +62,7 @@ class Living:
     foreign: CpuSet | None = None
     uncertain: bool = False
     met: bool = False
+    noted: bool = False
 
     @property
     def opted_in(self) -> bool:
@@ -315,6 +317,7 @@ class History:
         if self.node.attached:
             self.node.agent.refresh()
             self.node.agent.prepare()
+            self.node.push(self.node.agent.ledger.settle())
             self.node.push(self.node.agent.moves.second_best.improve())
             self._answered()
 
@@ -322,6 +325,8 @@ class History:
         if self.unwritten:
             for living in self.live.values():
                 living.uncertain |= (living.opted_in or self.node.rules.everyone) and living.foreign is not None
+        for living in self.live.values():
+            living.met &= living.noted
         self.unwritten = False
         self.node.kill()
 
@@ -335,6 +340,7 @@ class History:
         """Which changes nothing."""
         if not self.node.attached or self.node.behind or self.released or self.starting() or self.failed.attempts:
             return
+        self.node.push(self.node.agent.ledger.settle())  # as every few seconds: a pod that is gone is in no cache
         before, cgroups = self.node.agent.occupancy, dict(self.node.cgroups)
         second_best = [key for key in self.live if self._is_second_best(key)]
         if self._often(0.7):
@@ -344,8 +350,10 @@ class History:
         updates = self._synchronize()
         after = self.node.agent.occupancy
         same = before.reservations.keys() & after.reservations.keys()
-        if second_best or any(before.reservations[key].demand != after.reservations[key].demand for key in same):
-            return  # there may be more room by now, and what has ended in a pod counts no more
+        lost = before.reservations.keys() - same
+        fewer = any(before.reservations[key].demand != after.reservations[key].demand for key in same)
+        if second_best or fewer or any(before.reservations[key].cache_domain for key in lost):
+            return  # there may be more room by now: what has ended in a pod counts no more, nor a pod without containers
         assert not updates, f"a restart changes {sorted(update.container_id for update in updates)}"
         assert self.node.cgroups == cgroups
         for key, allocation in after.allocations.items():
@@ -479,6 +487,7 @@ class History:
         held = self.node.agent.occupancy.allocations
         for key, living in self.live.items():
             living.met |= key in held
+            living.noted |= written and living.met
         self.said = {key: held[key].exclusive for key in self.live if key in held and held[key].exclusive}
 
     def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:

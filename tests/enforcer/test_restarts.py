@@ -13,6 +13,7 @@ from placement.model.rules import Rules
 from placement.model.topology import Machine
 from placement.state.pools import shared
 from proto import local_pb2 as local
+from proto import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, ours, path_of, pod
 from tests.machines import NO_NUMA
@@ -254,6 +255,39 @@ def test_what_has_not_opted_in_and_was_kept_off_exclusive_cpus_is_no_other_owner
     node.stop("own")
     node.start()
     assert node.cpus("plain") == node.machine.cpus
+    node.create(pod("again", group="web", cpus="exclusive"), container("again", 4))
+    assert node.cpus("again").isdisjoint(node.cpus("plain"))
+
+
+def test_what_was_kept_off_cpus_that_nobody_had_when_it_was_written_down_is_no_other_owners(tmp_path: Path) -> None:
+    """The only one with CPUs of its own came and went before that was written."""
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(everyone=True))
+    node.create(pod("plain"), container("plain"))
+    node.recorder.write()
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.kill()
+    node.stop("own")
+    node.start()
+    assert node.cpus("plain") == node.machine.cpus
+    node.create(pod("again", group="web", cpus="exclusive"), container("again", 4))
+    assert node.cpus("again").isdisjoint(node.cpus("plain"))
+
+
+def test_what_has_all_cpus_is_no_other_owners_whatever_the_runtime_lists(tmp_path: Path) -> None:
+    """It lists what was set while the start was under way, which then took the cpuset of the creation."""
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(everyone=True))
+    made = container("plain")
+    made.state = nri.CONTAINER_CREATED
+    node.create(pod("plain"), made)
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.recorder.write()
+    node.attached = False
+    node.begin("plain")
+    node.stop("own")
+    (node.run_dir / "allocations.json").unlink()
+    node.kill()
+    node.start()
+    assert not node.agent.occupancy.allocations["plain"].externally_managed
     node.create(pod("again", group="web", cpus="exclusive"), container("again", 4))
     assert node.cpus("again").isdisjoint(node.cpus("plain"))
 

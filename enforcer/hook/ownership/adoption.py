@@ -111,16 +111,14 @@ def owner_of(
     return _sharing(machine, occupancy, request, now, known)
 
 
-def claim_on_stranger(
-    machine: Machine, occupancy: Occupancy, container: nri.Container, freed: CpuSet = CpuSet()
-) -> pods.Claim | None:
+def claim_on_stranger(machine: Machine, occupancy: Occupancy, now: Now, freed: CpuSet = CpuSet()) -> pods.Claim | None:
     """Another owner's, of a container that has not opted in, where the rule is to move it off exclusive CPUs: what
     somebody keeps to fewer CPUs would be widened. freed: CPUs that were exclusive, which it may lack by our own work.
     """
-    cpus = pods.runtime_cpuset(container)[0]
+    cpus, mems = now
     if not occupancy.rules.everyone or not cpus or machine.cpus - cpus <= occupancy.exclusive | freed:
         return None
-    return pods.claim_of(container)
+    return pods.Claim(str(cpus), str(mems))
 
 
 def _has_all(machine: Machine, given: Grant | None) -> bool:

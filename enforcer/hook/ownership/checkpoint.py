@@ -63,7 +63,7 @@ class Grant:
 class Past:
     """Allocations by container id. released: nothing is to be pinned until an operator says so. freed: CPUs whose
     exclusive container has ended, while the runtime may not have given them back to their pool: our answer may be lost.
-    kept_off: ids of containers that have not opted in and that we keep off exclusive CPUs.
+    kept_off: ids of containers that have not opted in and that we keep off exclusive CPUs, of which there may be none.
     """
 
     grants: Mapping[str, Grant] = field(default_factory=dict)
@@ -107,13 +107,15 @@ class Past:
 
 
 def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
-    """Containers that have not opted in and whose CPUs we set, by the operator's rule."""
-    if not occupancy.rules.everyone or not occupancy.exclusive:
+    """Containers that have not opted in and whose CPUs are ours to set, by the operator's rule: no other owner does.
+    Also while no CPU is exclusive: the next container with CPUs of its own may be gone before it is written down.
+    """
+    if not occupancy.rules.everyone:
         return frozenset()
     return frozenset(
         key
         for key, allocation in occupancy.allocations.items()
-        if allocation.reservation == key and allocation.cpus and not allocation.externally_managed
+        if allocation.reservation == key and not allocation.externally_managed
     )
 
 
