@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 FORMATS = ("table", "wide", "json", "yaml")
 NO_TERMINAL_COLUMNS = 240
@@ -37,7 +38,7 @@ def show(answer: Any, form: str, tables: Callable[[], Iterable[Any]]) -> None:
     else:
         out = console()
         for part in tables():
-            out.print(part, soft_wrap=isinstance(part, str))
+            out.print(part, soft_wrap=isinstance(part, str | Text))
 
 
 def table(*columns: str, right: Sequence[str] = ()) -> Table:

@@ -34,7 +34,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OwnPod:
-    """One of numakin's pods. arguments: of its program, with the node's name filled in."""
+    """One of numakin's pods. arguments: of its program, with the node's name filled in. ready: False where the kubelet
+    says that it is not.
+    """
 
     name: str
     node: str
@@ -42,6 +44,7 @@ class OwnPod:
     container: str
     arguments: tuple[str, ...]
     ports: dict[str, int]
+    ready: bool = True
 
     def option(self, name: str, default: str) -> str:
         """Of --NAME=VALUE among its arguments."""
@@ -72,8 +75,11 @@ def _own(item: dict[str, Any]) -> OwnPod:
     node = spec.get("nodeName") or ""
     arguments = (argument.replace("$(NODE_NAME)", node) for argument in container.get("args") or ())
     ports = {port.get("name", ""): port["containerPort"] for port in container.get("ports") or ()}
-    running = (item.get("status") or {}).get("phase") == "Running" and not item["metadata"].get("deletionTimestamp")
-    return OwnPod(item["metadata"]["name"], node, running, container["name"], tuple(arguments), ports)
+    status = item.get("status") or {}
+    running = status.get("phase") == "Running" and not item["metadata"].get("deletionTimestamp")
+    said = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+    ready = said.get("Ready") != "False"
+    return OwnPod(item["metadata"]["name"], node, running, container["name"], tuple(arguments), ports, ready)
 
 
 def of_nodes(pods: Sequence[OwnPod], nodes: Iterable[str]) -> list[OwnPod]:

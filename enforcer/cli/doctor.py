@@ -6,13 +6,15 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.text import Text
 
 from enforcer.bypass.cri_client import CriClient, RuntimeAway
 from enforcer.bypass.follower import POLL_S
+from enforcer.cli import met
+from enforcer.cli.findings import BAD, GOOD, NOTE, Finding, ranked
 from enforcer.cli.status import NobodyAnswersError, ask
 from enforcer.cli.terminal import console
 from enforcer.hook.hardware.node import read_by
@@ -31,19 +33,12 @@ from enforcer.observe.collectors.probes import Probes
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
 from enforcer.settings.config import Config, ConfigError
 from placement.model.errors import PlacementError
-from placement.state.yielded import Yielded
+
+NRI_CONFIGURED = "containerd config dump | grep -A6 nri || crio status config | grep -A4 nri"
+KUBELET_CONFIGURED = "grep -i cpuManagerPolicy /var/lib/kubelet/config.yaml"
 
 SIGNS = {"good": ("ok  ", "green"), "note": ("note", "yellow"), "bad": ("bad ", "red")}
 """By grade: the sign and its colour."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """grade: good, note (works, but read this), bad (something will not work)."""
-
-    topic: str
-    grade: str
-    text: str
 
 
 def examine(config: Config) -> Iterator[Finding]:
@@ -55,6 +50,7 @@ def examine(config: Config) -> Iterator[Finding]:
         ("pressure", _pressure),
         ("memory", _balancing),
         ("kubelet", _kubelet),
+        ("enforcer", _enforcer),
         ("cpusets", _cpusets),
         ("devices", _devices),
         ("traffic", _traffic),
@@ -67,17 +63,18 @@ def examine(config: Config) -> Iterator[Finding]:
 
 
 def doctor(config: Config, *, as_json: bool) -> int:
-    """Prints the findings; 1 when one is bad."""
-    findings = list(examine(config))
+    """Prints the findings, the worst first; 1 when one is bad."""
+    findings = ranked(examine(config))
     if as_json:
-        rows = [{"topic": finding.topic, "grade": finding.grade, "text": finding.text} for finding in findings]
-        print(json.dumps(rows, indent=2))
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
         out = console()
         for finding in findings:
             text = Text.assemble(SIGNS[finding.grade], f" {finding.topic:8} {finding.text}")
             out.print(text, highlight=False, soft_wrap=True)
-    return 1 if any(finding.grade == "bad" for finding in findings) else 0
+            if finding.command:
+                out.print(f"{'':14}$ {finding.command}", highlight=False, soft_wrap=True)
+    return 1 if any(finding.grade == BAD for finding in findings) else 0
 
 
 def _nri(config: Config) -> Iterator[Finding]:
@@ -87,11 +84,11 @@ def _nri(config: Config) -> Iterator[Finding]:
             f"no socket at {path}: switch NRI on in the container runtime, or use --mode bypass; until then pods start"
         )
         text += " unpinned"
-        yield Finding("NRI", "bad", text)
+        yield Finding("NRI", "bad", text, NRI_CONFIGURED)
     elif not stat.S_ISSOCK(path.stat().st_mode):
-        yield Finding("NRI", "bad", f"{path} is not a socket")
+        yield Finding("NRI", "bad", f"{path} is not a socket", f"ls -l {path}")
     elif not os.access(path, os.R_OK | os.W_OK):
-        yield Finding("NRI", "bad", f"{path} may not be opened by this user: run as root")
+        yield Finding("NRI", "bad", f"{path} may not be opened by this user: run as root", f"ls -l {path}")
     else:
         yield _listening(path, Path(config.procfs))
 
@@ -104,10 +101,20 @@ def _listening(path: Path, procfs: Path) -> Finding:
     if listening is None:
         return Finding("NRI", "note", f"there is a socket at {path}; whether a runtime listens can't be seen from here")
     if not listening:
-        return Finding(
-            "NRI", "bad", f"nobody listens at {path}: the container runtime is down, or has NRI switched off"
-        )
+        text = f"nobody listens at {path}: the container runtime is down, or has NRI switched off"
+        return Finding("NRI", "bad", text, NRI_CONFIGURED)
     return Finding("NRI", "good", f"the container runtime listens at {path}")
+
+
+def _enforcer(config: Config) -> Iterator[Finding]:
+    """How the running one is, and its members."""
+    try:
+        answer = ask(Path(config.run_dir))
+    except NobodyAnswersError as error:
+        yield Finding("enforcer", NOTE, f"{error}; what it has met is not known")
+        return
+    yield from met.of_the_process(answer, config)
+    yield from met.of_the_members(answer, config)
 
 
 def _cpusets(config: Config) -> Iterator[Finding]:
@@ -115,22 +122,17 @@ def _cpusets(config: Config) -> Iterator[Finding]:
     known = cpuset_owners(Path(config.procfs), config.kubelet_root, config.plugin_name)
     owners = f": {'; '.join(known)}" if known else ""
     try:
-        met = ask(Path(config.run_dir))
+        answer = ask(Path(config.run_dir))
     except NobodyAnswersError:
-        met = {}
-    counts = {key: count for key, count in met.get("yielded", {}).items() if key != "powerless"}
-    yielded = Yielded(**counts)
-    for which in met.get("conflicts", ()):
-        text = f"the creation of {which} failed, as another NRI plugin that is asked after numakin sets its cpuset too"
-        yield Finding("cpusets", "bad", f"{text}; give it an index below {config.plugin_index}{owners}")
-    if yielded.powerless:
-        yield Finding("cpusets", "bad", f"{yielded}: the extender scores this node 0{owners}")
-    elif yielded.containers:
-        yield Finding("cpusets", "note", f"{yielded}{owners}")
-    elif known:
-        yield Finding("cpusets", "note", f"others may set them, and numakin yields for each that they set{owners}")
-    else:
-        yield Finding("cpusets", "good", "nobody else is known to set any")
+        answer = None
+    found = [*met.of_other_owners(answer, config, owners)] if answer is not None else []
+    yield from found
+    if known and not found:
+        text = f"others may set them, and numakin yields for each that they set{owners}"
+        yield Finding("cpusets", NOTE, text, met.command("status", config))
+    elif not found:
+        seen = "no process is known to set any besides numakin"
+        yield Finding("cpusets", GOOD, seen + (", and none was met" if answer is not None else ""))
 
 
 def _cri(config: Config) -> Iterator[Finding]:
@@ -140,7 +142,8 @@ def _cri(config: Config) -> Iterator[Finding]:
             version = runtime.version()
             runtime.containers()
     except RuntimeAway as error:
-        yield Finding("CRI", "bad", f"no CRI at {config.cri_socket}: {error}")
+        shown = f"crictl --runtime-endpoint unix://{config.cri_socket} version"
+        yield Finding("CRI", "bad", f"no CRI at {config.cri_socket}: {error}", shown)
         return
     yield Finding("CRI", "good", f"{version.name} {version.version} answers at {config.cri_socket}")
     soon = f"at once where its events are on, else within {POLL_S} s" if version.broadcasts else f"within {POLL_S} s"
@@ -215,11 +218,11 @@ def _kubelet(config: Config) -> Iterator[Finding]:
     kubelet = managers(Path(config.procfs), config.kubelet_root)
     if kubelet is None:
         text = "its state can't be read from here: check that its cpuManagerPolicy is none, or give --kubelet-root"
-        yield Finding("kubelet", "note", text)
+        yield Finding("kubelet", "note", text, KUBELET_CONFIGURED)
         return
     if kubelet.cpu == "static":
         text = "cpuManagerPolicy is static: the kubelet owns every cpuset, and numakin will yield for each"
-        yield Finding("kubelet", "bad", text)
+        yield Finding("kubelet", "bad", f"{text}; docs/migration.md says how to change it", KUBELET_CONFIGURED)
     else:
         yield Finding("kubelet", "good", f"cpuManagerPolicy is {kubelet.cpu or 'none'}")
     if kubelet.memory == "Static":

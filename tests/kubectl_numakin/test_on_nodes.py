@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from demo.cluster import OPT_IN
 from enforcer.observer.windows import Window
+from kubectl_numakin.commands import doctor
 from kubectl_numakin.recordings.recording import read
 from placement.traffic.graph import Flow
 from proto import report_pb2 as pb
@@ -114,11 +116,108 @@ def test_a_node_where_another_owner_has_the_cpusets_is_named(there):
     enforcer = Enforcer(there.cluster.reports, "confined")
     enforcer.report(machine(), yielded=pb.Yielded(containers=4, members=5))
     try:
-        ((grade, text),) = findings(there.ask("doctor", "-o", "json"))["confined", "report"]
+        ((grade, text),) = findings(there.ask("doctor", "-o", "json"))["confined", "cpusets"]
         assert grade == "bad"
         assert text.startswith("another owner sets the cpusets of 4 of 5 containers that opted in: it scores 0")
     finally:
         enforcer.close()
+
+
+def test_a_node_whose_enforcer_is_not_registered_with_its_runtime_is_named(there):
+    enforcer = Enforcer(there.cluster.reports, "apart")
+    enforcer.report(machine(), registered=False)
+    try:
+        ((grade, text),) = findings(there.ask("doctor", "-o", "json"))["apart", "report"]
+        assert grade == "bad"
+        assert text.startswith("its enforcer is not registered with the container runtime")
+    finally:
+        enforcer.close()
+
+
+def test_the_worst_is_said_first_and_each_with_what_to_run(there):
+    enforcer = Enforcer(there.cluster.reports, "confined")
+    enforcer.report(machine(), yielded=pb.Yielded(containers=4, members=5))
+    try:
+        lines = there.ask("doctor").lines
+    finally:
+        enforcer.close()
+    grades = [line.split()[0] for line in lines if line.startswith(("bad ", "note ", "good "))]
+    assert grades == sorted(grades), "bad, then note"
+    at = next(at for at, line in enumerate(lines) if "another owner sets the cpusets" in line)
+    assert lines[at].startswith("bad  confined  cpusets: ")
+    enforcers = "kubectl -n numakin get pods -o wide -l app.kubernetes.io/name=numakin-enforcer"
+    assert lines[at + 1] == f"       $ {enforcers}", "no enforcer's pod is on that node here"
+    assert lines[-1].endswith("good (-o wide shows the good ones too)")
+
+
+def test_what_an_enforcer_names_to_run_is_run_in_its_pod_and_all_else_on_its_node(there):
+    found = [
+        {"topic": "enforcer", "grade": "bad", "text": "it was released", "command": "numakin-enforcer resume"},
+        {"topic": "NRI", "grade": "bad", "text": "nobody listens", "command": "containerd config dump"},
+        {"topic": "NUMA", "grade": "note", "text": "of a version that names none"},
+    ]
+    program = there.api.behind.programs.pop((NAMESPACE, "numakin-enforcer-0"))
+    there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = lambda words: subprocess.CompletedProcess(
+        words, 1, json.dumps(found).encode(), b""
+    )
+    try:
+        lines = there.ask("doctor").lines
+    finally:
+        there.api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
+    below = {line: lines[at + 1] for at, line in enumerate(lines[:-1])}
+    released = f"       $ kubectl -n {NAMESPACE} exec numakin-enforcer-0 -- numakin-enforcer resume"
+    assert below[f"bad  {NODE}  enforcer: it was released"] == released
+    assert below[f"bad  {NODE}  NRI: nobody listens"] == f"       on {NODE}: $ containerd config dump"
+    assert not below[f"note {NODE}  NUMA: of a version that names none"].startswith(" ")
+
+
+@pytest.mark.parametrize(("app", "topic"), [("numakin-extender", "extender"), ("numakin-enforcer", "enforcer")])
+def test_a_pod_that_runs_and_is_not_ready_is_bad(there, app, topic):
+    name, where = f"{app}-0", "cluster" if topic == "extender" else NODE
+    there.api.set_phase(name, "Running", NAMESPACE, conditions=[{"type": "Ready", "status": "False"}])
+    try:
+        assert any(
+            (grade, text.startswith(f"{name} is not ready")) == ("bad", True)
+            for grade, text in findings(there.ask("doctor", "-o", "json"))[where, topic]
+        )
+    finally:
+        there.api.set_phase(name, "Running", NAMESPACE, conditions=[{"type": "Ready", "status": "True"}])
+
+
+def test_of_the_node_that_is_asked_about_and_of_no_other_is_told(there):
+    enforcer = Enforcer(there.cluster.reports, "confined")
+    enforcer.report(machine(), yielded=pb.Yielded(containers=4, members=5))
+    try:
+        where = {where for where, _ in findings(there.ask("doctor", "--node", NODE, "-o", "json"))}
+        assert where == {"cluster", NODE}
+    finally:
+        enforcer.close()
+
+
+def test_what_a_node_says_of_other_owners_itself_is_not_said_again(there):
+    runtime = there.cluster.nodes[NODE].runtime
+    sandbox = runtime.run_pod("theirs", "shop", "uid-theirs", OPT_IN, {})
+    runtime.run_container(sandbox, "cart", cpu_request=1.0, memory_limit=1 << 30, cpus="0-3")
+    try:
+        (row,) = until(
+            lambda: [row for row in told_of_owners(there) if "1 of 1 containers that opted in" in row[1]], "it is told"
+        )
+        assert row[0] == "bad"
+        assert row in told_of_owners(there)
+        assert len(told_of_owners(there)) == 1
+    finally:
+        runtime.remove_pod(sandbox)
+
+
+def told_of_owners(there) -> list[tuple[str, str]]:
+    return findings(there.ask("doctor", "-o", "json"))[NODE, "cpusets"]
+
+
+def test_what_nodes_find_alike_is_said_once():
+    alike = [doctor.Finding(f"node-{number}", "cgroups", "note", "cgroup v1") for number in range(9)]
+    first, last = doctor._rendered(alike, wide=False)
+    assert str(first) == "note node-0, node-1, node-2, node-3, node-4 and 4 more  cgroups: cgroup v1"
+    assert last == "0 bad, 9 to read, 0 good"
 
 
 def test_a_node_without_an_enforcer_is_named(there):

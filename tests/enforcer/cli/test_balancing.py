@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.cli.doctor import Finding, examine
+from enforcer.cli.doctor import examine
+from enforcer.cli.findings import Finding
 from enforcer.machine.memory import numa_balancing
 from enforcer.settings.config import Config
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from enforcer.cli import doctor, top
+from enforcer.cli.findings import Finding
 from enforcer.settings.config import Config
 
 
@@ -23,6 +24,6 @@ def test_top_shows_ipv6_peers(monkeypatch, capsys):
 
 @pytest.mark.parametrize(("grade", "sign"), [("good", "ok  "), ("note", "note"), ("bad", "bad ")])
 def test_doctor_shows_its_signs_and_text_as_it_is(monkeypatch, capsys, grade, sign):
-    monkeypatch.setattr(doctor, "examine", lambda _: [doctor.Finding("NRI", grade, "no socket at [/]/nri.sock")])
+    monkeypatch.setattr(doctor, "examine", lambda _: [Finding("NRI", grade, "no socket at [/]/nri.sock")])
     doctor.doctor(Config(), as_json=False)
     assert capsys.readouterr().out == f"{sign} NRI      no socket at [/]/nri.sock\n"
