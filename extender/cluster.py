@@ -32,6 +32,7 @@ from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.traffic.known import ClusterTraffic
 from placement.namespaces import Namespaces
+from placement.state.occupancy import Reservation
 
 
 class Cluster:
@@ -294,14 +295,23 @@ class Cluster:
         unscored = {str(why): count for why, count in ledger.unscored.items()}
         return Figures(nodes, assumed, self.known.groups, self._expired, bindings, unscored, ledger.splits, faults)
 
+    def reservations_of(self, uids: Iterable[str]) -> dict[str, tuple[str, tuple[Reservation, ...]]]:
+        """By uid, the node that has the pod, as reported or assumed, and its reservations there."""
+        with self._lock:
+            nodes = {uid: node for uid in uids if (node := self._nodes.locations.node(uid)) is not None}
+            views = {node: self._nodes.view(node) for node in {*nodes.values()}}
+        found = {uid: (node, view.occupancy.members_of(uid)) for uid, node in nodes.items() if (view := views[node])}
+        return {uid: (node, tuple(there)) for uid, (node, there) in found.items() if there}
+
     def group_on_node(self, uid: str) -> str:
         """NAMESPACE/name of the pod's group as its node reports it or is expected to; empty where it is not known."""
+        _, there = self.reservations_of([uid]).get(uid, ("", ()))
+        return next((reservation.group for reservation in there if reservation.group), "")
+
+    def group_size(self, group: str) -> int:
+        """Pods of the group that are placed, anywhere."""
         with self._lock:
-            node = self._nodes.locations.node(uid)
-            view = self._nodes.view(node) if node is not None else None
-        if view is None:
-            return ""
-        return next((reservation.group for reservation in view.occupancy.members_of(uid) if reservation.group), "")
+            return self._nodes.groups.total(group)
 
     def story(self, namespace: str, name: str) -> PodStory | None:
         """What is known of a pod by its name, for `extender.views.explain`; None when nothing is."""

@@ -9,6 +9,9 @@ from extender.scoring.history import ExplainRow, Offer, PodStory
 from extender.scoring.predict import Prediction, Wanted, opt_ins, predict
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption
+from extender.views.nearness import nearness, place
+from extender.views.summary import sentence
+from placement.decide.decide import Reason
 
 NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"
@@ -28,16 +31,39 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
     if story is None:
         return None
     offer, decisions, assumed = story.offer, story.decisions, story.assumption
+    group = offer.want.group if offer else _group(cluster, story)
     return {
         "uid": story.uid,
         "pod": f"{namespace}/{name}",
-        "group": offer.want.group if offer else _group(cluster, story),
+        "summary": _summary(cluster, story, name, group or ""),
+        "group": group,
         "membership": _membership(cluster, story),
         "unscored": story.unscored,
         "scored": _scored(offer, story.at, most_nodes) if offer else None,
         "expected": _expected(assumed, story.at) if assumed else None,
         "happened": [_happened(row) for row in decisions],
     }
+
+
+def _summary(cluster: Cluster, story: PodStory, name: str, group: str) -> str:
+    """Where it is and why in a sentence; empty where neither is known."""
+    here = place(cluster, story.uid)
+    row = next((row for row in story.offer.rows if row.node == here.node), None) if story.offer and here else None
+    near = nearness(cluster, story.uid, group, here) if here else None
+    placed = [decision for decision in story.decisions if decision.event != "nomination"]
+    predicted = _predicted(row, story.offer.want) if story.offer and row else None
+    return sentence(name, here, placed, predicted, near, held=not placed and story.assumption is not None)
+
+
+def _predicted(row: ExplainRow, want: Wanted) -> Reason | None:
+    """The first reason for the place that was predicted there."""
+    if row.view is None:
+        return None
+    try:
+        reasons = predict(row.view.machine, row.view.occupancy, want, row.kin).decisions[0].reasons
+    except Exception:  # noqa: BLE001 - as it was when it was scored: `faults` has logged it
+        return None
+    return reasons[0] if reasons else None
 
 
 def _membership(cluster: Cluster, story: PodStory) -> str | None:

@@ -75,15 +75,17 @@ def named_pod(arguments: list[str]) -> tuple[str, str]:
 
 
 def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
-    yield Text(f"pod {answer['pod']}" + (f", group {answer['group']}" if answer.get("group") else ""), style="bold")
+    if answer.get("summary"):
+        yield Text(answer["summary"], style="bold")
+    yield f"pod {answer['pod']}" + (f", group {answer['group']}" if answer.get("group") else "")
     if answer.get("membership"):
         yield answer["membership"]
     if answer.get("expected"):
         yield _expected(answer["expected"])
-    happened = answer.get("happened", [])
-    for row in happened:
-        yield from _happened(row)
-    if not happened:
+    if answer.get("happened"):
+        yield ""
+        yield _happened(answer["happened"])
+    else:
         yield "no enforcer has reported a container of it yet"
     if answer.get("unscored"):
         yield answer["unscored"]
@@ -102,14 +104,21 @@ def _expected(expected: dict[str, Any]) -> str:
     )
 
 
-def _happened(row: dict[str, Any]) -> Iterator[str]:
-    where = f"NUMA node {row['numa_nodes']}" if row["numa_nodes"] else "no NUMA node"
-    open_or = [f"CPUs {row['cpus'] or 'open'}", f"memory {row['mems'] or 'open'}"]
-    nomination = row["nomination"]
-    nominated = f" (NUMA node {row['nominated']} was nominated)" if row.get("nominated") else ""
-    yield f"  {row['container']} at {row['event']}: {where}, {', '.join(open_or)}; nomination {nomination}{nominated}"
-    for reason in row["reasons"]:
-        yield f"    - {reason}"
+def _happened(happened: list[dict[str, Any]]) -> Any:
+    """What its enforcer decided, the latest last."""
+    rows = table("container", "at", "numa node", "cpus", "memory", "nomination", "why")
+    for row in happened:
+        nominated = f" (NUMA node {row['nominated']})" if row.get("nominated") else ""
+        rows.add_row(
+            row["container"] or "-",
+            row["event"],
+            row["numa_nodes"] or "-",
+            row["cpus"] or "open",
+            row["mems"] or "open",
+            row["nomination"] + nominated,
+            "; ".join(row["reasons"]),
+        )
+    return rows
 
 
 def _scored(scored: dict[str, Any], *, wide: bool) -> Iterator[Any]:

@@ -105,7 +105,7 @@ def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Ca
     if best is None:
         return None, reasons
     if best.kin > 0:
-        return best, [*reasons, Reason("its kin are near", f"{best.kin:.2f}", f"NUMA node {best.numa_nodes}")]
+        return best, [*reasons, Reason("its kin are near", f"{best.kin:.0%}", f"NUMA node {best.numa_nodes}")]
     return best, [*reasons, Reason("no kin here", "", f"the emptiest that fits is NUMA node {best.numa_nodes}")]
 
 
@@ -221,7 +221,7 @@ def _remarks(room: Room, chosen: Candidate) -> list[Reason]:
     if len(room.group.kin) > 1:
         nearest = max(room.group.kin, key=lambda peer: (round(room.group.kin[peer], 9), -peer))
         if round(room.group.kin[nearest], 9) > round(chosen.kin, 9) and nearest not in chosen.numa_nodes:
-            number = f"NUMA node {nearest}, {room.group.kin[nearest]:.2f}"
+            number = f"NUMA node {nearest}, {room.group.kin[nearest]:.0%}"
             remarks.append(Reason("nearer to its kin", number, _why_not(room, nearest)))
     if len(chosen.numa_nodes) > 1:
         remarks.append(Reason("wide", f"{len(chosen.numa_nodes)} NUMA nodes", "none of fewer has the room"))

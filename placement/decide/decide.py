@@ -128,7 +128,7 @@ def _counted_use(room: Room, candidate: Candidate) -> list[Reason]:
 
 
 def _room_left(*, by_use: bool) -> str:
-    return "of the CPUs there stay free, by what is used" if by_use else "of the CPUs there stay free"
+    return "CPUs there that stay free, by what is used" if by_use else "CPUs there that stay free"
 
 
 def left_open(

@@ -25,15 +25,18 @@ from tests.machines import EPYC_NPS1
 def test_explain_says_where_a_pod_is_and_why(at):
     answer = ask("explain", "pod", "cart-0", "-n", "shop", at)
     assert answer.code == 0, answer.err
-    assert "pod shop/cart-0" in answer.out
-    assert "cart at create: NUMA node 0, CPUs 0-7, memory 0; nomination kept (NUMA node 0 was nominated)" in answer.out
-    assert "kin here" in answer.out
+    assert answer.lines[0].startswith("cart-0 is on NUMA node 0 of node-1: kin here 75 %: pulls; ")
+    assert "others of its group are there now" in answer.lines[0]
+    assert "pod shop/cart-0, group shop/boutique" in answer.lines
+    (row,) = [line.split() for line in answer.lines if line.startswith("cart ")]
+    assert row == ["cart", "create", "0", "0-7", "0", "kept", "(NUMA", "node", "0)", "kin", "here", "75", "%:", "pulls"]
 
 
 def test_explain_shows_what_else_was_weighed_the_best_first(at):
     answer = ask("explain", "cart-9", "-n", "shop", at)
     nodes = [line.split()[0] for line in answer.lines if line.startswith("node-")]
     assert nodes == ["node-1", "node-2"]
+    assert answer.lines[0].startswith("room is held for cart-9 on NUMA node 0 of node-1 because ")
     assert "room is held on node-1, NUMA node 0" in answer.out
 
 

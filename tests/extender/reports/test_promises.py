@@ -221,7 +221,7 @@ def test_a_container_that_restarts_again_and_again_makes_one_event(watching, ser
     uid = bound(server, "web-1", "n1", group="shop")
     assert enforcer.next().expect.pod == uid
     for start in range(3):
-        why = pb.Reason(what="room left", number=f"{90 - start}%", effect="of the CPUs there stay free")
+        why = pb.Reason(what="room left", number=f"{90 - start}%", effect="CPUs there that stay free")
         record = pb.DecisionRecord(
             pod=uid, namespace="default", pod_name="web-1", container_name="main", numa_nodes="0", cpus="0-7",
             event="create", reasons=[why],

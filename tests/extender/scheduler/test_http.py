@@ -132,14 +132,14 @@ def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender:
     assert {row["node"]: row["score"] for row in result["scored"]["nodes"]} == scores
     best, other, _ = result["scored"]["nodes"]
     assert (best["node"], best["numa_nodes"], best["fits"]) == ("n2", "1", True)
-    assert best["reasons"][0] == "its kin are near 1.00: NUMA node 1"
+    assert best["reasons"][0] == "its kin are near 100%: NUMA node 1"
     assert other["reasons"] == ["no enforcer has reported this node"]
     assert result["expected"]["node"] == "n2"
     assert result["happened"] == []
 
     record = pb.DecisionRecord(
         pod=uid, namespace="default", pod_name="t001", container_name="main", numa_nodes="1", cpus="8-15", mems="1",
-        score=0.9, reasons=[pb.Reason(what="its kin are near", number="1.00", effect="NUMA node 1")],
+        score=0.9, reasons=[pb.Reason(what="its kin are near", number="100%", effect="NUMA node 1")],
         outcome=pb.KEPT, nominated="1", generation=2, event="create",
     )  # fmt: skip
     whole = [reservation("kin", "1"), reservation(uid, "1", milli=100)]
@@ -155,7 +155,7 @@ def test_explain_tells_node_by_node_what_was_weighed_and_what_happened(extender:
             "cpus": "8-15",
             "mems": "1",
             "score": 0.9,
-            "reasons": ["its kin are near 1.00: NUMA node 1"],
+            "reasons": ["its kin are near 100%: NUMA node 1"],
             "nomination": "kept",
             "nominated": "1",
             "generation": 2,

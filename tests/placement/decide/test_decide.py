@@ -28,7 +28,7 @@ class TestKin:
         home = before.reservations["first"].numa_nodes
         decision = decide(KUNPENG, before, asks("second"), Kin())
         assert decision.numa_nodes == home
-        assert str(decision.reasons[0]) == f"its kin are near 1.00: NUMA node {home}"
+        assert str(decision.reasons[0]) == f"its kin are near 100%: NUMA node {home}"
 
     def test_without_kin_the_emptiest_numa_node_is_taken(self):
         before = filled(KUNPENG, asks("a", group="shop/a"), asks("b", 2, group="shop/b"), asks("c", group="shop/c"))
@@ -55,7 +55,7 @@ class TestKin:
         before = Occupancy({reservation.key: reservation for reservation in reservations})
         decision = decide(KUNPENG, before, asks("c"), Kin({"near": 10.0}))
         assert decision.numa_nodes == nodes("0"), "NUMA node 1 is full, 0 is its nearest"
-        assert "nearer to its kin NUMA node 1, 1.00: short of CPU" in decision.sentence
+        assert "nearer to its kin NUMA node 1, 100%: short of CPU" in decision.sentence
 
     def test_peers_elsewhere_lower_the_score_and_not_the_place(self):
         before = filled(SMALL, asks("a"))
@@ -67,7 +67,7 @@ class TestKin:
     def test_a_peer_on_two_numa_nodes_draws_half_to_each(self):
         wide = Occupancy({"w": Reservation("w", "w", "x/x", nodes("0-1"), Demand(1000))})
         score = decide(SMALL, wide, asks("a"), Kin({"w": 1.0}))
-        assert str(score.reasons[0]) == "its kin are near 0.75: NUMA node 0"
+        assert str(score.reasons[0]) == "its kin are near 75%: NUMA node 0"
 
     def test_containers_that_have_not_opted_in_are_nobodys_kin(self):
         externally_managed = Occupancy({"c1": Reservation("c1", "p", "", nodes("1"), Demand())})

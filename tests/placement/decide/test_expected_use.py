@@ -40,7 +40,7 @@ def test_kin_no_longer_draw_where_more_cpu_would_be_used_than_there_is():
     occupancy = crowd(SMALL, 2)
     decision = decide(SMALL, occupancy, greedy("next"), Kin())
     assert decision.numa_nodes == nodes("1"), "two of them use all four CPUs of NUMA node 0"
-    assert "nearer to its kin NUMA node 0, 1.00: 2 CPUs more would be used than there are" in decision.sentence
+    assert "nearer to its kin NUMA node 0, 100%: 2 CPUs more would be used than there are" in decision.sentence
 
 
 def test_by_requests_alone_all_of_them_would_be_together():
@@ -86,7 +86,7 @@ def test_explain_says_which_of_request_and_use_decided():
     decision, story = explain(SMALL, crowd(SMALL, 1), greedy("next"), Kin())
     lines = [str(entry) for entry in story]
     assert "counted as 2 CPUs: its workload's pods use that, and ask for 0.1" in lines
-    assert "room left 0%: of the CPUs there stay free, by what is used" in lines
+    assert "room left 0%: CPUs there that stay free, by what is used" in lines
     assert any(line.startswith("NUMA node 0") and "0 CPUs stay free by what is used" in line for line in lines)
     assert any(line.startswith("NUMA node 1") and "2 CPUs stay free by what is used" in line for line in lines)
     by_request = [str(entry) for entry in explain(SMALL, Occupancy(), asks("a"), Kin())[1]]

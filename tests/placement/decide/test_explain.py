@@ -22,9 +22,9 @@ def test_it_is_the_same_decision_with_every_numa_node_weighed():
     decision, story = explain(SMALL, before, asks("b"), Kin())
     assert decision == decide(SMALL, before, asks("b"), Kin())
     assert [str(entry) for entry in story] == [
-        "its kin are near 0.50: NUMA node 1",
-        "nearer to its kin NUMA node 0, 1.00: short of CPU",
-        "room left 75%: of the CPUs there stay free",
+        "its kin are near 50%: NUMA node 1",
+        "nearer to its kin NUMA node 0, 100%: short of CPU",
+        "room left 75%: CPUs there that stay free",
         "memory free 7782 MiB: bound to NUMA node 1",
         "NUMA node 0 0.00: kin 1.00, room 1.00, empty 0.00, no CPU stays free, short of CPU",
         "NUMA node 1 0.62: kin 0.50, room 1.00, empty 0.75, 3 CPUs stay free",

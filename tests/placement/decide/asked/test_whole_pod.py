@@ -120,7 +120,7 @@ def test_a_peer_in_parts_draws_as_one():
     newcomer = asks("n", 1)
     told = decide(SMALL, apart, newcomer, Kin({"p": 1.0}))
     assert told.score == decide(SMALL, apart, newcomer, Kin()).score, "by traffic as by its group"
-    assert str(told.reasons[0]) == "its kin are near 0.75: NUMA node 0"
+    assert str(told.reasons[0]) == "its kin are near 75%: NUMA node 0"
 
 
 @pytest.mark.parametrize(("left", "slot"), [(14, "0"), (13, "1")])
