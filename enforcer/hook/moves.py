@@ -207,7 +207,14 @@ class MoveExecutor:
         ledger.occupancy = after.changed(reservations=reservations, allocations=back, checked=False)
         self._decline(step)
         ledger.settle()
-        return ledger.updates_since(after.changed(allocations=stayed, checked=False))
+        still = {key: held for key, held in stayed.items() if self._has_still(key, held)}
+        return ledger.updates_since(after.changed(allocations=still, checked=False))
+
+    def _has_still(self, container: str, held: Allocation) -> bool:
+        """Whether its cgroup has these CPUs: an answer in between may have given it those of where it was to go."""
+        resident = self._ledger.residents.now().get(container)
+        now = self._ledger.node.cpuset_now(resident.cgroups_path) if resident is not None else None
+        return now is None or not held.cpus or now[0] == held.cpus
 
     def _held_before(self, reservations: set[str], before: Occupancy) -> dict[str, Allocation]:
         """What the containers of these reservations had, where it can be theirs again: exclusive CPUs may be another

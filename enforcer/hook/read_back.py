@@ -18,7 +18,6 @@ from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
 from placement.decide.decide import MemoryPolicy, Reason
 from placement.model.cpuset import CpuSet, NumaSet
-from placement.state.occupancy import Allocation
 from process.log import Log
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
@@ -70,9 +69,7 @@ class ReadBack:
     def begin(self) -> None:
         """A new round, over all that runs by our hand now."""
         ledger = self._ledger
-        self._left = (
-            [] if ledger.released else [key for key, held in ledger.occupancy.allocations.items() if _ours(held)]
-        )
+        self._left = [] if ledger.released else [*filter(self._is_ours, ledger.occupancy.allocations)]
         self.differences = {key: self.differences[key] for key in self._left if key in self.differences}
 
     def step(self) -> list[nri.ContainerUpdate]:
@@ -95,7 +92,7 @@ class ReadBack:
         """Whether the container is to be asked for once more."""
         key, ledger = resident.id, self._ledger
         held, found = ledger.occupancy.allocations.get(key), ledger.node.cpuset_now(resident.cgroups_path)
-        if held is None or found is None or not _ours(held) or _as_given(held.cpus, held.mems, found):
+        if held is None or found is None or not self._is_ours(key) or _as_given(held.cpus, held.mems, found):
             was = self.differences.pop(key, None)
             if was is not None and was.lasts:
                 ledger.records.amend(resident, DIFFERS, None, self._home(key))
@@ -107,6 +104,13 @@ class ReadBack:
         if now.readings == ASKED_AFTER + 1:
             self._tell(resident, now)
         return now.readings == ASKED_AFTER
+
+    def _is_ours(self, container: str) -> bool:
+        """Whether we have set its CPUs: of what has not opted in, by the operator's rule alone."""
+        occupancy = self._ledger.occupancy
+        held = occupancy.allocations[container]
+        unmanaged = held.externally_managed or (held.reservation == container and not occupancy.rules.everyone)
+        return bool(held.cpus or held.mems) and not unmanaged
 
     def _tell(self, resident: local.LocalContainer, now: Difference) -> None:
         """Once for each."""
@@ -177,10 +181,6 @@ class ReadBack:
                 why = Reason(NOT_APPLIED, "", f"{effect} know memory policies, or its program has set another one")
                 self._ledger.records.counts["memory policy not applied"] += 1
                 self._ledger.records.amend(residents[key], NOT_APPLIED, why, self._home(key))
-
-
-def _ours(held: Allocation) -> bool:
-    return bool(held.cpus or held.mems) and not held.externally_managed
 
 
 def _as_given(cpus: CpuSet, mems: NumaSet, found: Cpuset) -> bool:

@@ -18,6 +18,7 @@ from enforcer.hook.ownership.adoption import (
     owner_of,
 )
 from enforcer.hook.ownership.checkpoint import Past
+from placement.model.cpuset import CpuSet
 from placement.optin.parsing import opted_in
 from process.log import Log
 from proto import nri_pb2 as nri
@@ -53,7 +54,7 @@ class Takeover:
         for running in exclusive_cpus_first(live, known):
             self._adopted(running, known, adopted)
         waiting = adopted.waiting
-        updates = self._leave_all_open(waiting) if ledger.released else self._place(adopted)
+        updates = self._leave_all_open(waiting, known) if ledger.released else self._place(adopted)
         ledger.sandboxes.note_cgroups()
         counts = {"pods": len(sandboxes), "containers": len(live), "waiting": len(waiting)}
         log.info("synchronized", **counts, known=len(known.grants), updates=len(updates))
@@ -134,13 +135,21 @@ class Takeover:
         ledger.past = past.listed()
         return past
 
-    def _leave_all_open(self, waiting: Iterable[Running]) -> list[nri.ContainerUpdate]:
+    def _leave_all_open(self, waiting: Iterable[Running], known: Past) -> list[nri.ContainerUpdate]:
+        """Those of them that were given something are given the whole machine back, as all that were taken over."""
+        ledger = self._ledger
+        ours = dict(ledger.past.grants)
         for running in waiting:
-            self._leave_open(running)
+            container = running.container.id
+            if container in known.grants:
+                ours[container] = known.grants[container]
+            self._leave_open(running, ledger.machine.all_cpus if container in known.grants else CpuSet())
+        ledger.past = replace(ledger.past, grants=ours)
         return self.release()
 
-    def _leave_open(self, running: Running) -> None:
-        self._ledger.note_unmanaged(running.pod, running.container)
+    def _leave_open(self, running: Running, now: CpuSet = CpuSet()) -> None:
+        """now: as `note_unmanaged` has it."""
+        self._ledger.note_unmanaged(running.pod, running.container, now=now)
         self._ledger.records.released(running.pod, running.container)
 
     def _running(self, pod: nri.PodSandbox, container: nri.Container) -> Running:

@@ -15,11 +15,12 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from placement.model.cpuset import CpuSet
+from placement.decide import relief
+from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.rules import Rules
 from placement.state import pools
-from placement.state.occupancy import Reservation
+from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
@@ -290,23 +291,113 @@ class History:
         source = str(self.node.agent.occupancy.reservations[key].numa_nodes)
         way = local.Moves.Way(reservation=key, source=source, target=str(target))
         offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0, steps=[local.Moves.Step(ways=[way])])
+        before = self.node.agent.occupancy
         updates = self.node.agent.moves.make(offer.steps[0], offer)
-        end = self.draw.choice(("made", "made", "killed", "lost"))
+        end = self.draw.choice(("made", "made", "killed", "lost", "refused"))
+        if end == "refused":
+            self._refused(offer.steps[0], updates, before)
+            return
         self.node.push(updates, lost=end != "made")
         self._answered()
         if end == "killed":
             self.the_enforcer_is_killed()
+
+    def _refused(self, step: local.Moves.Step, updates: list[nri.ContainerUpdate], before: Occupancy) -> None:
+        """The kernel does not let some containers go; another one may come before the step is taken back."""
+        failed = {update.container_id for update in updates if self._often(0.5)}
+        self.node.push([update for update in updates if update.container_id not in failed])
+        self.node.behind |= failed
+        self._answered()
+        if self._often(0.5):
+            self.a_container_comes()
+        if self.node.attached and failed:
+            self.node.behind -= failed
+            self.node.push(self.node.agent.moves.take_back(step, failed, before))
+            self._answered()
 
     def an_operator_releases_or_resumes(self) -> None:
         if not self.node.attached:
             return
         self.released = not self.released
         if self.released:
-            self.node.release()
+            self.node.release(lost_after=self.draw.randint(0, 3) if self._often(0.3) else None)
         else:
             self.node.agent.resume()
             self.node.recorder.write()
             self._synchronize()
+        self._answered()
+
+    def what_a_workload_uses_is_learned(self) -> None:
+        """No CPU changes by it."""
+        sandbox = self._a_pod()
+        if sandbox is None or not self.node.attached:
+            return
+        agent = self.node.agent
+        before = agent.occupancy.allocations
+        agent.used({agent.ledger.demands.workload(sandbox): self.draw.choice((50, 900, 2500, 6000))})
+        assert agent.occupancy.allocations == before
+        self._answered()
+
+    def cpus_turn_hot_or_cool(self) -> None:
+        """Members are let out or called home, and what the runtime is told of it may be lost."""
+        if not self.node.attached or self.released:
+            return
+        agent = self.node.agent
+        ledger, relief_ = agent.ledger, agent.relief
+        every = relief.domains(ledger.machine, ledger.occupancy)
+        if not every:
+            return
+        domain, hot = self.draw.choice(every), self._often(0.6)
+        relief_._set_hot({domain.cpus.mask: hot})
+        if hot:
+            to = self.draw.choice([*relief.wider_sets(ledger.machine, ledger.occupancy, domain)] or [NumaSet()])
+            leaving = [key for key in domain.inside if to and self._may_leave(key) and self._often(0.6)]
+            out = {key: replace(ledger.occupancy.reservations[key], let_out=to) for key in leaving}
+            ledger.occupancy = ledger.occupancy.changed(reservations=out) if out else ledger.occupancy
+        else:
+            relief_._call_home()
+        end = self.draw.choice(("made", "made", "made", "killed", "lost"))
+        self.node.push(ledger.settle(), lost=end != "made")
+        self._answered()
+        if end == "killed":
+            self.the_enforcer_is_killed()
+
+    def _may_leave(self, key: str) -> bool:
+        ledger = self.node.agent.ledger
+        live = ledger.occupancy.directory.by_reservation.get(key, ())
+        requests = [ledger.requests[container] for container in live if container in ledger.requests]
+        return len(requests) == len(live) > 0 and relief.may_leave(requests)
+
+    def a_container_ends_and_the_answer_is_not_carried_out(self) -> None:
+        """The kernel refuses what it asks for, of which the runtime says nothing."""
+        if self.live and self.node.attached:
+            key = self._a_container()
+            self._ended(key)
+            self.node.stop(key, lost=True, hung_up=False, sandbox=False)
+            self._answered()
+
+    def cgroups_are_read_back(self) -> None:
+        """After three rounds each has what the ledger says, or is known not to: what was asked for once more may have
+        been refused once more.
+        """
+        if not self.node.attached or self.released:
+            return
+        agent, refused = self.node.agent, {key for key in self.node.behind if self._often(0.3)}
+        for _ in range(3):
+            agent.read_back.begin()
+            while True:
+                self.node.push([up for up in agent.read_back.step() if up.container_id not in refused])
+                if not agent.read_back.under_way:
+                    break
+        for key, living in self.live.items():
+            allocation = agent.occupancy.allocations[key]
+            may_be_set = living.ours or (self.node.rules.everyone and living.foreign is None and not living.uncertain)
+            if may_be_set and not allocation.externally_managed:
+                said = allocation.cpus or self.node.machine.all_cpus
+                told = key in agent.read_back.differences and agent.read_back.differences[key].lasts
+                assert told or self.node.cpus(key) == said, f"{key} is on {self.node.cpus(key)}, said to be on {said}"
+                if self.node.cpus(key) == said:
+                    self.node.behind.discard(key)
         self._answered()
 
     def the_run_folder_fills_or_empties(self) -> None:
@@ -368,10 +459,12 @@ class History:
         machine, occupancy = self.node.machine, self.node.agent.occupancy
         for key, living in self.live.items():
             allocation = occupancy.allocations.get(key)
-            if living.uncertain or key in self.node.behind or (self.released and living.opted_in):
+            if living.uncertain or key in self.node.behind:
                 continue
             if living.foreign is not None:
                 assert self.node.cpus(key) == living.foreign, f"{key} is another owner's"
+            elif self.released and living.opted_in:
+                assert self.node.cpus(key) == machine.all_cpus, f"{key} was released"
             elif living.opted_in or occupancy.rules.everyone:
                 said = (allocation.cpus if allocation is not None else CpuSet()) or machine.all_cpus
                 assert self.node.cpus(key) == said, f"{key} is on CPUs {self.node.cpus(key)}, said to be on {said}"
@@ -409,7 +502,9 @@ class History:
             assert sum(map(len, own)) <= self.limit, f"{namespace} has {own}"
 
     def who_has_cpus_has_those_that_are_meant(self) -> None:
-        """Its own; else those of the whole pool of its NUMA nodes, or of its cache there; else all that are nobody's."""
+        """Its own; else those of the whole pool of its NUMA nodes, or of those it is let out to, or of its cache; else all
+        that are nobody's.
+        """
         if self.released:
             return
         node, occupancy = self.node.machine, self.node.agent.occupancy
@@ -422,7 +517,7 @@ class History:
                 assert allocation.cpus == pools.left_open(node, occupancy)
                 continue
             assert living.wish("policy") != "none"
-            pool = pools.shared(node, occupancy, reservation.numa_nodes)
+            pool = pools.shared(node, occupancy, reservation.let_out or reservation.numa_nodes)
             assert allocation.cpus in (pool, pool & reservation.cache_domain)
 
     # How the test knows
@@ -535,6 +630,10 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (1.5, History.the_enforcer_is_killed),
         (5, History.the_enforcer_starts),
         (4, History.all_was_told_and_one_restarts),
+        (1, History.what_a_workload_uses_is_learned),
+        (3, History.cpus_turn_hot_or_cool),
+        (1, History.a_container_ends_and_the_answer_is_not_carried_out),
+        (1.5, History.cgroups_are_read_back),
     )
 }
 """How often each happens, relative to the others."""

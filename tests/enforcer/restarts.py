@@ -135,26 +135,31 @@ class Restarting:
         _, ended = self.running.pop(container)
         del self.cgroups[ended.linux.cgroups_path]
 
-    def stop(self, container: str, *, lost: bool = False, sandbox: bool = True) -> None:
-        """lost: the runtime has hung up by the time of our answer, and carries out nothing of it. sandbox: its pod
-        ends as well.
+    def stop(self, container: str, *, lost: bool = False, hung_up: bool = True, sandbox: bool = True) -> None:
+        """lost: the runtime carries out nothing of our answer. hung_up: since it came too late. sandbox: its pod ends
+        as well.
         """
         pod, ended = self.running.pop(container)
         del self.cgroups[ended.linux.cgroups_path]
         self.behind.discard(container)
         if self.heard is not None:
-            self.apply(self.heard.stop_container(pod, ended), lost=lost)
+            self.apply(self.heard.stop_container(pod, ended), lost=lost, hung_up=hung_up)
             if sandbox and not lost:
                 self.heard.stop_pod_sandbox(pod)
 
-    def release(self) -> None:
+    def release(self, *, lost_after: int | None = None) -> None:
         assert self.agent is not None
-        self.push(self.agent.release())
+        self.push(self.agent.release(), lost_after=lost_after)
 
-    def push(self, updates: list[nri.ContainerUpdate], *, lost: bool = False) -> None:
-        """Updates that no event asked for. lost: the runtime hangs up over them."""
+    def push(self, updates: list[nri.ContainerUpdate], *, lost: bool = False, lost_after: int | None = None) -> None:
+        """Updates that no event asked for. lost: the runtime hangs up over them; lost_after: once it has carried out so
+        many of them.
+        """
         self.recorder.sending()
         self.recorder.write()
+        if lost_after is not None:
+            self.apply(updates[:lost_after])
+            updates, lost = updates[lost_after:], True
         self.apply(updates, lost=lost)
         if not lost:
             self.recorder.answered()

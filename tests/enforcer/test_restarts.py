@@ -330,6 +330,19 @@ def test_a_release_outlives_the_runtimes_restart_and_ours_until_it_is_ended(node
     assert node.cpus("a") == node.cpus("b") != node.machine.cpus
 
 
+@pytest.mark.parametrize("times_lost", [1, 2])
+def test_one_that_had_no_home_is_given_back_too_where_its_release_was_lost(node: Restarting, times_lost: int) -> None:
+    """It was left open, off the CPUs that another one had for itself."""
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 4))
+    node.create(pod("open", group="web", policy="none"), container("open"))
+    assert node.cpus("open") != node.machine.all_cpus
+    node.release(lost_after=0)
+    for _ in range(times_lost - 1):
+        node.synchronize(lost=True)
+    node.synchronize()
+    assert node.cpus("open") == node.cpus("own") == node.machine.all_cpus
+
+
 def test_a_release_that_was_not_carried_out_is_at_the_next_synchronize(node: Restarting) -> None:
     node.kill()
     node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))

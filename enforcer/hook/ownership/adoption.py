@@ -107,7 +107,7 @@ def owner_of(
     if given.open or not given.cpus <= machine.all_cpus:
         return None  # there may be room by now; or some of them went offline, and the kernel took them out of it
     if given.exclusive or (not given.homes and request.wants_exclusive):
-        return _on_its_own(machine, occupancy, request, now, given)
+        return _on_its_own(machine, occupancy, request, now, known)
     return _sharing(machine, occupancy, request, now, known)
 
 
@@ -141,18 +141,19 @@ def _guessed(machine: Machine, occupancy: Occupancy, request: Request, now: Now)
     return _pinned(machine, request, homes, Grant(request.pod, homes, cpus, mems, own, cache_domain=domain), mems)
 
 
-def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: Now, given: Grant) -> Pinned | None:
+def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past) -> Pinned | None:
     """What it has, where that is what it was given before or after a move, or as many other CPUs: the move was not
-    written down. Else what it was given. None where somebody has those by now.
+    written down. Else what it was given, or had before. None where somebody has those by now.
     """
     cpus, mems = now
+    given = known.grants[request.container]
     choices = [grant for grant in (given, given.before) if grant is not None and grant.exclusive == cpus]
     may_be_moved = len(cpus) == len(given.exclusive) or _may_own(machine, occupancy, request, cpus)
     if not choices and cpus <= machine.all_cpus and may_be_moved:
         choices.append(replace(given, homes=machine.nodes_of(cpus), cpus=cpus, exclusive=cpus, cache_domain=CpuSet()))
-    choices += [given] if given.exclusive else []
+    choices += [grant for grant in (given, given.before) if grant is not None and grant.exclusive]
     free = machine.cpus - occupancy.exclusive
-    mine = (choice for choice in choices if choice.exclusive <= free or _is_its_pods(occupancy, request, choice))
+    mine = (choice for choice in choices if choice.exclusive <= free or _is_its_pods(occupancy, request, choice, known))
     grant = next(mine, None)
     if grant is None:
         return None
@@ -160,10 +161,17 @@ def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: N
     return _pinned(machine, request, homes, grant, mems)
 
 
-def _is_its_pods(occupancy: Occupancy, request: Request, grant: Grant) -> bool:
-    """Whether another container of its pod has the same CPUs, as those have that share their pod's budget."""
+def _is_its_pods(occupancy: Occupancy, request: Request, choice: Grant, known: Past) -> bool:
+    """Whether another container of its pod has the same CPUs, and both were given the same: those have that share their
+    pod's budget. Else the two have changed places in a move.
+    """
     siblings = occupancy.directory.by_reservation.get(request.reservation_key, ())
-    return any(occupancy.allocations[key].exclusive == grant.exclusive for key in siblings if key != request.container)
+    given = known.grants[request.container].exclusive
+    return any(
+        occupancy.allocations[key].exclusive == choice.exclusive and known.grants[key].exclusive == given
+        for key in siblings
+        if key != request.container and key in known.grants
+    )
 
 
 def _may_own(machine: Machine, occupancy: Occupancy, request: Request, cpus: CpuSet) -> bool:

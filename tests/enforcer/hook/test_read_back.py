@@ -7,7 +7,7 @@ import pytest
 from enforcer.hook.facts import pods
 from placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.reading_back import read, with_one_stuck
-from tests.enforcer.hook.world import World, container, member
+from tests.enforcer.hook.world import World, container, member, pod
 
 WIDE = CpuSet.parse("0-15"), NumaSet.parse("0-1")
 
@@ -27,6 +27,19 @@ def test_what_is_as_it_was_given_is_not_touched(world: World) -> None:
     assert read(world, 5) == []
     assert world.agent.records.counts["differs"] == 0
     assert "differs" not in reasons(world, "web")
+
+
+def test_what_has_not_opted_in_is_not_ours_to_ask_for(world: World) -> None:
+    """Its owner has changed its cpuset: another one's exclusive CPUs, which it may run on, were taken off it."""
+    world.create(pod("plain"), container("plain"))
+    world.create(member("own", cpus="exclusive"), container("own", cpus=2))
+    own = world.agent.occupancy.allocations["own"].exclusive
+    written = container("plain").linux.resources
+    written.cpu.cpus = f"{own},15"
+    assert world.agent.update_container(pod("plain"), container("plain"), written) == []
+    world.cgroups["/kubepods/plain"] = CpuSet.parse(written.cpu.cpus), NumaSet.parse("0-1")
+    assert read(world, 5) == []
+    assert world.agent.records.counts["differs"] == 0
 
 
 def test_an_update_that_was_lost_is_asked_for_once_more(stuck: World) -> None:

@@ -11,7 +11,7 @@ from enforcer.hook.ownership.adoption import Pinned, Running, known_of, owner_of
 from enforcer.hook.ownership.checkpoint import Grant, Past
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.optin.options import Cpus
-from placement.state.occupancy import Occupancy
+from placement.state.occupancy import Allocation, Occupancy
 from proto import nri_pb2 as nri
 from tests.machines import NO_NUMA, SMALL
 from tests.placement.asking import asks, filled
@@ -231,3 +231,17 @@ def test_no_guess_takes_what_others_share() -> None:
 
 def test_a_record_of_another_pod_says_nothing() -> None:
     assert owner("1-3", written=Grant("another", cpus=CpuSet.parse("1-3"))) == Claim("1-3", "0")
+
+
+def test_two_of_a_pod_that_were_to_change_places_have_not_the_same_cpus() -> None:
+    """The move was written down and not carried out, and another owner wrote one's cpuset since."""
+    asked = asks("a", 1, cpus=Cpus.EXCLUSIVE)
+    here, there = (replace(given(cpu, exclusive=cpu), reservation=asked.reservation_key) for cpu in "01")
+    known = Past({asked.container: replace(there, before=here), "a-side": replace(here, before=there)})
+    held = Allocation("a-side", "side", asked.pod, asked.reservation_key, there.cpus, exclusive=there.cpus)
+    occupancy = Occupancy().changed(
+        reservations={asked.reservation_key: asked.reservation(NumaSet.parse("0"), ())}, allocations={"a-side": held}
+    )
+    result = owner_of(SMALL, occupancy, asked, (CpuSet.parse("2,7"), NumaSet.parse("0-1")), known)
+    assert isinstance(result, Pinned)
+    assert result.allocation.exclusive == here.cpus
