@@ -6,7 +6,9 @@ Placed one after the other, as they were created, by the code that the extender 
 from __future__ import annotations
 
 import argparse
+import logging
 import re
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,9 +50,14 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, _session: Session) -> int:
     # The extender's own modules: a second that no other command should take.
+    import structlog  # noqa: PLC0415
+
     from kubectl_numakin.recordings.recording import read  # noqa: PLC0415
     from kubectl_numakin.recordings.replaying import ways  # noqa: PLC0415
 
+    # They log of pods that were placed on paper alone, which must not stand before the answer.
+    wrapper = structlog.make_filtering_bound_logger(logging.WARNING)
+    structlog.configure(wrapper_class=wrapper, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     recording = read(given.file)
     if given.nodes and not given.machine:
         raise UsageError("--nodes belongs to --machine")
