@@ -42,6 +42,7 @@ def _rendered(groups: list[dict[str, Any]], where: str, *, wide: bool) -> Iterat
     if not groups:
         yield f"no group has members{where}"
         return
+    yield _sums(groups)
     if wide:
         yield from _members(groups)
         return
@@ -50,6 +51,19 @@ def _rendered(groups: list[dict[str, Any]], where: str, *, wide: bool) -> Iterat
         pods = by_pod(group["members"])
         rows.add_row(group["group"], str(len(pods)), percent(group["locality"]), _places(pods.values()))
     yield rows
+
+
+def _sums(groups: list[dict[str, Any]]) -> str:
+    """How many there are, and of how many groups some pods are apart."""
+    nodes = {member["node"] for group in groups for member in group["members"]}
+    pods = sum(len(by_pod(group["members"])) for group in groups)
+    apart = sum(group["locality"] is not None and group["locality"] < 1 for group in groups)
+    parts = f"{apart} of them not wholly on one NUMA node" if apart else "each on one NUMA node"
+    return f"{_many(pods, 'pod')} in {_many(len(groups), 'group')} on {_many(len(nodes), 'node')}, {parts}"
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _places(pods: Iterable[tuple[str, NumaSet]]) -> str:

@@ -105,6 +105,7 @@ def test_groups_tells_how_many_are_together(at):
     row = next(line for line in answer.lines if line.startswith("shop/boutique"))
     assert row.split()[1] == "4"
     assert "node-1:0 x3, node-1:1 x1" in row
+    assert answer.lines[0] == "4 pods in 1 group on 1 node, 1 of them not wholly on one NUMA node"
 
 
 def test_groups_of_another_namespace_are_another_question(at):

@@ -28,9 +28,29 @@ def test_a_click_on_a_pod_says_why_it_is_there(site: Site, page: Page, pod: dict
     page.locator(f'.pod[data-box="{pod["uid"]}"]').click()
     panel = page.get_by_role("complementary")
     expect(panel.get_by_role("heading", name=pod["pod"])).to_be_focused()
+    expect(panel.locator(".why")).to_contain_text(f"{pod['pod'].partition('/')[2]} is on NUMA node ")
     (decision,) = pod["happened"]
     for reason in decision["reasons"]:
         expect(panel.locator(".decision").get_by_text(reason, exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ("conflict", "left to another NRI plugin, which sets its CPUs too"),
+        ("vm", "left open, as it runs in a virtual machine"),
+        ("let out", "let out, as its home is hot"),
+    ],
+)
+def test_what_happened_to_it_is_said_in_words(
+    site: Site, page: Page, pod: dict[str, Any], event: str, words: str
+) -> None:
+    (decision,) = pod["happened"]
+    told = {**pod, "happened": [{**decision, "event": event}]}
+    page.route("**/api/v1/pod?*", lambda route: route.fulfill(json=told))
+    page.goto(site.url)
+    page.locator(f'.pod[data-box="{pod["uid"]}"]').click()
+    expect(page.locator(".decision")).to_contain_text(words)
 
 
 def test_it_says_what_was_nominated_and_what_became_of_it(site: Site, page: Page, pod: dict[str, Any]) -> None:

@@ -130,6 +130,7 @@ export interface Peer {
 export interface PodStory {
   uid: string;
   pod: string;
+  summary: string;
   group: string | null;
   workload: string;
   place: { node: string; numa_nodes: number[] } | null;

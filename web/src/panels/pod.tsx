@@ -58,7 +58,17 @@ const EVENTS: Record<string, string> = {
   create: "when the container was created",
   synchronize: "when the enforcer took over what ran",
   update: "when it was resized",
-  yielded: "somebody else sets its CPUs",
+  yielded: "another owner sets its CPUs",
+  conflict: "left to another NRI plugin, which sets its CPUs too",
+  vm: "left open, as it runs in a virtual machine",
+  refused: "left alone, as the kernel refused its cpuset",
+  release: "released: nothing is pinned on its node",
+  room: "when room came free",
+  machine: "when the machine changed",
+  "let out": "let out, as its home is hot",
+  "home again": "home again, as its home is cool",
+  "read back": "when its cgroup was read back",
+  nomination: "its nomination came too late",
   move: "it was moved",
 };
 
@@ -67,6 +77,7 @@ function Why({ story }: { story: PodStory }) {
   return (
     <section>
       <h3>Why it is there</h3>
+      {story.summary && <p class="why">{story.summary}.</p>}
       {!latest.length && <p class="empty">No enforcer has reported a decision yet.</p>}
       {latest.map((row, at) => (
         <Decision key={at} row={row} />
