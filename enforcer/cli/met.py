@@ -31,14 +31,16 @@ def of_the_process(met: Mapping[str, Any], config: Config) -> Iterator[Finding]:
     if met["released"]:
         text = "it was released: nothing is pinned, and no new container is, until it is resumed"
         yield Finding("enforcer", BAD, text, command("resume", config))
-    if met["not_written_down"]:
+    if met.get("not_written_down"):
         yield Finding("enforcer", BAD, f"{UNWRITTEN}: {met['not_written_down']}", f"df -h {config.run_dir}")
     health = met["observer"]
     silent_s = health.get("seconds_ago")
-    if silent_s is None or silent_s > SILENT_S:
-        since = "has given no sign of life yet" if silent_s is None else f"was silent for {silent_s:.0f} s"
-        text = f"the observer {since}: nothing is learned or reported, and pods are pinned by what is known"
-        yield Finding("enforcer", BAD, text, command("status", config))
+    if silent_s is None:
+        text = "the observer has given no sign of life yet, as right after a start: nothing is learned or reported"
+        yield Finding("enforcer", NOTE, text, command("status", config))
+    elif silent_s > SILENT_S:
+        text = f"the observer was silent for {silent_s:.0f} s: nothing is learned or reported"
+        yield Finding("enforcer", BAD, f"{text}, and pods are pinned by what is known", command("status", config))
     elif health["degraded"]:
         yield Finding("enforcer", NOTE, f"the observer is degraded: {health['degraded']}", command("status", config))
     elif met["registered"] and not met["released"]:
@@ -63,7 +65,7 @@ def of_the_members(met: Mapping[str, Any], config: Config) -> Iterator[Finding]:
     if nowhere:
         text = f"{_some(nowhere)}: left open, most often as no NUMA nodes have room for what it asks for"
         yield Finding("members", NOTE, f"{text}; lower its requests, or make room", status)
-    if met["hot"]:
+    if met.get("hot"):
         out = sum(bool(row["let_out"]) for row in rows)
         text = (
             f"CPUs {' and '.join(met['hot'])} are nearly all in use while others are not: newcomers go elsewhere, and "
@@ -75,10 +77,10 @@ def of_the_members(met: Mapping[str, Any], config: Config) -> Iterator[Finding]:
 def of_other_owners(met: Mapping[str, Any], config: Config, owners: str) -> Iterator[Finding]:
     """Who else sets cpusets here, as it was met. owners: as processes show them; empty, or after a colon."""
     status = command("status", config)
-    for which in met["conflicts"]:
+    for which in met.get("conflicts", ()):
         text = f"the creation of {which} failed, as another NRI plugin that is asked after numakin sets its cpuset too"
         yield Finding("cpusets", BAD, f"{text}; give it an index below {config.plugin_index}{owners}", status)
-    yielded = Yielded(**{key: count for key, count in met["yielded"].items() if key != "powerless"})
+    yielded = Yielded(**{key: count for key, count in met.get("yielded", {}).items() if key != "powerless"})
     if yielded.powerless:
         text = f"{yielded}: the extender scores this node 0; let one of them set cpusets here{owners}"
         yield Finding("cpusets", BAD, text, status)

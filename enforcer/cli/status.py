@@ -51,14 +51,21 @@ def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
                 for body in control.taken(buffer):
                     message = local.FromHook.FromString(body)
                     if message.HasField("status"):
-                        answer: dict[str, Any] = json.loads(message.status.json)
-                        return answer
+                        return _of_this_version(json.loads(message.status.json), path)
     except TimeoutError as error:
         raise NotFinishedError(f"the enforcer at {path} has not answered within {patience_s:.0f} s") from error
     except OSError as error:
         why = f"{error.strerror or error}; is it running, with this --run-dir?"
         raise NobodyAnswersError(f"no enforcer answers at {path}: {why}") from error
     raise NobodyAnswersError(f"the enforcer at {path} closed the connection without an answer")
+
+
+def _of_this_version(answer: dict[str, Any], path: Path) -> dict[str, Any]:
+    """NobodyAnswersError where it lacks what this program tells of containers."""
+    if any("state" not in container for container in answer.get("containers", ())):
+        why = "is of an older version than this program: ask by its own `numakin-enforcer`, or restart it"
+        raise NobodyAnswersError(f"the enforcer at {path} {why}")
+    return answer
 
 
 def status(run_dir: Path, *, as_json: bool, every: bool = False, procfs: Path = PROCFS) -> int:

@@ -57,7 +57,7 @@ NOT_WELL = {
     "no registration": (met(registered=False), "bad", "not registered with the container runtime", "journalctl"),
     "a full disk": (met(not_written_down="No space left"), "bad", "a restart may not know them", "df -h"),
     "a silent observer": (met(observer={"seconds_ago": 99.0}), "bad", "was silent for 99 s", STATUS),
-    "an observer that never lived": (met(observer={}), "bad", "no sign of life yet", STATUS),
+    "an observer that never lived": (met(observer={}), "note", "no sign of life yet", STATUS),
     "a degraded observer": (
         met(observer={"seconds_ago": 1.0, "degraded": "traffic: no such file"}), "note", "is degraded: traffic", STATUS,
     ),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from enforcer.cli import status
+from enforcer.local import control
+from proto import local_pb2 as local
 
 FITS_NOWHERE = "fits nowhere 90 CPUs: left open over all 2 NUMA nodes"
 
@@ -102,6 +107,25 @@ def test_one_that_has_not_opted_in_is_shown_only_where_its_cgroup_differs(shown)
     out = shown(answered(container("stranger", "", "not opted in", cpus="8-15", found_cpus="0-15")))
     assert "no container that opted in runs here" in out
     assert "0-15, NOT 8-15" in out
+
+
+def test_an_enforcer_of_an_older_version_is_refused_in_words(tmp_path: Path, capsys) -> None:
+    older = json.dumps({"node": "node-1", "containers": [{"pod": "shop/cart", "container": "app"}]})
+    reply = local.FromHook(status=local.Status(json=older))
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "hook.sock"))
+        listening.listen()
+
+        def answer() -> None:
+            with listening.accept()[0] as peer:
+                peer.recv(1 << 16)
+                peer.sendall(control.framed(reply))
+
+        peer = threading.Thread(target=answer)
+        peer.start()
+        assert status.status(tmp_path, as_json=False) == 1
+        peer.join()
+    assert "is of an older version than this program" in capsys.readouterr().err
 
 
 def test_what_can_not_be_written_down_is_said(shown) -> None:
