@@ -130,7 +130,7 @@ def _cpusets(config: Config) -> Iterator[Finding]:
     if known and not found:
         text = f"others may set them, and numakin yields for each that they set{owners}"
         yield Finding("cpusets", NOTE, text, met.command("status", config))
-    elif not found:
+    elif not found and not (answer is not None and met.stray(answer)):
         seen = "no process is known to set any besides numakin"
         yield Finding("cpusets", GOOD, seen + (", and none was met" if answer is not None else ""))
 

@@ -50,10 +50,10 @@ def of_the_process(met: Mapping[str, Any], config: Config) -> Iterator[Finding]:
 def of_the_members(met: Mapping[str, Any], config: Config) -> Iterator[Finding]:
     """Which containers have not got what their pods ask for."""
     status, rows = command("status", config), met["containers"]
-    stray = [row for row in rows if members.differs(row)]
-    if stray:
+    differing = stray(met)
+    if differing:
         text = (
-            f"{_some(stray)}: the cgroup has another cpuset than numakin gave, and kept it when it was asked for twice;"
+            f"{_some(differing)}: the cgroup has another cpuset than numakin gave and asked for twice;"
             " the kernel refuses it (a cgroup below has more), or another program writes it; exclusive CPUs that it"
             " runs on are not exclusive"
         )
@@ -72,6 +72,11 @@ def of_the_members(met: Mapping[str, Any], config: Config) -> Iterator[Finding]:
             f"{out} containers are let out until it is cool; raise the requests of pods that use more than they ask for"
         )
         yield Finding("hot", NOTE, text, command("status --all", config))
+
+
+def stray(met: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The containers whose cgroup has another cpuset than they were given: perhaps another owner's."""
+    return [row for row in met["containers"] if members.differs(row)]
 
 
 def of_other_owners(met: Mapping[str, Any], config: Config, owners: str) -> Iterator[Finding]:

@@ -90,6 +90,10 @@ def test_what_is_not_well_is_found_with_what_it_means_and_what_to_run(found, ans
     assert (entry.grade, text in entry.text, entry.command.startswith(command)) == (grade, True, True), entry
 
 
+def test_where_a_cgroup_differs_nobody_is_cleared_of_having_written_it(found) -> None:
+    assert [entry.grade for entry in found(met(container(found_cpus="0-79"))) if entry.topic == "cpusets"] == ["bad"]
+
+
 def test_of_many_containers_some_are_named_and_the_others_counted(found) -> None:
     nowhere = found(met(*(container(f"cart-{number}", "left open") for number in range(9))))
     assert any("shop/cart-0 app, shop/cart-1 app, shop/cart-2 app and 6 more: left open" in one.text for one in nowhere)
