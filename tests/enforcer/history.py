@@ -41,7 +41,7 @@ MACHINES = (
 NAMESPACES = ("shop", "bank")
 
 WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
-    "cpus": (0.5, ("exclusive", "exclusive", "exclusive-cores")),
+    "cpus": (0.55, ("exclusive", "exclusive", "exclusive-cores", "shared-stable")),
     "scope": (0.3, ("container",)),
     "policy": (0.2, ("restricted", "single-numa-node", "none")),
     "span": (0.2, ("cache",)),
@@ -123,6 +123,7 @@ class History:
         self.failed = Failed()
         self.never_created: set[tuple[str, str]] = set()
         self.said: dict[str, CpuSet] = {}
+        self.stable: dict[str, CpuSet] = {}
         self.unwritten = self.full = self.released = False
 
     def __enter__(self) -> Self:
@@ -150,6 +151,7 @@ class History:
                 annotations[key] = self.draw.choice(values)
         made = pod(f"p{self.count}", **annotations)
         made.namespace = self.draw.choice(NAMESPACES)
+        made.runtime_handler = VM if self._often(0.07) else ""
         self.pods[made.uid] = made
         self.node.run_sandbox(made)
 
@@ -188,7 +190,7 @@ class History:
             self.failed.tried_again(sandbox.uid, name)
         self.node.create(sandbox, made, listed=fate != "never is", lost=heard and lost)
         if fate != "never is":
-            foreign = CpuSet.parse(claim) if claim else None
+            foreign = self.node.cpus(key) if claim or sandbox.runtime_handler == VM else None
             left = again and heard and foreign is None and self._is_managed(key)
             self.live[key] = Living(sandbox, name, foreign, uncertain=left, met=heard and not lost)
         elif heard:
@@ -250,12 +252,34 @@ class History:
         self._take_what_waits()
         self._answered()
 
+    def a_sandbox_ends_before_its_containers(self) -> None:
+        """The room comes free without an answer that may say so; once there was one, no member stays open that fits."""
+        sandbox = self._a_pod()
+        if sandbox is None:
+            return
+        for key in [key for key, (of, _) in self.failed.attempts.items() if of.uid == sandbox.uid]:
+            self._remove(key)
+        del self.pods[sandbox.uid]
+        self.node.end_sandbox(sandbox)
+        for key in [key for key, living in self.live.items() if living.pod.uid == sandbox.uid]:
+            self._stop(key)
+        if self.node.heard is not None:
+            self.node.heard.deleted([sandbox.uid])
+        for _ in range(2):
+            self._take_what_waits()
+        self._answered()
+        if self.node.attached:
+            second_best, allocations = self.node.agent.moves.second_best, self.node.agent.occupancy.allocations
+            for key, requests in second_best._waiting().items():
+                stays = allocations[requests[0].container].open
+                assert not stays or second_best._better(requests) is None, f"{key} is left open, and there is room"
+
     def a_container_is_resized(self) -> None:
         if not self.live or self.node.heard is None:
             return
         key = self._a_container()
         sandbox, running = self.node.running[key]
-        resources = container(key, self.draw.choice((1, 2, 3))).linux.resources
+        resources = container(key, self.draw.choice((0.5, 1, 1.5, 2, 3, 4, 9))).linux.resources
         self.node.apply(self.node.heard.update_container(sandbox, running, resources))
         running.linux.resources.cpu.shares.value = resources.cpu.shares.value
         self._answered()
@@ -419,11 +443,16 @@ class History:
         for living in self.live.values():
             living.met &= living.noted
         self.unwritten = False
+        self.stable.clear()
         self.node.kill()
 
     def the_enforcer_starts(self) -> None:
-        """Or, where it runs, the runtime's restart. The answer may be too late once more."""
+        """With other CPUs reserved, sometimes. Or, where it runs, the runtime's restart. The answer may be too late once
+        more.
+        """
         if self.node.agent is None:
+            if self._often(0.2):
+                self.node.reserved = self._some_reserved(self.node.machine.cpus)
             self.node.start(joined=False)
         self._synchronize(lost=self._often(0.2))
 
@@ -517,6 +546,10 @@ class History:
                 assert allocation.cpus == pools.left_open(node, occupancy)
                 continue
             assert living.wish("policy") != "none"
+            if allocation.stable:
+                assert allocation.cpus <= node.cpus_of(reservation.numa_nodes) - occupancy.exclusive
+                assert allocation.cpus == self.stable.get(key, allocation.cpus), f"{key} was to keep {self.stable[key]}"
+                continue
             pool = pools.shared(node, occupancy, reservation.let_out or reservation.numa_nodes)
             assert allocation.cpus in (pool, pool & reservation.cache_domain)
 
@@ -575,6 +608,7 @@ class History:
         """Notes what each container is said to have for itself."""
         if not self.node.attached:
             self.unwritten |= self.node.agent is not None
+            self.stable.clear()
             return
         if written:
             self.node.recorder.write()
@@ -583,6 +617,8 @@ class History:
         for key, living in self.live.items():
             living.met |= key in held
             living.noted |= written and living.met
+        stable = {key: held[key].cpus for key in self.live if key in held and held[key].stable}
+        self.stable = stable | {key: cpus for key, cpus in self.stable.items() if key in stable}
         self.said = {key: held[key].exclusive for key in self.live if key in held and held[key].exclusive}
 
     def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
@@ -611,6 +647,9 @@ def _place(reservation: Reservation) -> Reservation:
 
 SHM = Path("/dev/shm")
 
+VM = "kata"
+"""The runtime handler of pods that run in virtual machines."""
+
 STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
     step.__name__: (weight, step)
     for weight, step in (
@@ -621,6 +660,7 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (2, History.what_failed_is_removed),
         (7, History.a_container_ends),
         (2, History.a_pod_ends),
+        (0.7, History.a_sandbox_ends_before_its_containers),
         (2, History.a_container_is_resized),
         (1, History.another_owner_writes),
         (5, History.a_member_is_moved),

@@ -50,6 +50,7 @@ class Restarting:
             self.cgroups.get,
             lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
             rules=self.rules,
+            in_vm="kata".__eq__,
             pod_cgroup=lambda _path, uid: any(sandbox.uid == uid for sandbox in self.sandboxes.values()),
         )
         self.agent = Agent(node, Nominations())
