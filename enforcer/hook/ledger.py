@@ -235,6 +235,7 @@ class Ledger:
         where that was read: the runtime's word is older.
         """
         machine, demand = self.machine, pods.demand_of(container.linux.resources)
+        self.requests.pop(container.id, None)  # what it asked for as a member, while the node is released
         cpus = claim.cpuset if claim is not None else now or pods.runtime_cpuset(container)[0]
         moved = self.occupancy.rules.everyone and claim is None
         exclusive = self.occupancy.exclusive

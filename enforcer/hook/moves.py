@@ -309,9 +309,9 @@ class MoveExecutor:
 
 
 def _taken(back: Mapping[str, Allocation], after: Occupancy) -> set[str]:
-    """The reservations of those whose exclusive CPUs some other container has for itself by now."""
-    exclusive = [now.exclusive.mask for key, now in after.allocations.items() if key not in back]
-    return {held.reservation for held in back.values() if any(held.exclusive.mask & mask for mask in exclusive)}
+    """The reservations of those whose exclusive CPUs some other container has by now for itself, or for good."""
+    others = [now.cpus if now.stable else now.exclusive for key, now in after.allocations.items() if key not in back]
+    return {held.reservation for held in back.values() if any(held.exclusive.mask & cpus.mask for cpus in others)}
 
 
 def _beside(here: Reservation, newcomer: Reservation, *, in_cache: bool) -> bool:

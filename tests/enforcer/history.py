@@ -16,6 +16,7 @@ from random import Random
 from typing import Self
 
 from placement.decide import relief
+from placement.model.budget import Budget
 from placement.model.cpuset import CpuSet, NumaSet
 from placement.model.demand import Demand
 from placement.model.rules import Rules
@@ -23,8 +24,9 @@ from placement.state import pools
 from placement.state.occupancy import Occupancy, Reservation
 from proto import local_pb2 as local
 from proto import nri_pb2 as nri
+from proto import report_pb2 as pb
 from tests.enforcer.hook.world import two_numa_nodes
-from tests.enforcer.restarts import Restarting, container, path_of, pod
+from tests.enforcer.restarts import GIB, Restarting, container, path_of, pod
 from tests.machines import machine
 
 MOST_PODS, MOST_CONTAINERS = 7, 10
@@ -123,6 +125,8 @@ class History:
         self.failed = Failed()
         self.never_created: set[tuple[str, str]] = set()
         self.said: dict[str, CpuSet] = {}
+        self.budgets: dict[str, Budget] = {}
+        self.told: set[str] = set()
         self.stable: dict[str, CpuSet] = {}
         self.unwritten = self.full = self.released = False
 
@@ -153,7 +157,59 @@ class History:
         made.namespace = self.draw.choice(NAMESPACES)
         made.runtime_handler = VM if self._often(0.07) else ""
         self.pods[made.uid] = made
+        if annotations and self._often(0.2):
+            budget = self.draw.choice((1, 2, 3, 4))
+            self.budgets[made.uid] = Budget.of(1000 * budget, {"side": self.draw.choice((0, 1, 2))})
+            made.linux.pod_resources.CopyFrom(_limited(budget))
+            if self._often(0.4):
+                self._tell_budget(made)
         self.node.run_sandbox(made)
+
+    def _tell_budget(self, sandbox: nri.PodSandbox) -> None:
+        """As the extender does, which knows the pod's spec."""
+        budget = self.budgets[sandbox.uid]
+        said = pb.Expect(pod=sandbox.uid, budget=True, pod_demand=pb.Demand(cpu_milli=1000 * budget.cpus, memory=GIB))
+        for name in ("app", "side"):
+            own = budget.slice_of(name)
+            said.containers.add(name=name, demand=pb.Demand(cpu_milli=1000 * own), slice=own)
+        if self.node.agent is not None:
+            self.node.agent.expect(said)
+            self.told.add(sandbox.uid)
+
+    def the_extender_tells_of_a_budget(self) -> None:
+        of = [uid for uid in sorted(self.pods) if uid in self.budgets]
+        if of:
+            self._tell_budget(self.pods[self.draw.choice(of)])
+            self._answered()
+
+    def a_pod_with_a_budget_is_resized(self) -> None:
+        """The runtime says so of the pod before or after it does of the containers that were given its limit."""
+        of = [uid for uid in sorted(self.pods) if uid in self.budgets]
+        if not of or self.node.heard is None:
+            return
+        sandbox = self.pods[self.draw.choice(of)]
+        before = self.budgets[sandbox.uid]
+        cpus = self.draw.choice((1, 2, 3, 4, 6))
+        if cpus <= sum(own for _, own in before.slices) or cpus == before.cpus:
+            return
+        self.budgets[sandbox.uid] = replace(before, cpus=cpus)
+        told, pod_first = _limited(cpus), self._often(0.5)
+        if pod_first:
+            self.node.heard.update_pod_sandbox(sandbox, told)
+        for key, living in self.live.items():
+            if living.pod.uid == sandbox.uid and not before.slice_of(living.name):
+                of_pod, running = self.node.running[key]
+                self.node.apply(self.node.heard.update_container(of_pod, running, told))
+                claimed = running.linux.resources.cpu.cpus, running.linux.resources.cpu.mems
+                running.linux.resources.CopyFrom(told)
+                running.linux.resources.cpu.cpus, running.linux.resources.cpu.mems = claimed
+        if not pod_first:
+            self.node.heard.update_pod_sandbox(sandbox, told)
+        sandbox.linux.pod_resources.CopyFrom(told)
+        if sandbox.uid in self.told:
+            self._tell_budget(sandbox)  # its word of before is no word of what it has now
+        self._take_what_waits()
+        self._answered()
 
     def a_pause_process_dies(self) -> None:
         """Its pod's containers end, it gets a second sandbox, and the first is removed afterwards."""
@@ -183,6 +239,9 @@ class History:
         key, claim = f"c{self.count}", str(self._anothers()) if self._often(0.05) else ""
         made = container(key, self.draw.choice((0.1, 1, 1, 1.5, 2, 3, 4)), claim, created_at=self.count)
         made.name, made.pod_sandbox_id, made.state = name, sandbox.id, nri.CONTAINER_CREATED
+        if (budget := self.budgets.get(sandbox.uid)) is not None:
+            made.linux.resources.CopyFrom(_limited(budget.slice_of(name) or budget.cpus))
+            made.linux.resources.cpu.cpus = claim
         fate = self.draw.choice(("runs", "runs", "runs", "runs", "starts later", "fails", "never is"))
         again = (sandbox.uid, name) in self.never_created
         heard, lost = self.node.attached, self._often(0.05)
@@ -279,6 +338,8 @@ class History:
             return
         key = self._a_container()
         sandbox, running = self.node.running[key]
+        if sandbox.uid in self.budgets:
+            return
         resources = container(key, self.draw.choice((0.5, 1, 1.5, 2, 3, 4, 9))).linux.resources
         self.node.apply(self.node.heard.update_container(sandbox, running, resources))
         running.linux.resources.cpu.shares.value = resources.cpu.shares.value
@@ -479,7 +540,8 @@ class History:
         for key, allocation in after.allocations.items():
             if self.live[key].ours:
                 assert allocation == before.allocations[key]
-                was, now = (_place(of.reservations[allocation.reservation]) for of in (before, after))
+                homes = (of.reservations[allocation.reservation] for of in (before, after))
+                was, now = (_place(home, alone=bool(allocation.exclusive)) for home in homes)
                 assert now == was
 
     # What must hold
@@ -521,14 +583,28 @@ class History:
             for other, living in self.live.items():
                 others = living.foreign is not None or living.uncertain
                 can_be_set = living.ours or (everyone and not others and not living.opted_in)
+                if living.pod.uid in self.budgets and self.said.get(other) == own and self._of_one_pod(key, other):
+                    continue
                 if other != key and can_be_set and other not in self.node.behind:
                     there = self.node.cpus(other)
                     assert own.isdisjoint(there), f"{key} has {own} for itself, and {other} runs on {there}"
 
     def no_namespace_is_over_its_quota(self) -> None:
         for namespace in NAMESPACES if self.limit is not None else ():
-            own = [own for key, own in self.said.items() if self.live[key].pod.namespace == namespace]
+            own = {own for key, own in self.said.items() if self.live[key].pod.namespace == namespace}
             assert sum(map(len, own)) <= self.limit, f"{namespace} has {own}"
+
+    def no_pod_has_more_than_its_budget(self) -> None:
+        for uid, budget in self.budgets.items():
+            keys = [key for key in self.said if self.live[key].pod.uid == uid]
+            own = {self.said[key] for key in keys}
+            whole_cores = any(self.live[key].wish("cpus") == "exclusive-cores" for key in keys)
+            core = self.node.machine.cores_by_node[self.node.machine.cpu_nodes.lowest][0].bit_count()
+            most = budget.cpus + (len(own) * (core - 1) if whole_cores else 0)
+            assert sum(map(len, own)) <= most, f"{uid} has {[*map(str, own)]} of a budget of {budget.cpus} CPUs"
+
+    def _of_one_pod(self, one: str, other: str) -> bool:
+        return self.live[one].pod.uid == self.live[other].pod.uid
 
     def who_has_cpus_has_those_that_are_meant(self) -> None:
         """Its own; else those of the whole pool of its NUMA nodes, or of those it is let out to, or of its cache; else all
@@ -640,9 +716,19 @@ class History:
         return updates
 
 
-def _place(reservation: Reservation) -> Reservation:
-    """Without what it asks for, which may have been more while containers ran that have ended."""
-    return replace(reservation, demand=Demand())
+def _limited(cpus: int) -> nri.LinuxResources:
+    """Of a pod, or of a container that was given its pod's: as many CPUs requested as its limit."""
+    made = nri.LinuxResources()
+    made.cpu.shares.value, made.cpu.period.value, made.cpu.quota.value = 1024 * cpus, 100_000, 100_000 * cpus
+    made.memory.limit.value = GIB
+    return made
+
+
+def _place(reservation: Reservation, *, alone: bool) -> Reservation:
+    """Without what it asks for, which may have been more while containers ran that have ended. alone: with CPUs of its
+    own, it is let out to none.
+    """
+    return replace(reservation, demand=Demand(), let_out=NumaSet() if alone else reservation.let_out)
 
 
 SHM = Path("/dev/shm")
@@ -662,6 +748,8 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (2, History.a_pod_ends),
         (0.7, History.a_sandbox_ends_before_its_containers),
         (2, History.a_container_is_resized),
+        (1, History.a_pod_with_a_budget_is_resized),
+        (1, History.the_extender_tells_of_a_budget),
         (1, History.another_owner_writes),
         (5, History.a_member_is_moved),
         (0.3, History.an_operator_releases_or_resumes),
@@ -696,6 +784,7 @@ LAWS: tuple[Callable[[History], None], ...] = tuple(
         History.each_is_known_and_nobody_else_is,
         History.exclusive_is_exclusive,
         History.no_namespace_is_over_its_quota,
+        History.no_pod_has_more_than_its_budget,
         History.who_has_cpus_has_those_that_are_meant,
     )
 )

@@ -35,7 +35,8 @@ def within_quota(machine: Machine, occupancy: Occupancy, request: Request) -> Al
     if limit is None or not request.wants_exclusive:
         return Allowed(request, reasons)
     used, wanted = in_use(occupancy, request), taken_by(machine, occupancy, request)
-    if used + wanted <= limit or (mine is not None and len(mine.exclusive) >= wanted):
+    grows = share_of(occupancy, request).grown > 0
+    if used + wanted <= limit or (mine is not None and len(mine.exclusive) >= wanted and not grows):
         return Allowed(request, reasons)
     asked = f"it has {used} and asked for {wanted} more"
     effect = f"for namespace {request.namespace} on a node; {asked}: shared pool instead"

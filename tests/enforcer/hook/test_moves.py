@@ -177,6 +177,22 @@ def test_who_can_not_go_back_is_asked_to_move_once_more(world: World) -> None:
     assert after.allocations["a"].exclusive.isdisjoint(after.allocations["new"].exclusive)
 
 
+def test_who_can_not_go_back_to_cpus_that_a_newcomer_has_for_good_is_asked_to_move_once_more(world: World) -> None:
+    run(world, "a", "0", cpus="exclusive", cpus_asked=7)
+    run(world, "b", "1")
+    talk(world, "ab")
+    before, offered = world.agent.occupancy, offer([("a", "0", "1")])
+    really = world.cgroups["/kubepods/a"]
+    world.apply(world.agent.moves.make(offered.steps[0], offered))
+    world.cgroups["/kubepods/a"] = really
+    run(world, "new", "0", cpus="shared-stable")
+    world.apply(world.agent.moves.take_back(offered.steps[0], ["a"], before))
+    after = world.agent.occupancy
+    assert after.allocations["new"].stable
+    assert after.allocations["a"].exclusive.isdisjoint(after.allocations["new"].cpus)
+    assert all(as_the_ledger_has_it(world).values())
+
+
 def test_who_was_not_moved_has_its_cpus_though_an_answer_named_others_meanwhile(world: World) -> None:
     """The exclusive CPUs of a newcomer were taken off the pool to which it was to go."""
     run(world, "a", "0")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources
 from enforcer.hook.ownership.checkpoint import Past
 from placement.model.budget import Budget
+from placement.model.rules import Rules
 from proto import nri_pb2 as nri
 from proto import report_pb2 as pb
 from tests.enforcer.hook.world import World, member
@@ -210,6 +213,17 @@ class TestResize:
         assert world.cpus("a-first") == world.cpus("a-second") == str(world.agent.occupancy.exclusive)
         assert len(world.agent.occupancy.exclusive) == cpus
 
+    def test_beyond_its_namespaces_quota_it_shares_as_any_other(self, world: World) -> None:
+        of = sandbox(2, 2, cpus="exclusive")
+        world.agent.ledger.occupancy = replace(world.agent.occupancy, rules=Rules(max_exclusive_cpus_per_namespace=2))
+        for name in ("first", "second"):
+            world.create(of, part(name, 2, 2))
+        assert len(world.agent.occupancy.exclusive) == 2
+        for name in ("first", "second"):
+            world.agent.update_container(of, part(name, 2, 2), resources(4, 4, 64 * MIB))
+        world.agent.update_pod_sandbox(of, resources(4, 4, 64 * MIB))
+        assert not world.agent.occupancy.exclusive
+
     def test_a_slice_stays_when_the_rest_is_resized(self, world: World) -> None:
         of = sandbox(4, 4, cpus="exclusive")
         world.agent.expect(told(("app", 0), ("db", 2), cpu=4000))
@@ -242,6 +256,17 @@ class TestResize:
         before = world.agent.occupancy
         world.agent.update_pod_sandbox(nri.PodSandbox(uid="stranger"), resources(3, 3))
         assert world.agent.occupancy is before
+
+
+class TestReleased:
+    def test_a_resize_pins_nothing(self, world: World) -> None:
+        world.agent.release()
+        of = sandbox(2, 2, cpus="exclusive")
+        for name in ("first", "second"):
+            world.create(of, part(name, 2, 2))
+        world.agent.update_pod_sandbox(of, resources(3, 3, 64 * MIB))
+        assert world.agent.moves.unsent_updates() == []
+        assert not world.agent.occupancy.exclusive
 
 
 class TestRestart:
