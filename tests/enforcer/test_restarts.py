@@ -4,6 +4,7 @@ owner's, nothing of another owner's for ours.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,21 @@ def test_what_has_all_cpus_is_no_other_owners_whatever_the_runtime_lists(tmp_pat
     assert not node.agent.occupancy.allocations["plain"].externally_managed
     node.create(pod("again", group="web", cpus="exclusive"), container("again", 4))
     assert node.cpus("again").isdisjoint(node.cpus("plain"))
+
+
+def test_one_whose_pods_other_container_is_open_stays_though_some_cpus_are_reserved(tmp_path: Path) -> None:
+    """They were before: its pod was decided anew at each start, though its cpuset was to stay."""
+    node = Restarting(two_numa_nodes(), tmp_path, reserved=CpuSet.of((0,)))
+    of, late = pod("a", group="web", cpus="shared-stable"), container("side")
+    late.name, late.pod_sandbox_id = "side", of.id
+    node.create(of, container("app"))
+    node.create(of, late)
+    ledger = node.agent.ledger
+    held = ledger.occupancy.allocations["side"]
+    ledger.occupancy = ledger.occupancy.with_allocation(replace(held, cpus=CpuSet(), open=True, stable=False))
+    before = ledger.occupancy
+    assert node.agent.rehoming.off_reserved() == []
+    assert ledger.occupancy is before
 
 
 def test_a_member_that_fits_nowhere_any_more_has_all_cpus(node: Restarting) -> None:

@@ -53,11 +53,11 @@ class Rehoming:
     def off_reserved(self) -> list[nri.ContainerUpdate]:
         """For members that were taken over on CPUs which are reserved by now: `--reserved-cpus` was another before."""
         ledger, before = self._ledger, self._ledger.occupancy
-        reserved = before.reserved
-        lost = [key for key in stranded(ledger.machine, before) if _has_home(before, key)] if reserved else []
-        if ledger.released or not lost:
+        reserved, machine = before.reserved, ledger.machine
+        lost = [key for key, reservation in before.reservations.items() if _can_not_stay(machine, before, reservation)]
+        if ledger.released or not reserved or not lost:
             return []
-        ledger.occupancy = carried_over(ledger.machine, reserved, before, tuple(lost)).with_live(before.live)
+        ledger.occupancy = carried_over(machine, reserved, before, tuple(lost)).with_live(before.live)
         for key in lost:
             self._decide_anew(key, before, Reason("reserved", f"CPUs {reserved}", "it had of them before"))
         ledger.settle()
@@ -102,6 +102,15 @@ def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:
 def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> bool:
     if not reservation.opted_in:
         return False
+    held = map(occupancy.allocations.__getitem__, occupancy.directory.by_reservation.get(reservation.key, ()))
+    homeless = any(not (allocation.placed or allocation.externally_managed) for allocation in held)
+    return homeless or _can_not_stay(machine, occupancy, reservation)
+
+
+def _can_not_stay(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> bool:
+    """Whether a member's home is not there any more, or a container of it has there what it may not have."""
+    if not reservation.opted_in:
+        return False
     known = machine.cpu_nodes | machine.all_mems
     if not reservation.numa_nodes <= known or reservation.numa_nodes.isdisjoint(machine.cpu_nodes):
         return True
@@ -113,15 +122,8 @@ def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> b
         return True
     if any(allocation.stable and not allocation.cpus <= kept for allocation in held):
         return True
-    if any(not (allocation.placed or allocation.externally_managed) for allocation in held):
-        return True
     shares = any(allocation.placed and not allocation.exclusive for allocation in held)
     return shares and not pools.pool_of(machine, occupancy, reservation.pool, reservation.numa_nodes)
-
-
-def _has_home(occupancy: Occupancy, reservation: str) -> bool:
-    containers = occupancy.directory.by_reservation.get(reservation, ())
-    return any(occupancy.allocations[container].placed for container in containers)
 
 
 def carried_over(machine: Machine, reserved: CpuSet, before: Occupancy, lost: tuple[str, ...]) -> Occupancy:
