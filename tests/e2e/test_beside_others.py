@@ -124,6 +124,7 @@ def test_the_doctor_leaves_no_error_in_the_runtimes_log(
         "topic": "NRI",
         "grade": "good",
         "text": f"the container runtime listens at {runtime.nri_socket}",
+        "command": "",
     } in json.loads(printed)
     enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
     try:
