@@ -48,7 +48,7 @@ cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example,
 WORKERS := $(shell echo $$((3 * $$(nproc) < 12 ? 3 * $$(nproc) : 12)))
 SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder --cache-clear
 
-test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: ten minutes on two CPUs (ARGS=... for pytest: any tests)
+test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: a quarter of an hour on two busy CPUs (ARGS=... for pytest: any tests)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
 test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: forty minutes (ARGS=... for pytest)
