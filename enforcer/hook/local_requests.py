@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from enforcer.hook.agent import Agent
-from enforcer.hook.release import Release
+from enforcer.hook.release import Release, ReleasingHost
 from enforcer.local.control import LocalConnection
-from enforcer.nri.calls import OnAnswer, UpdateAnswer
+from enforcer.nri.calls import UpdateAnswer
 from enforcer.nri.handlers import Updates
 from placement.state.occupancy import Occupancy
 from process import log
@@ -21,23 +19,10 @@ from proto import local_pb2 as local
 logger = log.Log("hook")
 
 
-class Host(Protocol):
-    """What the process offers. push: gives the runtime, or the cgroups, changes that none of its events asked for,
-    after they are in the checkpoint; on_answer is called with no error where there is nothing to do, or nobody to do
-    it. at_any_time: whether that is safe whatever the runtime is doing. attached: whether it has us registered.
-    """
+class Host(ReleasingHost, Protocol):
+    """What the process offers."""
 
-    at_any_time: bool
-    register_again: Callable[[str], None]
-
-    @property
-    def agent(self) -> Agent: ...
-    @property
-    def attached(self) -> bool: ...
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> object: ...
-    def push(self, updates: Updates, on_answer: OnAnswer) -> None: ...
     def publish_soon(self) -> None: ...
-    def record(self) -> None: ...
     def status(self) -> dict[str, object]: ...
     def welcome(self, connection: LocalConnection) -> None: ...
 

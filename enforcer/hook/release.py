@@ -35,7 +35,11 @@ Cpuset = tuple[CpuSet, NumaSet]
 
 
 class ReleasingHost(Protocol):
-    """As `enforcer.hook.local_requests.Host`. attached: whether a runtime has us registered."""
+    """What the process offers to a release. push: gives the runtime, or the cgroups, changes that none of its events
+    asked for, after they are in the checkpoint; on_answer is called with no error where there is nothing to do, or
+    nobody to do it. at_any_time: whether that is safe whatever the runtime is doing. attached: whether it has us
+    registered.
+    """
 
     at_any_time: bool
     register_again: Callable[[str], None]
