@@ -6,7 +6,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
-SOURCES := placement enforcer extender process proto standins cluster benchmarks tests demo kubectl_numakin comparison reference
+SOURCES := numakin enforcer extender lab tools benchmarks tests
 
 .PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit images sbom programs page clean
 
@@ -15,17 +15,17 @@ help:  ## what can be made
 
 setup: $(READY)  ## Debian packages (as root), and the virtual environment
 
-$(READY): pyproject.toml setup/debian-packages setup/install setup/locked/dev.txt
-	@setup/install $(VENV) all
+$(READY): pyproject.toml tools/setup/debian-packages tools/setup/install tools/setup/locked/dev.txt
+	@tools/setup/install $(VENV) all
 	@touch $@
 
 # A fraction of the rest: an environment that is ready for all is ready for the demo.
-$(DEMO): pyproject.toml setup/debian-packages setup/install setup/locked/demo.txt
-	@[ $(READY) -nt pyproject.toml ] || setup/install $(VENV) demo
+$(DEMO): pyproject.toml tools/setup/debian-packages tools/setup/install tools/setup/locked/demo.txt
+	@[ $(READY) -nt pyproject.toml ] || tools/setup/install $(VENV) demo
 	@touch $@
 
 demo: $(DEMO)  ## the main job on this machine, without a cluster (ARGS=--keep leaves it running)
-	@$(PYTHON) -m demo $(ARGS)
+	@$(PYTHON) -m lab.demo $(ARGS)
 
 simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 	@$(PYTHON) -m benchmarks.cluster $(ARGS)
@@ -42,7 +42,7 @@ bench-quick: $(READY)  ## the same in about seven minutes, smaller
 	@$(PYTHON) -m benchmarks --quick $(ARGS)
 
 cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example, until ^C (ARGS="--nodes 5")
-	@$(PYTHON) -m cluster $(ARGS)
+	@$(PYTHON) -m lab.cluster $(ARGS)
 
 # Most tests wait for processes rather than compute: more of them at once than there are CPUs.
 WORKERS := $(shell echo $$((3 * $$(nproc) < 12 ? 3 * $$(nproc) : 12)))
@@ -62,53 +62,53 @@ fuzz: $(READY)  ## every parser under mutated input, with coverage (MINUTES=60)
 	@$(PYTHON) -m tests.fuzz --minutes $(or $(MINUTES),60) $(ARGS)
 
 kubernetes:  # built once (12 CPU minutes, 1.7 GB in ~/.cache/numakin); KUBERNETES_BIN=FOLDER: used as it is
-	@setup/kubernetes >/dev/null || echo "kubernetes: the tests with a real control plane will be skipped" >&2
+	@tools/setup/kubernetes >/dev/null || echo "kubernetes: the tests with a real control plane will be skipped" >&2
 
 kustomize:  # 6 MB in ~/.cache/numakin, where the machine has none that renders the manifests
-	@setup/kustomize >/dev/null || echo "kustomize: the tests of rendered manifests will be skipped" >&2
+	@tools/setup/kustomize >/dev/null || echo "kustomize: the tests of rendered manifests will be skipped" >&2
 
 helm: $(READY)  # 40 MB in ~/.cache/numakin, where the machine has none
-	@$(PYTHON) setup/helm >/dev/null || echo "helm: the tests of the chart by Helm itself will be skipped" >&2
+	@$(PYTHON) tools/setup/helm >/dev/null || echo "helm: the tests of the chart by Helm itself will be skipped" >&2
 
 check: $(READY)  ## lint, format, types, the layers' contracts, generated code, no link out of the tree
 	@$(VENV)/bin/ruff check $(SOURCES)
 	@$(VENV)/bin/ruff format --check $(SOURCES)
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
-	@setup/tree
-	@PYTHON=$(abspath $(PYTHON)) setup/generate --check
-	@setup/limits --check
-	@$(PYTHON) setup/lock --check
-	@$(PYTHON) -m reference --check
-	@$(PYTHON) -m reference.programs --check
+	@tools/setup/tree
+	@PYTHON=$(abspath $(PYTHON)) tools/setup/generate --check
+	@tools/setup/limits --check
+	@$(PYTHON) tools/setup/lock --check
+	@$(PYTHON) -m tools.reference --check
+	@$(PYTHON) -m tools.reference.programs --check
 
 format: $(READY)  ## lint with fixes, and format
 	@$(VENV)/bin/ruff check --fix $(SOURCES)
 	@$(VENV)/bin/ruff format $(SOURCES)
 
 proto: $(READY)  ## generate the protocol code anew
-	@PYTHON=$(abspath $(PYTHON)) setup/generate
+	@PYTHON=$(abspath $(PYTHON)) tools/setup/generate
 
 docs: $(READY)  ## the documentation as a site, in build/site, its links checked
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet --strict
 
 reference: $(READY)  ## write the tables and pictures of docs/ that are made from the code
-	@$(PYTHON) -m reference
+	@$(PYTHON) -m tools.reference
 
-lock:  ## renew the locked dependencies in setup/locked, within what pyproject.toml allows (needs the registry)
-	@python3 setup/lock
+lock:  ## renew the locked dependencies in tools/setup/locked, within what pyproject.toml allows (needs the registry)
+	@python3 tools/setup/lock
 
 audit:  ## known vulnerabilities of the locked dependencies (needs the registry; says so where it can't be asked)
-	@setup/audit
+	@tools/setup/audit
 
 images:  ## the container images, with buildah, podman or docker (PLATFORMS=linux/amd64,linux/arm64 ARGS="--registry NAME --push", ARGS=--help)
-	@setup/images $(if $(PLATFORMS),--platform $(PLATFORMS)) $(ARGS)
+	@tools/setup/images $(if $(PLATFORMS),--platform $(PLATFORMS)) $(ARGS)
 
 sbom:  ## what is in the images' Python packages, as CycloneDX, in build/sbom
-	@setup/sbom
+	@tools/setup/sbom
 
 programs: $(READY)  ## compile the BPF programs ahead into enforcer/observe/bpf/built (root, bcc)
-	@$(PYTHON) -m reference.programs
+	@$(PYTHON) -m tools.reference.programs
 
 page:  ## build the web page of web/ into extender/web/assets (Node.js 20 or later, npm)
 	@cd web && npm ci --no-audit --no-fund && npm run --silent build

@@ -6,7 +6,7 @@ does all that may be slow. They share `local` (what they send each other), `sett
 this half; neither imports the other. `cli` is what people start.
 """
 
-from proto.later import later
+from numakin.wire.later import later
 
 later("asyncio")  # for gRPC's, which is not used either: 1.3 MiB
 later("inspect")  # Python 3.11's dataclasses asks for it where a class has no docstring: 0.7 MiB, 5 ms

@@ -32,8 +32,8 @@ from extender.state.node_report import DecisionRow
 from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
 from extender.traffic.policies import PolicyRow
 from extender.views.readout import Gauge
-from placement.optin.parsing import opted_in, problems
-from process.threads import Backoff, Threads
+from numakin.placement.optin.parsing import opted_in, problems
+from numakin.process.threads import Backoff, Threads
 
 LEASE = "numakin-extender"
 

@@ -31,8 +31,8 @@ from extender.state.node_report import Report, ReportRefused
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.traffic.known import ClusterTraffic
-from placement.namespaces import Namespaces
-from placement.state.occupancy import Reservation
+from numakin.placement.namespaces import Namespaces
+from numakin.placement.state.occupancy import Reservation
 
 
 class Cluster:

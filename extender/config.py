@@ -18,9 +18,9 @@ import msgspec
 
 from extender.kube.lease import LeaseDurations
 from extender.kube.publish import EVERY_S
-from placement.model.names import is_label_key
-from process.files import read_regular, worded
-from process.version import VERSION
+from numakin.placement.model.names import is_label_key
+from numakin.process.files import read_regular, worded
+from numakin.process.version import VERSION
 
 PREFIX = "NUMAKIN_"
 

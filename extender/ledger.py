@@ -26,12 +26,12 @@ from extender.state.faults import Faults
 from extender.state.member_facts import tellable, unknown
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import Changes, PodRow
-from placement.decide.request import NO_KIN, Kin
-from placement.model.cpuset import NumaSet
-from placement.model.errors import PlacementError
-from placement.optin.parsing import OptIn, opted_in
-from process.brief_wait import BriefWait
-from proto import bounds
+from numakin.placement.decide.request import NO_KIN, Kin
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin.parsing import OptIn, opted_in
+from numakin.process.brief_wait import BriefWait
+from numakin.wire import bounds
 
 AS_ASSUMED, ELSEWHERE, NOT_ASSUMED = "as assumed", "elsewhere", "not assumed"
 

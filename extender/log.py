@@ -1,4 +1,6 @@
-"""The extender's log: structlog in front, the lines of `process.log` behind, so that both programs' logs read alike."""
+"""The extender's log: structlog in front, the lines of `numakin.process.log` behind, so that both programs' logs read
+alike.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any
 
 import structlog
 
-from process import log
-from process.threads import Failure
+from numakin.process import log
+from numakin.process.threads import Failure
 
 
 def configure(level: str, form: str) -> None:

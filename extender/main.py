@@ -51,9 +51,9 @@ from extender.views.group_metrics import GroupGauges
 from extender.views.readout import Gauge, gauges, members
 from extender.web.routes import Web
 from extender.web.sampling import Sampling
-from placement.traffic.graph import Flow
-from process.threads import Threads, worded
-from proto.certificates import BadCertificate, Files
+from numakin.placement.traffic.graph import Flow
+from numakin.process.threads import Threads, worded
+from numakin.wire.certificates import BadCertificate, Files
 
 STOP_SECONDS = 2.0
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from extender.scoring.refused_pods import Welcome
 from extender.state.pods import PodRow
-from process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threads
 
 SHARE = 0.25
 """The share of its time that the thread may spend on checks: requests of kube-scheduler come first."""

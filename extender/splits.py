@@ -11,7 +11,7 @@ from extender.scoring.node_table import NodeTable
 from extender.scoring.predict import Prediction, Wanted
 from extender.state.node_view import NodeView
 from extender.state.pods import PodRow
-from placement.decide.request import NO_KIN, Kin
+from numakin.placement.decide.request import NO_KIN, Kin
 
 MOST_PEERS_ASKED = 8
 """Nodes with members that are asked whether they had room for a pod that went elsewhere."""

@@ -13,8 +13,8 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from extender.kube.tls.own_ca import OwnCa
 from extender.scheduler.metrics import Metrics
-from process.threads import Threads
-from proto.certificates import BadCertificate, Files, Renewed
+from numakin.process.threads import Threads
+from numakin.wire.certificates import BadCertificate, Files, Renewed
 
 SERVICES = ("numakin-extender", "numakin-extender-replicas")
 """The names by which kube-scheduler and enforcers dial."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from extender.views.readout import Gauge
-from process.threads import Standing, rows
+from numakin.process.threads import Standing, rows
 
 
 def thread_gauges(standings: Iterable[Standing]) -> Iterator[Gauge]:

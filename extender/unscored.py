@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from extender.state.pods import PodRow
-from placement.model.workload import NODE
+from numakin.placement.model.workload import NODE
 
 ASKS_HERE_S = 600.0
 """So long after a question a replica of the extender is taken for the one that kube-scheduler asks, in seconds: pods

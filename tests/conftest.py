@@ -16,7 +16,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from process import ports
+from numakin.process import ports
 from tests import trees
 
 pytest_plugins = ("tests.pace", "tests.again")
@@ -32,7 +32,7 @@ settings.load_profile("any machine")
 
 ONE_AT_A_TIME = (
     ("tests/e2e/test_numa_caches", "tests/e2e/test_numa_node"), ("tests/e2e/test_numa",), ("tests/cluster",), ("tests/e2e",),
-    ("tests/web",), ("tests/enforcer/observe",), ("tests/soak",), ("tests/setup/test_built_images",),
+    ("tests/web",), ("tests/enforcer/observe",), ("tests/soak",), ("tests/tools/setup/test_built_images",),
 )  # fmt: skip
 """Whose tests share a machine, a containerd, a cluster, the kernel's counters or a site with its browser: each is one
 process's, and is started before the rest since it takes longest. Two emulated machines at a time, of 2 GB each: one process

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine, NumaNode, uniform_distances
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine, NumaNode, uniform_distances
 
 GIB = 1 << 30
 MIB = 1 << 20

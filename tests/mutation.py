@@ -2,7 +2,7 @@
 
     python -m tests.mutation [--faults 40] [--seed 1] [--only PACKAGE] [--whole]
 
-A sample, drawn by the seed, of small faults in `placement`, `enforcer.hook` and `extender`: a comparison, a condition, an
+A sample, drawn by the seed, of small faults in `numakin.placement`, `enforcer.hook` and `extender`: a comparison, a condition, an
 operator, a number or a call that is another, or is missing. Each is put into a copy of this checkout, in which those tests
 run that mirror the module: its own file of tests, then its folder. --whole: what they do not notice is tried by all of
 `make test` too, ten minutes each. A test counts if it passes without the fault.
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("placement", "enforcer/hook", "extender")
+PACKAGES = ("numakin/placement", "enforcer/hook", "extender")
 LONGEST_S = 1200
 """Of a run of tests; a fault may make one hang, which then has noticed it."""
 
@@ -187,7 +187,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--faults", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="placement, enforcer/hook or extender")
+    parser.add_argument("--only", default="", help="numakin/placement, enforcer/hook or extender")
     parser.add_argument("--whole", action="store_true", help="try all of `make test` on what the mirrors do not notice")
     asked = parser.parse_args(arguments)
     faults, noticed = sample(asked.faults, asked.seed, asked.only), 0

@@ -25,7 +25,7 @@ MAY_TAKE_LONGER = {
     "tests/cluster/": "real controllers, kube-scheduler and Helm go at their own pace",
     "tests/e2e/test_real_node.py": "a real kubelet starts, restarts and ends pods at its own pace",
     "tests/fuzz/": "thousands of mutated inputs for each parser",
-    "tests/setup/test_built_images.py": "images are built and started",
+    "tests/tools/setup/test_built_images.py": "images are built and started",
     "tests/soak/test_soak.py": "every fault once, each with its recovery",
 }
 """By the beginning of a test's name, why."""

@@ -2,7 +2,7 @@
 
 import threading
 
-from process.threads import Failure, Threads
+from numakin.process.threads import Failure, Threads
 
 
 def threads() -> Threads:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.again import MOST, TOO_BUSY
 
 ROOT = Path(__file__).parents[1]

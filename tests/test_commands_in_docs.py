@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from enforcer.cli import main as enforcer
-from kubectl_numakin import options as kubectl
-from kubectl_numakin.commands import COMMANDS
+from numakin.kubectl import options as kubectl
+from numakin.kubectl.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

@@ -13,11 +13,11 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 HISTORY = {"CHANGELOG.md"}
 """Names what was, too."""
 
-PROGRAMS = ("placement", "enforcer", "extender", "kubectl_numakin")
+PROGRAMS = ("numakin", "enforcer", "extender")
 
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*\.(py|proto|toml|md|yaml|svg|c|h|sh)")
-FOLDERS = ("placement", "process", "proto", "enforcer", "extender", "standins", "benchmarks", "tests", "demo", "reference",
-           "docs", "manifests", "setup", "scheduler-config", "cluster", "kubectl_numakin", "charts", "comparison")  # fmt: skip
+FOLDERS = ("numakin", "proto", "enforcer", "extender", "lab", "benchmarks", "tests", "docs", "manifests", "tools",
+           "scheduler-config", "charts")  # fmt: skip
 
 
 @cache
@@ -48,7 +48,7 @@ def shown(document: str) -> set[str]:
 
 def runs(path: str) -> bool:
     """Whether a command that names it finds it: by its whole path, a module's without its ending."""
-    return not files().isdisjoint({path, f"{path}.py"})
+    return not files().isdisjoint({path, f"{path}.py", f"docs/{path}"})
 
 
 def there(path: str) -> bool:
@@ -90,9 +90,11 @@ def test_each_message_that_troubleshooting_quotes_is_one_of_the_programs() -> No
 
 
 def test_a_path_that_is_not_there_would_be_noticed() -> None:
-    text = "`enforcer/cri/looking.py`, `looking.py`, `placement/nothing/`, `placement/model/`, `cpuset.py`, `x.py y`"
+    text = (
+        "`enforcer/cri/looking.py`, `looking.py`, `numakin/nothing/`, `numakin/placement/model/`, `cpuset.py`, `x.py y`"
+    )
     assert {path for path in named(text) if not there(path)} == {
-        "enforcer/cri/looking.py", "looking.py", "placement/nothing",
+        "enforcer/cri/looking.py", "looking.py", "numakin/nothing",
     }  # fmt: skip
 
 

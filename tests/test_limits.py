@@ -7,5 +7,5 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_page_of_limits_is_current():
-    done = subprocess.run([ROOT / "setup" / "limits", "--check"], capture_output=True, text=True, check=False)
+    done = subprocess.run([ROOT / "tools" / "setup" / "limits", "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

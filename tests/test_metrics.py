@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.running import Enforcer
 from tests.extender.running import running
 from tests.metrics import families, offences

@@ -46,7 +46,7 @@ def test_a_seed_draws_the_same_faults_each_time_and_another_draws_others() -> No
 @pytest.mark.parametrize(
     ("module", "tests"),
     [
-        ("placement/decide/memory.py", [["tests/placement/decide/test_memory.py"], ["tests/placement/decide"], ["tests/placement"]]),
+        ("numakin/placement/decide/memory.py", [["tests/numakin/placement/decide/test_memory.py"], ["tests/numakin/placement/decide"], ["tests/numakin/placement"]]),
         ("extender/scoring/single.py", [["tests/extender/scoring"]]),
     ],
 )  # fmt: skip

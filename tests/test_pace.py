@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.pace import LOAD_PER_CPU, MAY_TAKE_LONGER, MOST_S, bound
 
 ROOT = Path(__file__).parents[1]

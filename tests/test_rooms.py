@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PROGRAMS = ("placement", "enforcer", "extender", "process", "proto", "standins", "kubectl_numakin")
-SOURCES = (*PROGRAMS, "benchmarks", "demo", "reference", "cluster")
-HALVES = ("enforcer", "extender", "placement", "standins", "kubectl_numakin")
+PROGRAMS = ("numakin", "enforcer", "extender")
+SOURCES = (*PROGRAMS, "lab", "tools", "benchmarks")
+HALVES = ("enforcer", "extender", "numakin/placement", "lab/standins", "numakin/kubectl")
 
 
 def modules(*packages: str) -> list[Path]:

@@ -13,7 +13,7 @@ import yaml
 
 from extender.config import load
 from extender.main import Program
-from kubectl_numakin.commands import COMMANDS
+from numakin.kubectl.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = (ROOT / "tests" / "conftest.py").read_text()

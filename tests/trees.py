@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from standins.machines import MACHINES, write_sysfs
+from lab.standins.machines import MACHINES, write_sysfs
 
 _made: list[Path] = []
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Self
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,10 +10,10 @@ from benchmarks.cluster.load import Instance, Replica
 from benchmarks.cluster.nodes.population import NodeSpec
 from benchmarks.quality.scenario import Pair, Scenario, Service
 from benchmarks.yardstick.best_known import SHORT, best_known
-from placement.model.cpuset import CpuSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine, NumaNode
-from placement.traffic.graph import Rate
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.traffic.graph import Rate
 
 ROOMIEST = 16
 """So many NUMA nodes of the whole cluster may hold an application: more would make none of them more local."""

@@ -22,13 +22,13 @@ from benchmarks.cluster.nodes.node import Landing, Order
 from benchmarks.cluster.nodes.observers import Calls
 from benchmarks.cluster.nodes.population import population
 from benchmarks.cluster.nodes.remote import Remote
-from placement.decide.kin_share import homes
-from placement.model.cpuset import NumaSet
-from standins.all_or_nothing import AllOrNothing
-from standins.scheduler.binding import Binder
-from standins.scheduler.cache import Room
-from standins.scheduler.extender_client import ExtenderClient
-from standins.scheduler.scheduler import DoesNotFitError, Scheduler
+from lab.standins.all_or_nothing import AllOrNothing
+from lab.standins.scheduler.binding import Binder
+from lab.standins.scheduler.cache import Room
+from lab.standins.scheduler.extender_client import ExtenderClient
+from lab.standins.scheduler.scheduler import DoesNotFitError, Scheduler
+from numakin.placement.decide.kin_share import homes
+from numakin.placement.model.cpuset import NumaSet
 
 WATCH_WITHIN_S = 120.0
 """How long an extender that watches the API server may take to begin with it."""

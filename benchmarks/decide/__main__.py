@@ -22,8 +22,8 @@ from functools import partial
 from benchmarks.decide.round_trip import RoundTrips, round_trips
 from benchmarks.decide.situation import MEMORY, Situation, situation
 from benchmarks.decide.timing import exponent, timed
-from placement.decide.decide import decide
-from placement.optin.parsing import Cpus
+from numakin.placement.decide.decide import decide
+from numakin.placement.optin.parsing import Cpus
 
 NUMA_NODES = (2, 4, 8, 16, 32, 64)
 CONTAINERS = (10, 50, 100, 200, 500)

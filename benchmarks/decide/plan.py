@@ -6,10 +6,10 @@ import time
 from random import Random
 
 from benchmarks.decide.situation import machine
-from placement.model.demand import Demand
-from placement.plan.planner import AT_ONCE, make_plan
-from placement.plan.problem import Workload
-from placement.state.occupancy import Occupancy
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.planner import AT_ONCE, make_plan
+from numakin.placement.plan.problem import Workload
+from numakin.placement.state.occupancy import Occupancy
 
 FILL = 0.7
 

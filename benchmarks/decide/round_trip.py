@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.decide.timing import Times, of
-from standins.machines import MACHINES, write_sysfs
-from standins.runtime import Runtime
+from lab.standins.machines import MACHINES, write_sysfs
+from lab.standins.runtime import Runtime
 
 MACHINE = "kunpeng-920-2s"
 """Four NUMA nodes."""

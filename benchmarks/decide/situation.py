@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placement.decide.decide import Kin, Request, decide
-from placement.model.cpuset import CpuSet
-from placement.model.demand import Demand
-from placement.model.live_usage import Live
-from placement.model.topology import Machine, NumaNode
-from placement.optin.parsing import Cpus, OptIn
-from placement.state.occupancy import Occupancy
+from numakin.placement.decide.decide import Kin, Request, decide
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.optin.parsing import Cpus, OptIn
+from numakin.placement.state.occupancy import Occupancy
 
 CPUS = 32
 """CPUs of a NUMA node, two threads to a core and eight cores to a last-level cache."""

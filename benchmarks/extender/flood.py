@@ -31,7 +31,7 @@ from pathlib import Path
 from benchmarks.extender.over_http import PAUSE_S, WARM, answered, asked, quantile, served
 from benchmarks.extender.populated import body
 from extender.kube.tls import authorities
-from standins.stranger import HALF_A_REQUEST, half_a_handshake
+from lab.standins.stranger import HALF_A_REQUEST, half_a_handshake
 
 CONNECTIONS, ADDRESSES = 1000, 40
 HELD_S = 0.5

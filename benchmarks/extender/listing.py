@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.cluster.control.control_plane import ControlPlane
 from benchmarks.cluster.control.extender import MeasuredExtender, within
 from benchmarks.cluster.nodes.remote import Remote
-from standins.apiserver.objects import pods as pod_objects
+from lab.standins.apiserver.objects import pods as pod_objects
 
 REPLICAS = 30
 OPTED_IN = 5

@@ -8,10 +8,10 @@ from sys import intern
 from extender.cluster import Cluster
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine, NumaNode
-from placement.state.occupancy import Occupancy, Reservation, fingerprint
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 
 GIB = 1 << 30
 PODS_PER_NODE = 60

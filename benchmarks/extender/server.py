@@ -26,8 +26,8 @@ from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import Application, calm_collector
 from extender.serving.refusals import LimitRefusals
-from process.threads import Threads
-from proto.certificates import Files, Renewed
+from numakin.process.threads import Threads
+from numakin.wire.certificates import Files, Renewed
 
 
 @dataclass(frozen=True, slots=True)

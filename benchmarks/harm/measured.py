@@ -8,7 +8,7 @@ from statistics import median
 
 from benchmarks.harm.node import Figures, Node, Times
 from benchmarks.harm.situations import Pod
-from comparison.statistics import Ratio, ratio
+from numakin.compare.statistics import Ratio, ratio
 
 LEAST = 0.98
 """Below it a pod is worse off."""

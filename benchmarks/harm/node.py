@@ -17,9 +17,9 @@ from benchmarks.bench.row import NotHere
 from benchmarks.harm import worker
 from benchmarks.harm.situations import Pod
 from enforcer.machine.cgroup import CgroupTree
-from placement.model.demand import SHARES_PER_CPU, shares_of
-from proto import cri_pb2 as cri
-from standins.patience import until
+from lab.standins.patience import until
+from numakin.placement.model.demand import SHARES_PER_CPU, shares_of
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel, place
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer

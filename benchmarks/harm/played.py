@@ -16,14 +16,14 @@ from statistics import fmean
 
 from benchmarks.harm.sharing import Sharer, fair
 from benchmarks.quality.scenario import machine_of
-from placement.decide.decide import decide
-from placement.decide.request import NO_KIN, Request
-from placement.model.demand import Demand, counted, shares_of
-from placement.model.live_usage import Live
-from placement.model.topology import Machine
-from placement.optin.options import OptIn
-from placement.state.occupancy import Occupancy
-from placement.traffic.cpu_use import ENOUGH, UseTally
+from numakin.placement.decide.decide import decide
+from numakin.placement.decide.request import NO_KIN, Request
+from numakin.placement.model.demand import Demand, counted, shares_of
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.topology import Machine
+from numakin.placement.optin.options import OptIn
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.traffic.cpu_use import ENOUGH, UseTally
 
 PODS, MACHINES = 500, 5
 MACHINE = machine_of(4)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from enforcer.observe.collectors.chain import cgroup_root
-from standins.patience import until
+from lab.standins.patience import until
 
 NGINX = """
 daemon off;

@@ -1,9 +1,10 @@
 """`python -m benchmarks.quality`: locality reached online, as a share of the best known.
 
 Members arrive one by one, and each stays where it is put. Nothing is written by hand but the opt-in: what numakin knows
-is the graph that `placement.traffic.graph` learned from an earlier life of the same services (see `earlier`), and how
-many replicas they had. Its placements are those of the real decide(), on the real occupancy, with the real plan. A pair
-is local only when both its members lie wholly inside one same NUMA node. The same seed gives the same figures.
+is the graph that `numakin.placement.traffic.graph` learned from an earlier life of the same services (see `earlier`),
+and how many replicas they had. Its placements are those of the real decide(), on the real occupancy, with the real
+plan. A pair is local only when both its members lie wholly inside one same NUMA node. The same seed gives the same
+figures.
 """
 
 from __future__ import annotations

@@ -17,19 +17,19 @@ from benchmarks.graphs.online_boutique import ONLINE_BOUTIQUE
 from enforcer.observer.moves.candidates import Allowance, Rested, offer_of, steps_of
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
-from placement.decide.decide import decide
-from placement.decide.relocation import Moved, Mover, moved
-from placement.decide.request import Kin, Request
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine
-from placement.optin.options import Move, Span
-from placement.optin.parsing import OptIn
-from placement.plan.partition import PartitionProblem
-from placement.plan.search import solve
-from placement.state.occupancy import Occupancy
-from proto import local_pb2 as local
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
+from numakin.placement.decide.decide import decide
+from numakin.placement.decide.relocation import Moved, Mover, moved
+from numakin.placement.decide.request import Kin, Request
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine
+from numakin.placement.optin.options import Move, Span
+from numakin.placement.optin.parsing import OptIn
+from numakin.placement.plan.partition import PartitionProblem
+from numakin.placement.plan.search import solve
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import local_pb2 as local
 
 WINDOWS = 60
 """Of ten seconds each."""

@@ -20,14 +20,14 @@ from enforcer.observer.moves.candidates import Rested
 from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import PlanningInput, planned
 from enforcer.settings.config import Config
-from placement.model.cpuset import NumaSet
-from placement.optin import parsing
-from placement.optin.options import Move, OptIn
-from placement.plan.plan import Plan
-from placement.plan.planner import AT_ONCE, EFFORT
-from placement.state.occupancy import Occupancy
-from placement.traffic.graph import Flow, TrafficTally
-from proto import local_pb2 as local
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.optin import parsing
+from numakin.placement.optin.options import Move, OptIn
+from numakin.placement.plan.plan import Plan
+from numakin.placement.plan.planner import AT_ONCE, EFFORT
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.traffic.graph import Flow, TrafficTally
+from numakin.wire import local_pb2 as local
 
 WINDOW_S = 10.0
 JOINS = 16

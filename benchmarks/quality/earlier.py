@@ -1,5 +1,5 @@
 """What an earlier life of the same services has taught: flows, seen by probes that are on for a tenth of the time,
-through `placement.traffic.graph`.
+through `numakin.placement.traffic.graph`.
 
 Nothing else reaches the planner: not the call graph, not which services belong together. The flows are those between
 single replicas, each pair's share a little uneven, the mix of requests not quite today's, and every window's counts
@@ -12,7 +12,7 @@ from math import sqrt
 from random import Random
 
 from benchmarks.quality.scenario import Pair, Scenario
-from placement.traffic.graph import Flow, TrafficTally
+from numakin.placement.traffic.graph import Flow, TrafficTally
 
 WINDOWS, WINDOW_S = 10, 60.0
 DUTY_CYCLE = 0.1

@@ -19,14 +19,14 @@ from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, ServiceRow
 from extender.traffic.known import ClusterTraffic, TrafficLearning
-from placement.model.demand import Demand
-from placement.optin import parsing
-from placement.optin.options import Scope
-from placement.state.fingerprint import fingerprint
-from placement.state.occupancy import Occupancy
-from placement.traffic.affinity import neighbours
-from placement.traffic.graph import Graph, Rate
-from placement.traffic.mentions import mentions
+from numakin.placement.model.demand import Demand
+from numakin.placement.optin import parsing
+from numakin.placement.optin.options import Scope
+from numakin.placement.state.fingerprint import fingerprint
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.traffic.affinity import neighbours
+from numakin.placement.traffic.graph import Graph, Rate
+from numakin.placement.traffic.mentions import mentions
 
 NODE = "n1"
 

@@ -21,7 +21,7 @@ from benchmarks.graphs.app import App
 from benchmarks.quality.scenario import CALLS_PER_S, GRAPHS, Pair
 from extender.traffic.communities import partition
 from extender.traffic.memberships import Partition
-from placement.traffic.graph import Costs, Rate
+from numakin.placement.traffic.graph import Costs, Rate
 
 HUBS = ("dns", "metrics", "ingress", "database", "proxy")
 """dns: every workload spends up to a seventh on it. metrics: every workload is scraped alike. ingress: calls each front

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from benchmarks.quality.scenario import Scenario
-from placement.model.cpuset import NumaSet
-from placement.state.allocations import as_one
-from placement.state.occupancy import Occupancy
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.state.allocations import as_one
+from numakin.placement.state.occupancy import Occupancy
 
 
 def locality(scenario: Scenario, occupancy: Occupancy, members: Mapping[str, str]) -> float:

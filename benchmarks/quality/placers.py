@@ -18,20 +18,20 @@ from enforcer.local.learned import Learned, kin_table, plan_to
 from enforcer.observer import kinship
 from enforcer.observer.kinship import PERIOD, WorkloadIndex
 from enforcer.observer.planning_thread import PlanningInput, planned
-from placement.decide.asked.whole_pod import as_placed
-from placement.decide.decide import decide
-from placement.decide.request import Kin, Request
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine
-from placement.optin import parsing
-from placement.optin.options import OptIn, Scope
-from placement.plan.plan import Plan
-from placement.plan.planner import AT_ONCE, EFFORT
-from placement.state.load_index import shared_out
-from placement.state.occupancy import Occupancy, Reservation
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.decide.asked.whole_pod import as_placed
+from numakin.placement.decide.decide import decide
+from numakin.placement.decide.request import Kin, Request
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine
+from numakin.placement.optin import parsing
+from numakin.placement.optin.options import OptIn, Scope
+from numakin.placement.plan.plan import Plan
+from numakin.placement.plan.planner import AT_ONCE, EFFORT
+from numakin.placement.state.load_index import shared_out
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 OPT_IN = parsing.parse("shop", {parsing.GROUP_KEY: parsing.AUTO})
 """All that the members' owners have written."""

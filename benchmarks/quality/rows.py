@@ -16,7 +16,7 @@ from benchmarks.quality.placers import Planned, View
 from benchmarks.quality.run import Case, Placer
 from benchmarks.quality.scenario import Pair, Scenario, scenario
 from benchmarks.yardstick.best_known import known
-from placement.state.occupancy import Occupancy
+from numakin.placement.state.occupancy import Occupancy
 
 LEARNED, CHURN, NOISY, NOMINATED, GROUP, EXPECTED, AT_ONCE, LEARNING, MOVING = (
     "learned before", "after churn", "noisy graph", "noisy, extender", "group alone", "written, waves",

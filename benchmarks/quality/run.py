@@ -12,9 +12,9 @@ from benchmarks.quality.earlier import learned
 from benchmarks.quality.placers import Decided, Planned, Rule, View, at_random, lowest, spread
 from benchmarks.quality.scenario import Pair, Scenario, scenario
 from benchmarks.yardstick.best_known import known
-from placement.plan.problem import Workload
-from placement.plan.rebalance import relocations
-from placement.state.occupancy import Occupancy
+from numakin.placement.plan.problem import Workload
+from numakin.placement.plan.rebalance import relocations
+from numakin.placement.state.occupancy import Occupancy
 
 OURS, MOVED, GREEDY_LEARNED, GREEDY_TRUE = "numakin", "numakin, moves", "greedy, learned", "greedy, true edges"
 FIT, SPREAD, LOWEST, RANDOM = "NUMA fit", "spread", "lowest first", "random"

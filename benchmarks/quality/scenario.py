@@ -18,10 +18,10 @@ from benchmarks.graphs.online_boutique import ONLINE_BOUTIQUE
 from benchmarks.graphs.shapes import clique, power_law, star
 from benchmarks.graphs.social_network import SOCIAL_NETWORK
 from benchmarks.graphs.train_ticket import TRAIN_TICKET
-from placement.model.cpuset import CpuSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine, NumaNode
-from placement.traffic.graph import Costs, Rate
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.traffic.graph import Costs, Rate
 
 GRAPHS: Mapping[str, App | Callable[[Random], App]] = {
     "online-boutique": ONLINE_BOUTIQUE,

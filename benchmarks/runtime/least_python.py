@@ -10,8 +10,8 @@ import socket
 import struct
 import sys
 
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 
 MUX, TTRPC = struct.Struct(">II"), struct.Struct(">IIBB")
 RUNTIME, PLUGIN = 2, 1

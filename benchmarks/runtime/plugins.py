@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from enforcer.observer.windows import Window
-from placement.traffic.graph import Flow
+from numakin.placement.traffic.graph import Flow
 
 WINDOWS = 10
 """The first ones may pass before the containers are known."""

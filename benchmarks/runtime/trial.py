@@ -17,8 +17,8 @@ from benchmarks.runtime import plugins
 from benchmarks.runtime.plugins import Numakin, Plugin, Usage
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError, NotThere
-from process.ports import free_address
-from standins.machines import MACHINES, write_sysfs
+from lab.standins.machines import MACHINES, write_sysfs
+from numakin.process.ports import free_address
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -28,7 +28,7 @@ MACHINE = "kunpeng-920-2s"
 REQUESTED = 0.6
 """Of the machine's CPUs, by the containers that run."""
 
-PROGRAM = ("comparison", "enforcer", "placement", "process", "proto")
+PROGRAM = ("enforcer", "numakin")
 """The folders of numakin that an enforcer's image has."""
 
 LEARNING_S = 60.0

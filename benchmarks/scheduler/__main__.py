@@ -2,7 +2,7 @@
 
 Each way in turn, round after round, so that what else the machine does is shared by all: medians, and the median and
 the quartiles of each way's rate beside that of an extender that does nothing, with the same sampling, in the same
-round. Needs Kubernetes' programs (setup/kubernetes, or KUBERNETES_BIN).
+round. Needs Kubernetes' programs (tools/setup/kubernetes, or KUBERNETES_BIN).
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from benchmarks.cluster.nodes.fleet import Fleet
 from benchmarks.cluster.nodes.fleet import Terms as FleetTerms
 from benchmarks.cluster.nodes.population import NodeSpec, population
 from benchmarks.cluster.nodes.remote import Remote
-from cluster.binaries import binaries
-from cluster.cluster import Cluster, Terms
-from standins.all_or_nothing import AllOrNothing
+from lab.cluster.binaries import binaries
+from lab.cluster.cluster import Cluster, Terms
+from lab.standins.all_or_nothing import AllOrNothing
 
 NAMESPACE = "burst"
 MEMBERS = 10

@@ -20,7 +20,7 @@ from benchmarks.quality.scenario import FILLS, GRAPHS, NUMA_NODES, Scenario, sce
 from benchmarks.yardstick.best_known import STORED, BestKnown, best_known
 from benchmarks.yardstick.exact import optimum
 from benchmarks.yardstick.sample import sample
-from placement.plan.search import solve
+from numakin.placement.plan.search import solve
 
 SMALL = ((10, 2), (16, 2), (12, 4), (16, 4), (20, 4), (16, 8))
 """Members and NUMA nodes of the problems that are solved exactly."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from benchmarks.quality.scenario import Scenario
 from benchmarks.yardstick.bound import upper_bound
-from placement.decide.memory import capacity
-from placement.plan.partition import PartitionProblem, PartitionState
-from placement.plan.search import LEAST_STEPS, anneal, solve
+from numakin.placement.decide.memory import capacity
+from numakin.placement.plan.partition import PartitionProblem, PartitionState
+from numakin.placement.plan.search import LEAST_STEPS, anneal, solve
 
 STORED = Path(__file__).with_name("best_known.json")
 """What `python -m benchmarks.yardstick --store` found, by scenario digest."""

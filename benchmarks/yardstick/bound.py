@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.plan.partition import PartitionProblem
+from numakin.placement.plan.partition import PartitionProblem
 
 
 def upper_bound(problem: PartitionProblem) -> float:

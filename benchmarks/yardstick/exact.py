@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from placement.plan.partition import PartitionProblem
+from numakin.placement.plan.partition import PartitionProblem
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from benchmarks.graphs.shapes import SIZES
-from placement.plan.partition import PartitionProblem
+from numakin.placement.plan.partition import PartitionProblem
 
 
 def sample(members: int, bins: int, fill: float, seed: int) -> PartitionProblem:

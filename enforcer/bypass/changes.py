@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 
 class ChangeKind(Enum):

@@ -9,9 +9,9 @@ from typing import Any, Self
 import grpc
 
 from enforcer.nri.events import at_least
-from process.log import Log
-from proto import cri_pb2 as cri
-from proto import cri_pb2_grpc
+from numakin.process.log import Log
+from numakin.wire import cri_pb2 as cri
+from numakin.wire import cri_pb2_grpc
 
 log = Log("bypass.runtime")
 

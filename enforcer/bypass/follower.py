@@ -18,8 +18,8 @@ from enforcer.bypass.changes import RuntimeSnapshot
 from enforcer.bypass.cri_client import CriClient, RuntimeAway
 from enforcer.bypass.polling import RuntimePoller
 from enforcer.nri.transport import backoff
-from process.log import Log
-from process.threads import Threads
+from numakin.process.log import Log
+from numakin.process.threads import Threads
 
 log = Log("bypass.follow")
 

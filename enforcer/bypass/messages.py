@@ -13,8 +13,8 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from proto import cri_pb2 as cri
-from proto import nri_pb2 as nri
+from numakin.wire import cri_pb2 as cri
+from numakin.wire import nri_pb2 as nri
 
 STATES = {
     cri.CONTAINER_CREATED: nri.CONTAINER_CREATED,

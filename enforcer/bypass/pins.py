@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import CgroupRefused, MachineError, NotThere
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.wire import nri_pb2 as nri
 
 Cpuset = tuple[CpuSet, NumaSet]
 """What was written; an empty set: nothing was."""

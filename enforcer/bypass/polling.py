@@ -11,9 +11,9 @@ from enforcer.bypass.changes import RuntimeSnapshot
 from enforcer.bypass.cri_client import CriClient
 from enforcer.bypass.messages import STATES, container_of, sandbox_of
 from enforcer.machine.cgroup_path import path_of_process
-from placement.optin.parsing import opted_in
-from proto import cri_pb2 as cri
-from proto import nri_pb2 as nri
+from numakin.placement.optin.parsing import opted_in
+from numakin.wire import cri_pb2 as cri
+from numakin.wire import nri_pb2 as nri
 
 REFRESH_S = 30.0
 """A running member's resources are asked for again after this long: no runtime reports an in-place resize."""

@@ -30,13 +30,13 @@ from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.handlers import Updates
 from enforcer.settings.config import Config
 from enforcer.settings.options import configured, run_options
-from placement.decide.decide import Decision, Reason
-from process import log, supervisor
-from process.loop import Loop
-from process.pulse import BEAT_S, beat
-from process.signals import beating, stop_on_signals
-from process.threads import Threads
-from proto import nri_pb2 as nri
+from numakin.placement.decide.decide import Decision, Reason
+from numakin.process import log, supervisor
+from numakin.process.loop import Loop
+from numakin.process.pulse import BEAT_S, beat
+from numakin.process.signals import beating, stop_on_signals
+from numakin.process.threads import Threads
+from numakin.wire import nri_pb2 as nri
 
 logger = log.Log("bypass")
 

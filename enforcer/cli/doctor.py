@@ -32,7 +32,7 @@ from enforcer.observe.collectors.chain import NO_CGROUP_V2, Sources, choose
 from enforcer.observe.collectors.probes import Probes
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
 from enforcer.settings.config import Config, ConfigError
-from placement.model.errors import PlacementError
+from numakin.placement.model.errors import PlacementError
 
 NRI_CONFIGURED = "containerd config dump | grep -A6 nri || crio status config | grep -A4 nri"
 KUBELET_CONFIGURED = "grep -i cpuManagerPolicy /var/lib/kubelet/config.yaml"

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from comparison import options as comparing
 from enforcer.settings import options
 from enforcer.settings.config import Config, ConfigError
-from process import lock, log, supervisor
-from process.files import worded
-from process.forked import Program
-from process.supervisor import Child
-from process.version import VERSION
+from numakin.compare import options as comparing
+from numakin.process import lock, log, supervisor
+from numakin.process.files import worded
+from numakin.process.forked import Program
+from numakin.process.supervisor import Child
+from numakin.process.version import VERSION
 
 LAUNCHED = "NRI_PLUGIN_SOCKET"
 """The environment variable by which a runtime passes its socket to a plugin that it launched."""
@@ -155,7 +155,7 @@ def _record(given: argparse.Namespace) -> int:
 
 
 def _compare(given: argparse.Namespace) -> int:
-    from comparison.command import compare  # noqa: PLC0415
+    from numakin.compare.command import compare  # noqa: PLC0415
 
     return compare(given, "numakin-enforcer")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
-from placement.model.cpuset import NumaSet
-from placement.state.memory_places import MemoryPlaces, size
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.state.memory_places import MemoryPlaces, size
 
 
 def rows(containers: Iterable[Mapping[str, Any]], procfs: Path) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from placement.model.cpuset import NumaSet
+from numakin.placement.model.cpuset import NumaSet
 
 Row = Mapping[str, Any]
 """A container of the hook's answer."""

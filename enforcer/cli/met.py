@@ -11,7 +11,7 @@ from enforcer.cli import members
 from enforcer.cli.findings import BAD, GOOD, NOTE, Finding
 from enforcer.cli.status import SILENT_S, UNWRITTEN
 from enforcer.settings.config import Config
-from placement.state.yielded import Yielded
+from numakin.placement.state.yielded import Yielded
 
 NAMED = 3
 """Containers that a finding names; `status` names all."""

@@ -15,8 +15,8 @@ from enforcer.cli import member_memory, members
 from enforcer.cli.terminal import console
 from enforcer.local import control
 from enforcer.machine.sysfs import PROCFS
-from placement.state.yielded import Yielded
-from proto import local_pb2 as local
+from numakin.placement.state.yielded import Yielded
+from numakin.wire import local_pb2 as local
 
 PATIENCE_S = 5.0
 RELEASE_S = 120.0

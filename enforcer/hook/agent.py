@@ -22,16 +22,16 @@ from enforcer.hook.read_back import ReadBack
 from enforcer.hook.relief import Relief
 from enforcer.hook.takeover import Takeover
 from enforcer.hook.unbinding import unbound
-from placement.decide.asked.pod_budget import has_its_share
-from placement.decide.decide import Decision, Reason, Request
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.optin.parsing import opted_in
-from placement.state import pools
-from placement.state.occupancy import Allocation, Occupancy
-from placement.traffic.cpu_use import MOST_WORKLOADS
-from process.log import Log
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.decide.asked.pod_budget import has_its_share
+from numakin.placement.decide.decide import Decision, Reason, Request
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.optin.parsing import opted_in
+from numakin.placement.state import pools
+from numakin.placement.state.occupancy import Allocation, Occupancy
+from numakin.placement.traffic.cpu_use import MOST_WORKLOADS
+from numakin.process.log import Log
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 
 log = Log("hook.agent")
 

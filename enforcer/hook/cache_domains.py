@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from enforcer.hook.ledger import Ledger
-from placement.decide.cpus.cache_domain import domain_for, keeps_to_cache
-from placement.decide.request import Request
-from process.log import Log
+from numakin.placement.decide.cpus.cache_domain import domain_for, keeps_to_cache
+from numakin.placement.decide.request import Request
+from numakin.process.log import Log
 
 log = Log("hook.agent")
 

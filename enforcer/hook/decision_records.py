@@ -8,17 +8,17 @@ from dataclasses import replace
 from math import isnan
 
 from enforcer.hook.facts.pods import Claim
-from placement.decide.asked.quota import QUOTA
-from placement.decide.decide import Decision, Reason
-from placement.model.cpuset import NumaSet
-from placement.optin.parsing import Problems, bad_values, problems
-from placement.state.occupancy import Allocation, Reservation
-from process.durations import Durations
-from process.log import Log
-from proto import convert
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.decide.asked.quota import QUOTA
+from numakin.placement.decide.decide import Decision, Reason
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.optin.parsing import Problems, bad_values, problems
+from numakin.placement.state.occupancy import Allocation, Reservation
+from numakin.process.durations import Durations
+from numakin.process.log import Log
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 
 log = Log("hook.agent")
 

@@ -23,18 +23,18 @@ from enforcer.hook.newcomers import Newcomers
 from enforcer.hook.ownership.checkpoint import Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
-from placement.decide.asked.whole_pod import as_placed
-from placement.decide.decide import Decision, Reason, Request, decide, left_open
-from placement.decide.request import NO_KIN, Kin
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.live_usage import NOTHING, Live
-from placement.optin.parsing import parse
-from placement.state import pools
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from placement.state.yielded import Yielded
-from process.log import Log
-from proto import nri_pb2 as nri
+from numakin.placement.decide.asked.whole_pod import as_placed
+from numakin.placement.decide.decide import Decision, Reason, Request, decide, left_open
+from numakin.placement.decide.request import NO_KIN, Kin
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import NOTHING, Live
+from numakin.placement.optin.parsing import parse
+from numakin.placement.state import pools
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.state.yielded import Yielded
+from numakin.process.log import Log
+from numakin.wire import nri_pb2 as nri
 
 log = Log("hook.agent")
 

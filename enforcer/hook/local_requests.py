@@ -11,10 +11,10 @@ from enforcer.hook.release import Release, ReleasingHost
 from enforcer.local.control import LocalConnection
 from enforcer.nri.calls import UpdateAnswer
 from enforcer.nri.handlers import Updates
-from placement.state.occupancy import Occupancy
-from process import log
-from proto import convert
-from proto import local_pb2 as local
+from numakin.placement.state.occupancy import Occupancy
+from numakin.process import log
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
 
 logger = log.Log("hook")
 

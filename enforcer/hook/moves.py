@@ -14,15 +14,15 @@ from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.planned_moves import PlannedMoves
 from enforcer.hook.second_best import SecondBest
-from placement.decide.decide import Reason
-from placement.decide.relocation import Moved, Mover, moved
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.optin.options import Move
-from placement.plan.worth import gained, gained_in_caches
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from process.log import Log
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.decide.decide import Reason
+from numakin.placement.decide.relocation import Moved, Mover, moved
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.optin.options import Move
+from numakin.placement.plan.worth import gained, gained_in_caches
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.process.log import Log
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 
 log = Log("hook.agent")
 

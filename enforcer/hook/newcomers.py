@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from placement.decide.request import Kin, Request
+from numakin.placement.decide.request import Kin, Request
 
 MOST_NEWCOMERS = 512
 """Newcomers that are remembered until the observer has seen them; the oldest go first."""

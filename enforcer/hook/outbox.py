@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from enforcer.hook.agent import Agent
 from enforcer.local.report_differences import NodeState, report
 from enforcer.nri.stats import Stats
-from process.durations import Durations
-from proto import local_pb2 as local
+from numakin.process.durations import Durations
+from numakin.wire import local_pb2 as local
 
 
 class Outbox:

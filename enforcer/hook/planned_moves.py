@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from enforcer.hook.ledger import Ledger
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 
 MOST_TOLD = 256
 """Members' ways that were told and are not told again; the oldest go first."""

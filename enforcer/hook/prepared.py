@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
-from placement.decide.decide import Decision, Kin, Request
-from placement.state.occupancy import Occupancy
-from proto import nri_pb2 as nri
+from numakin.placement.decide.decide import Decision, Kin, Request
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import nri_pb2 as nri
 
 MOST_PODS = 4
 """Pods that are prepared for at once; of more, the latest."""

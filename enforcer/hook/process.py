@@ -26,14 +26,14 @@ from enforcer.nri.session import Stage
 from enforcer.nri.transport import External, Launched, launched_by_runtime
 from enforcer.settings.config import Config, ConfigError, merged
 from enforcer.settings.options import configured, run_options
-from placement.model.cpuset import CpuSet
-from placement.model.topology import LOCAL_DISTANCE, Machine, NumaNode
-from placement.optin import parsing
-from process import log, supervisor
-from process.loop import Loop
-from process.memory import return_blocks
-from process.signals import beating, stop_on_signals
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import LOCAL_DISTANCE, Machine, NumaNode
+from numakin.placement.optin import parsing
+from numakin.process import log, supervisor
+from numakin.process.loop import Loop
+from numakin.process.memory import return_blocks
+from numakin.process.signals import beating, stop_on_signals
+from numakin.wire import nri_pb2 as nri
 
 logger = log.Log("hook")
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
-from placement.decide.decide import MemoryPolicy, Reason
-from placement.model.cpuset import CpuSet, NumaSet
-from process.log import Log
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.decide.decide import MemoryPolicy, Reason
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.process.log import Log
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 
 log = Log("hook.read_back")
 

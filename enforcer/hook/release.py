@@ -16,10 +16,10 @@ from typing import Protocol
 from enforcer.hook.agent import Agent
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.handlers import Updates
-from placement.model.cpuset import CpuSet, NumaSet
-from process import log
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.process import log
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 
 logger = log.Log("hook.release")
 

@@ -1,4 +1,5 @@
-"""Relief for members whose CPUs are hot: they are let out, and come home when it is cool (`placement.decide.relief`).
+"""Relief for members whose CPUs are hot: they are let out, and come home when it is cool
+(`numakin.placement.decide.relief`).
 
 What members use is read only while some domain is busy or hot, in steps between which events may come.
 """
@@ -11,13 +12,13 @@ from dataclasses import replace
 from functools import partial
 
 from enforcer.hook.ledger import Ledger
-from placement.decide import relief
-from placement.decide.decision import Reason
-from placement.decide.relief import Domain, Readings, Use, WayOut
-from placement.model.live_usage import Live
-from placement.state.occupancy import Reservation
-from placement.state.pools import is_hot, members_cpus
-from process.log import Log
+from numakin.placement.decide import relief
+from numakin.placement.decide.decision import Reason
+from numakin.placement.decide.relief import Domain, Readings, Use, WayOut
+from numakin.placement.model.live_usage import Live
+from numakin.placement.state.occupancy import Reservation
+from numakin.placement.state.pools import is_hot, members_cpus
+from numakin.process.log import Log
 
 log = Log("hook.agent")
 

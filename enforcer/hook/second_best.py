@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from enforcer.hook.ledger import Ledger
-from placement.decide.decide import Reason, Request
-from placement.decide.relocation import Moved, better, second_best
-from placement.optin.options import Move, Policy
-from placement.state.occupancy import Occupancy
-from process.log import Log
-from proto import nri_pb2 as nri
+from numakin.placement.decide.decide import Reason, Request
+from numakin.placement.decide.relocation import Moved, better, second_best
+from numakin.placement.optin.options import Move, Policy
+from numakin.placement.state.occupancy import Occupancy
+from numakin.process.log import Log
+from numakin.wire import nri_pb2 as nri
 
 log = Log("hook.agent")
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from enforcer.hook.agent import Agent
-from placement.model.cpuset import CpuSet
-from placement.state.memory_places import home_of
-from placement.state.occupancy import Allocation, Reservation
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.state.memory_places import home_of
+from numakin.placement.state.occupancy import Allocation, Reservation
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 
 def of(agent: Agent) -> dict[str, object]:

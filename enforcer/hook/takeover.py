@@ -18,10 +18,10 @@ from enforcer.hook.ownership.adoption import (
     owner_of,
 )
 from enforcer.hook.ownership.checkpoint import Past
-from placement.model.cpuset import CpuSet
-from placement.optin.parsing import opted_in
-from process.log import Log
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.optin.parsing import opted_in
+from numakin.process.log import Log
+from numakin.wire import nri_pb2 as nri
 
 log = Log("hook.agent")
 

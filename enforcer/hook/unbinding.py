@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from enforcer.hook.facts import pods
-from placement.decide import memory
-from placement.decide.request import Request
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
-from placement.state.occupancy import Occupancy
-from proto import nri_pb2 as nri
+from numakin.placement.decide import memory
+from numakin.placement.decide.request import Request
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import nri_pb2 as nri
 
 
 def unbound(

@@ -27,15 +27,15 @@ from enforcer.nri.errors import UsageError
 from enforcer.nri.handlers import Updates
 from enforcer.nri.stats import Stats
 from enforcer.settings.config import Config
-from placement.model.topology import Machine
-from placement.optin.parsing import opted_in
-from process import log
-from process.burst import Burst
-from process.loop import Loop, Timer
-from process.version import VERSION
-from proto import convert
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.model.topology import Machine
+from numakin.placement.optin.parsing import opted_in
+from numakin.process import log
+from numakin.process.burst import Burst
+from numakin.process.loop import Loop, Timer
+from numakin.process.version import VERSION
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 
 logger = log.Log("hook")
 

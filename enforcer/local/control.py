@@ -16,8 +16,8 @@ from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
-from process.log import Log
-from proto import local_pb2 as local
+from numakin.process.log import Log
+from numakin.wire import local_pb2 as local
 
 MOST_UNSENT = 8 << 20
 """Bytes kept for a reader that does not read: several whole reports of a full node."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from placement.decide.request import Kin, Request
-from placement.model.cpuset import NumaSet
-from placement.model.topology import Machine
-from placement.plan.plan import Plan, PlannedSlots
-from placement.state.occupancy import Occupancy, Reservation
-from proto import convert
-from proto import local_pb2 as local
+from numakin.placement.decide.request import Kin, Request
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.plan.plan import Plan, PlannedSlots
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
 
 
 class Learned:

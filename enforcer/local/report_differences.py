@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from placement.state.occupancy import Occupancy
-from placement.state.yielded import NONE, Yielded
-from proto import convert
-from proto import report_pb2 as pb
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.state.yielded import NONE, Yielded
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 
 Item = TypeVar("Item")
 

@@ -15,7 +15,7 @@ from enforcer.machine.memory import PAGE_SIZE
 from enforcer.machine.mounts import cgroup_mounts
 from enforcer.machine.sysfs import PROCFS
 from enforcer.machine.tree import Tree
-from placement.model.cpuset import CpuSet, IdSet, NumaSet
+from numakin.placement.model.cpuset import CpuSet, IdSet, NumaSet
 
 CPUS = "cpuset.cpus"
 MEMS = "cpuset.mems"

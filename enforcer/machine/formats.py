@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placement.model.cpuset import CpuSet
-from placement.model.topology import UNREACHABLE
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import UNREACHABLE
 
 KIB = 1024
 

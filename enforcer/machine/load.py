@@ -9,7 +9,7 @@ from enforcer.machine import formats
 from enforcer.machine.formats import CpuTime
 from enforcer.machine.sysfs import PROCFS
 from enforcer.machine.tree import Tree
-from placement.model.topology import Machine
+from numakin.placement.model.topology import Machine
 
 
 def cpu_times(proc_root: Path = PROCFS) -> Mapping[int, CpuTime]:

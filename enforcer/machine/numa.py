@@ -9,8 +9,8 @@ from enforcer.machine import formats
 from enforcer.machine.doubts import Doubts
 from enforcer.machine.errors import BadFile, NotThere
 from enforcer.machine.tree import Tree
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import NumaNode, uniform_distances
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import NumaNode, uniform_distances
 
 
 def numa_node_ids(node: Tree) -> NumaSet:

@@ -16,9 +16,9 @@ from enforcer.machine.doubts import Doubts
 from enforcer.machine.errors import BadFile, NotThere
 from enforcer.machine.numa import numa_nodes
 from enforcer.machine.tree import Tree
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.errors import PlacementError
-from placement.model.topology import Machine, NumaNode, uniform_distances
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.model.topology import Machine, NumaNode, uniform_distances
 
 SYSFS = Path("/sys")
 PROCFS = Path("/proc")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from enforcer.machine.errors import BadFile, NotThere
-from process.files import read_regular
+from numakin.process.files import read_regular
 
 T = TypeVar("T")
 

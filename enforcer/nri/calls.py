@@ -21,8 +21,8 @@ from enforcer.nri import mux, ttrpc
 from enforcer.nri.errors import PeerError, RegistrationRefusedError, UsageError
 from enforcer.nri.handlers import Updates
 from enforcer.nri.identity import Identity
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 
 log = logging.getLogger(__name__)
 

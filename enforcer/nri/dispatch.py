@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from enforcer.nri.events import Event, mask_of
 from enforcer.nri.handlers import Handlers
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from enforcer.nri.events import Runtime
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 Updates: TypeAlias = Sequence[nri.ContainerUpdate]
 Creation: TypeAlias = tuple[nri.ContainerAdjustment | None, Updates]

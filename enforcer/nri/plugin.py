@@ -16,7 +16,7 @@ from enforcer.nri.punctuality import Punctuality
 from enforcer.nri.session import Session, Stage
 from enforcer.nri.stats import Stats
 from enforcer.nri.transport import External, Launched, backoff
-from process.loop import Loop, Timer
+from numakin.process.loop import Loop, Timer
 
 log = logging.getLogger(__name__)
 

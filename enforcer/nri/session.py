@@ -19,8 +19,8 @@ from enforcer.nri.handlers import Handlers, Updates
 from enforcer.nri.identity import Identity
 from enforcer.nri.payloads import decoded, serialized, subject
 from enforcer.nri.stats import Stats
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 
 log = logging.getLogger(__name__)
 

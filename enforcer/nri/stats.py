@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from process.durations import Durations
+from numakin.process.durations import Durations
 
 
 @dataclass(slots=True)

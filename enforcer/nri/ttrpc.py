@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from enforcer.nri.errors import PeerError, UsageError
-from proto import ttrpc_pb2
+from numakin.wire import ttrpc_pb2
 
 HEADER = struct.Struct(">IIBB")
 

@@ -3,7 +3,7 @@
 Start with `process`, then `traffic_loop`: windows of traffic in, kin weights, plans and moves out.
 """
 
-from proto.later import later
+from numakin.wire.later import later
 
 later("hashlib")  # for passwords that urllib could send, by prometheus_client: OpenSSL, 3 MiB
 later("html")  # for http.server's pages of errors: 0.4 MiB

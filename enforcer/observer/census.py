@@ -16,9 +16,9 @@ from pathlib import Path
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
-from process.log import Log
-from process.threads import Threads
-from proto import local_pb2 as local
+from numakin.process.log import Log
+from numakin.process.threads import Threads
+from numakin.wire import local_pb2 as local
 
 log = Log("observer.census")
 

@@ -15,10 +15,10 @@ from types import MappingProxyType
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
-from placement.traffic.cpu_use import UseTally
-from process.log import Log
-from process.threads import STALE_AFTER_S, Threads
-from proto import local_pb2 as local
+from numakin.placement.traffic.cpu_use import UseTally
+from numakin.process.log import Log
+from numakin.process.threads import STALE_AFTER_S, Threads
+from numakin.wire import local_pb2 as local
 
 log = Log("observer.cpu_use")
 

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
-from process.log import Log
-from process.threads import Threads
-from proto import local_pb2 as local
-from proto import podresources_pb2 as pb
+from numakin.process.log import Log
+from numakin.process.threads import Threads
+from numakin.wire import local_pb2 as local
+from numakin.wire import podresources_pb2 as pb
 
 log = Log("observer.devices")
 

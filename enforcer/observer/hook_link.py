@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from enforcer.local import control
-from process.log import Log
-from process.threads import IDLE_S, Threads
-from proto import local_pb2 as local
+from numakin.process.log import Log
+from numakin.process.threads import IDLE_S, Threads
+from numakin.wire import local_pb2 as local
 
 log = Log("observer")
 

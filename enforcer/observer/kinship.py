@@ -9,14 +9,14 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from placement.model.demand import Demand
-from placement.plan.expected import PEAK_S, Announced, Peak
-from placement.plan.problem import Weights, Workload
-from placement.state.occupancy import Occupancy
-from placement.traffic import silent
-from placement.traffic.affinity import neighbours, with_replicas
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.expected import PEAK_S, Announced, Peak
+from numakin.placement.plan.problem import Weights, Workload
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.traffic import silent
+from numakin.placement.traffic.affinity import neighbours, with_replicas
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 MOST_PAST = 2048
 """Pods that are gone and still stand for their workload's traffic; the oldest go first."""

@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
-from placement.model.topology import Machine
-from placement.state.memory_places import MemoryPlaces, home_of
-from placement.state.occupancy import Allocation, Occupancy
-from proto import local_pb2 as local
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.memory_places import MemoryPlaces, home_of
+from numakin.placement.state.occupancy import Allocation, Occupancy
+from numakin.wire import local_pb2 as local
 
 
 class MemberMemory:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
-from placement.plan.plan import Plan
-from placement.plan.planner import AT_ONCE, EFFORT, make_plan
-from placement.plan.problem import Weights, Workload
-from placement.state.occupancy import Occupancy, Reservation
-from process.threads import IDLE, IDLE_S, Threads
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.plan.plan import Plan
+from numakin.placement.plan.planner import AT_ONCE, EFFORT, make_plan
+from numakin.placement.plan.problem import Weights, Workload
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.process.threads import IDLE, IDLE_S, Threads
 
 REST = 20
 """A thorough plan is followed by so many times its own time without another: a twentieth of one CPU at most. What

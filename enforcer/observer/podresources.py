@@ -8,10 +8,10 @@ from pathlib import Path
 
 import grpc
 
-from placement.model.cpuset import NumaSet
-from proto import bounds, podresources_pb2_grpc
-from proto import local_pb2 as local
-from proto import podresources_pb2 as pb
+from numakin.placement.model.cpuset import NumaSet
+from numakin.wire import bounds, podresources_pb2_grpc
+from numakin.wire import local_pb2 as local
+from numakin.wire import podresources_pb2 as pb
 
 TIMEOUT_S = 2.0
 

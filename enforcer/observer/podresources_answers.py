@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from placement.model.cpuset import NumaSet
-from placement.model.topology import Machine
-from placement.state.occupancy import Allocation, Occupancy
-from proto import local_pb2 as local
-from proto import podresources_pb2 as pb
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.occupancy import Allocation, Occupancy
+from numakin.wire import local_pb2 as local
+from numakin.wire import podresources_pb2 as pb
 
 UNITS = (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 """Of page sizes in the names of Kubernetes' hugepages resources, the largest first."""

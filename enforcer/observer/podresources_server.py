@@ -15,11 +15,11 @@ import grpc
 from enforcer.observer import podresources_answers as answers
 from enforcer.observer.podresources import MOST_BYTES, Absent, Lister, Unanswered
 from enforcer.report.mirror import Mirror
-from process.log import Log
-from process.threads import Backoff, Threads
-from proto import convert, podresources_pb2_grpc
-from proto import local_pb2 as local
-from proto import podresources_pb2 as pb
+from numakin.process.log import Log
+from numakin.process.threads import Backoff, Threads
+from numakin.wire import convert, podresources_pb2_grpc
+from numakin.wire import local_pb2 as local
+from numakin.wire import podresources_pb2 as pb
 
 log = Log("observer.podresources")
 

@@ -39,17 +39,17 @@ from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import Config
-from placement.model.topology import Machine
-from process import log, supervisor
-from process.log import Log
-from process.memory import share_one_arena
-from process.pulse import BEAT_S, beat
-from process.signals import received
-from process.threads import Backoff, Failure, Threads, running, worded
-from process.version import VERSION
-from proto import bounds, convert
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.topology import Machine
+from numakin.process import log, supervisor
+from numakin.process.log import Log
+from numakin.process.memory import share_one_arena
+from numakin.process.pulse import BEAT_S, beat
+from numakin.process.signals import received
+from numakin.process.threads import Backoff, Failure, Threads, running, worded
+from numakin.process.version import VERSION
+from numakin.wire import bounds, convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 logger = Log("observer")
 

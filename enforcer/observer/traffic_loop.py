@@ -23,16 +23,16 @@ from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread
 from enforcer.observer.windows import LiveWindows, Window
 from enforcer.settings.config import Config
-from placement.model.topology import Machine
-from placement.plan.problem import Weights
-from placement.state.occupancy import Occupancy
-from placement.traffic.graph import Deltas, Graph, TrafficTally
-from placement.traffic.tenancy import SEPARATE
-from process.log import Log
-from process.memory import give_back, leave_files
-from process.threads import STALE_AFTER_S, Threads
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.topology import Machine
+from numakin.placement.plan.problem import Weights
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.traffic.graph import Deltas, Graph, TrafficTally
+from numakin.placement.traffic.tenancy import SEPARATE
+from numakin.process.log import Log
+from numakin.process.memory import give_back, leave_files
+from numakin.process.threads import STALE_AFTER_S, Threads
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 log = Log("observer.traffic")
 

@@ -29,9 +29,9 @@ from enforcer.observe.collectors.collector import Collector
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observe.collectors.probes import Probes
 from enforcer.observe.collectors.watch import CollectorPair, Reading
-from placement.traffic.graph import Flow
-from process.log import Log
-from proto import local_pb2 as local
+from numakin.placement.traffic.graph import Flow
+from numakin.process.log import Log
+from numakin.wire import local_pb2 as local
 
 log = Log("observer.traffic")
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from enforcer.local.report_differences import NodeState, report
 from enforcer.report.mirror import Mirror
-from proto import bounds
-from proto import report_pb2 as pb
-from proto.report_format import REPORT_FORMAT
+from numakin.wire import bounds
+from numakin.wire import report_pb2 as pb
+from numakin.wire.report_format import REPORT_FORMAT
 
 MOST_EARLIER = bounds.DECISIONS
 """Of the decisions on containers that are there, those that a whole report has again; the newest."""

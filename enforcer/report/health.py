@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from enforcer.machine.pci import Device
-from process.threads import Standing
-from proto import bounds
-from proto import report_pb2 as pb
+from numakin.process.threads import Standing
+from numakin.wire import bounds
+from numakin.wire import report_pb2 as pb
 
 EVERY_S = 30.0
 """Seconds after which it is sent though nothing has changed, and the devices are read anew."""

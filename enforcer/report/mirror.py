@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from placement.state.yielded import NONE
-from proto import convert
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.state.yielded import NONE
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 MOST_DECISIONS = 2048
 """Decisions kept while no extender is there; the oldest go first."""

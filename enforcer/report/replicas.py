@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import MOST_REPLICAS
-from process.log import Log
-from process.threads import Threads
-from proto import report_pb2 as pb
+from numakin.process.log import Log
+from numakin.process.threads import Threads
+from numakin.wire import report_pb2 as pb
 
 log = Log("observer.replicas")
 

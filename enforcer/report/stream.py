@@ -13,14 +13,14 @@ import grpc
 
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.health import HealthNews
-from process.files import read_regular
-from process.log import Log
-from process.threads import STALE_AFTER_S, Threads
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc
-from proto.certificates import BadCertificate, Renewed
-from proto.keepalive import ENFORCER, Keepalive
-from proto.report_format import REPORT_FORMAT
+from numakin.process.files import read_regular
+from numakin.process.log import Log
+from numakin.process.threads import STALE_AFTER_S, Threads
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc
+from numakin.wire.certificates import BadCertificate, Renewed
+from numakin.wire.keepalive import ENFORCER, Keepalive
+from numakin.wire.report_format import REPORT_FORMAT
 
 log = Log("observer.stream")
 

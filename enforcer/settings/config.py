@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from enforcer.settings.hours import Hours
-from placement.model.cpuset import CpuSet
-from placement.model.demand import quantity
-from placement.model.errors import BadQuantity, PlacementError
-from process.files import read_regular, worded
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.demand import quantity
+from numakin.placement.model.errors import BadQuantity, PlacementError
+from numakin.process.files import read_regular, worded
 
 ENVIRONMENT = "NUMAKIN_"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proto.verification import verifying
+from numakin.wire.verification import verifying
 
 ANSWER_S = 10.0
 

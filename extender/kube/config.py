@@ -10,7 +10,7 @@ import structlog
 
 from extender.kube.api import Api
 from extender.kube.kubeconfig import BadKubeconfig, check_loaded, overheard, user_of
-from proto.verification import verifying
+from numakin.wire.verification import verifying
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
-from process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threads
 
 COMPONENT = "numakin"
 BURST = 25

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from process.files import read_regular
+from numakin.process.files import read_regular
 
 
 class BadKubeconfig(ValueError):

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
-from process.threads import Threads
+from numakin.process.threads import Threads
 
 STALE_AFTER_S = 120.0
 """A poll and a write may wait for the API server for 70 s."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import structlog
 
 from extender.state.pods import Changes
-from placement.namespaces import NOTHING, Namespaces, Settings
-from proto.bounds import NAMESPACES
+from numakin.placement.namespaces import NOTHING, Namespaces, Settings
+from numakin.wire.bounds import NAMESPACES
 
 _log = structlog.get_logger("namespaces")
 

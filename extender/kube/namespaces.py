@@ -9,7 +9,7 @@ import msgspec
 from extender.kube.namespace_settings import NamespaceRow
 from extender.kube.rows import Metadata
 from extender.kube.stream import Resource, name, resource
-from placement import namespaces as settings
+from numakin.placement import namespaces as settings
 
 
 class _Namespace(msgspec.Struct):

@@ -21,7 +21,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
-from process.threads import Threads
+from numakin.process.threads import Threads
 
 MANAGER = "numakin"
 LEARNED = "numakin-learned"

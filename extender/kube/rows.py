@@ -23,10 +23,10 @@ from extender.state.pod_json import (
     controller,
 )
 from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_row
-from placement.model.workload import NODE, top_owner
-from placement.optin import katalyst
-from placement.optin.parsing import DOMAIN, opted_in
-from placement.traffic.mentions import NOBODY, mentions
+from numakin.placement.model.workload import NODE, top_owner
+from numakin.placement.optin import katalyst
+from numakin.placement.optin.parsing import DOMAIN, opted_in
+from numakin.placement.traffic.mentions import NOBODY, mentions
 
 MIRROR = "kubernetes.io/config.mirror"
 _HASH = re.compile(r"[0-9a-f]{32}")

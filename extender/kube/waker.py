@@ -14,7 +14,7 @@ import structlog
 
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
 from extender.state.pods import PodRow
-from process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threads
 
 ANNOTATION = "numakin-woken-at"
 """Outside of the domain of the annotations that people write, each of which means something."""

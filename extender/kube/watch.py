@@ -29,7 +29,7 @@ import urllib3
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.stream import UNREADABLE, BadFrame, Lines, Page, Resource, Row, reduce
 from extender.state.pods import Changes
-from process.threads import Backoff, Threads
+from numakin.process.threads import Backoff, Threads
 
 PAGE = 500
 """Objects per page of a list, as client-go asks for."""

@@ -1,1 +1,3 @@
-"""Where a group's workloads should live in the cluster: `placement.plan` over the NUMA nodes of several machines."""
+"""Where a group's workloads should live in the cluster: `numakin.placement.plan` over the NUMA nodes of several
+machines.
+"""

@@ -13,8 +13,8 @@ from heapq import nsmallest
 from statistics import median_low
 
 from extender.traffic.known import ClusterTraffic
-from placement.model.demand import Demand
-from placement.plan.problem import Weights
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.problem import Weights
 
 MOST_OF_GROUP = 128
 """Workloads of one group that a plan keeps slots for so, the first by name: a plan's time grows with them."""

@@ -1,5 +1,5 @@
-"""Where a group's workloads should live in the cluster, settled ahead of their arrival: `placement.plan.plan` over the
-NUMA nodes of several machines.
+"""Where a group's workloads should live in the cluster, settled ahead of their arrival: `numakin.placement.plan.plan`
+over the NUMA nodes of several machines.
 
 Whoever sends each newcomer to its heaviest peers gives early arrivals the wrong slots, and cuts a group that no NUMA
 node holds wherever one happened to be full. So the group's known traffic is partitioned over the NUMA nodes of a few
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from extender.state.columns.cells import Cells
 from extender.state.node_view import NodeView
-from placement.plan.partition import PartitionProblem, PartitionState
-from placement.plan.planner import kept_or_replaced
-from placement.plan.problem import Room, Weights, Workload, placed_members, problem_of
-from placement.plan.search import climbed, solve_briefly
+from numakin.placement.plan.partition import PartitionProblem, PartitionState
+from numakin.placement.plan.planner import kept_or_replaced
+from numakin.placement.plan.problem import Room, Weights, Workload, placed_members, problem_of
+from numakin.placement.plan.search import climbed, solve_briefly
 
 MOST_BINS = 32
 """NUMA nodes that one plan considers."""

@@ -14,12 +14,12 @@ from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, r
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
-from placement.model.demand import Demand, counted
-from placement.optin.options import Pool
-from placement.plan.expected import Peak
-from placement.plan.problem import Room, Weights, Workload
-from placement.traffic import silent
-from placement.traffic.affinity import neighbours
+from numakin.placement.model.demand import Demand, counted
+from numakin.placement.optin.options import Pool
+from numakin.placement.plan.expected import Peak
+from numakin.placement.plan.problem import Room, Weights, Workload
+from numakin.placement.traffic import silent
+from numakin.placement.traffic.affinity import neighbours
 
 AGAIN_S = 60.0
 """Seconds after which a plan whose members are still to come is checked again: rates and room change."""

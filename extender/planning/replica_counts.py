@@ -8,7 +8,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from extender.state.pods import PodRow
-from placement.optin.parsing import opted_in
+from numakin.placement.optin.parsing import opted_in
 
 
 class ReplicaCount(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 
-from proto.certificates import Loaded, Renewed
+from numakin.wire.certificates import Loaded, Renewed
 
 
 def server_credentials(tls: Renewed) -> grpc.ServerCredentials:

@@ -7,17 +7,17 @@ from functools import lru_cache
 
 from extender.state.enforcer_health import DeviceRow, EnforcerHealth, ThreadState
 from extender.state.node_report import DecisionRow, Report
-from placement.decide.decide import Reason
-from placement.model import names
-from placement.model.cpuset import CpuSet
-from placement.model.errors import PlacementError
-from placement.model.live_usage import Live
-from placement.model.topology import Machine
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from placement.state.yielded import Yielded
-from placement.traffic.graph import KINDS, Flow
-from proto import bounds, convert
-from proto import report_pb2 as pb
+from numakin.placement.decide.decide import Reason
+from numakin.placement.model import names
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.state.yielded import Yielded
+from numakin.placement.traffic.graph import KINDS, Flow
+from numakin.wire import bounds, convert
+from numakin.wire import report_pb2 as pb
 
 OUTCOMES = {pb.UNPROMISED: "unpromised", pb.KEPT: "kept", pb.DECLINED: "declined", pb.LATE: "late"}
 

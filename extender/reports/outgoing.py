@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from extender.ledger import Nomination
 from extender.state.pods import ContainerRow
-from placement.model.demand import counted
-from placement.namespaces import Namespaces
-from proto import convert
-from proto import report_pb2 as pb
+from numakin.placement.model.demand import counted
+from numakin.placement.namespaces import Namespaces
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 
 
 def expect(nomination: Nomination) -> pb.ToEnforcer:

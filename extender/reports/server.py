@@ -18,12 +18,12 @@ from extender.reports.credentials import server_credentials
 from extender.reports.outgoing import expect, settings
 from extender.reports.session import SessionCallbacks
 from extender.reports.streams import Identify, Streams
-from placement.namespaces import Namespaces
-from process.threads import Threads
-from proto import bounds, keepalive
-from proto import report_pb2_grpc as rpc
-from proto.certificates import Renewed
-from proto.keepalive import Keepalive
+from numakin.placement.namespaces import Namespaces
+from numakin.process.threads import Threads
+from numakin.wire import bounds, keepalive
+from numakin.wire import report_pb2_grpc as rpc
+from numakin.wire.certificates import Renewed
+from numakin.wire.keepalive import Keepalive
 
 _log = structlog.get_logger("reports")
 

@@ -6,8 +6,8 @@
     in step --------Report that fits------------------> in step (Ack)
     in step --------Report that does not fit----------> out of step (Welcome resume: false)
 
-An enforcer of another report format is served too (`proto.report_format`): without comparing fingerprints, and passing
-over the kinds of messages that this version does not know. `NodeView.report_format` says so to people.
+An enforcer of another report format is served too (`numakin.wire.report_format`): without comparing fingerprints, and
+passing over the kinds of messages that this version does not know. `NodeView.report_format` says so to people.
 
 While out of step, differences that are already under way are passed over.
 """
@@ -27,11 +27,11 @@ from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_report import DecisionRow, ReportRefused
 from extender.state.node_view import NodeView
-from placement.traffic.graph import Flow
-from process.version import VERSION
-from proto import bounds
-from proto import report_pb2 as pb
-from proto.report_format import REPORT_FORMAT
+from numakin.placement.traffic.graph import Flow
+from numakin.process.version import VERSION
+from numakin.wire import bounds
+from numakin.wire import report_pb2 as pb
+from numakin.wire.report_format import REPORT_FORMAT
 
 _log = structlog.get_logger("reports")
 

@@ -15,9 +15,9 @@ from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.outgoing import expect, settings
 from extender.reports.session import NotYours, ReportSession, SessionCallbacks
 from extender.reports.unsent import Unsent
-from proto import bounds
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
+from numakin.wire import bounds
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
 
 _log = structlog.get_logger("reports")
 

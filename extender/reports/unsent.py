@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from proto import bounds
-from proto import report_pb2 as pb
+from numakin.wire import bounds
+from numakin.wire import report_pb2 as pb
 
 
 class Unsent:

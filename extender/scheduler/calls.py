@@ -17,7 +17,7 @@ from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
 from extender.scheduler.verbs import Verbs
-from placement.model.errors import PlacementError
+from numakin.placement.model.errors import PlacementError
 
 BUSY_S = 0.2
 """Since the latest call: kube-scheduler takes 5 to 20 ms for a pod."""

@@ -17,7 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from extender.views.readout import Gauge as Row
-from process.version import VERSION
+from numakin.process.version import VERSION
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Seconds. kube-scheduler's cycle is serial and takes 4 to 8 ms, so what matters happens below 20 ms."""

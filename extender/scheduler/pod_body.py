@@ -6,7 +6,7 @@ import msgspec
 
 from extender.state.pod_json import Container, OwnerReference, Resources, amounts, container_row, controller
 from extender.state.pods import PodRow, owner_row
-from placement.model import names as names_rules
+from numakin.placement.model import names as names_rules
 
 CONTAINERS = 1_000
 """Containers of one pod."""

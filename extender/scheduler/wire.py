@@ -17,7 +17,7 @@ import msgspec
 
 from extender.scheduler.pod_body import BadRequest, PodBody, row, shown
 from extender.state.pods import PodRow
-from placement.model import names as names_rules
+from numakin.placement.model import names as names_rules
 
 NODES = 20_000
 """The most nodes in one request; Kubernetes supports 5,000 in a cluster."""

@@ -13,10 +13,10 @@ from extender.scoring.predict import Prediction, Wanted
 from extender.state.columns.arrays import Floats
 from extender.state.columns.cells import Cells, free_milli, groups_on, unused_milli
 from extender.state.kins import Kins
-from placement.model.topology import Machine
-from placement.state.load_index import EMPTY
-from placement.state.occupancy import Occupancy
-from placement.state.pools import is_hot
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.load_index import EMPTY
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.state.pools import is_hot
 
 
 def begins(want: Wanted, kins: Kins) -> bool:

@@ -8,7 +8,7 @@ from extender.scoring.predict import Wanted
 from extender.state.kins import Kins
 from extender.state.node_index import changed_groups
 from extender.state.node_view import NodeView
-from placement.decide.decide import Kin
+from numakin.placement.decide.decide import Kin
 
 
 class GroupMembers:

@@ -14,7 +14,7 @@ from extender.state.kins import Kins
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
-from placement.decide.decide import Kin
+from numakin.placement.decide.decide import Kin
 
 OFFERS = 256
 """Scored pods remembered; each keeps alive the views it was scored on, so that explain repeats the same decisions."""

@@ -20,8 +20,8 @@ from extender.state.group_spec import NOTHING, GroupSpec
 from extender.state.kins import Kins
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
-from placement.decide.decide import Kin
-from placement.traffic.affinity import with_replicas
+from numakin.placement.decide.decide import Kin
+from numakin.placement.traffic.affinity import with_replicas
 
 
 def kins(

@@ -24,9 +24,9 @@ from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
-from placement.optin.options import Defaults
-from placement.optin.parsing import OptIn, opted_in
-from placement.optin.quotas import UNLIMITED, Quota
+from numakin.placement.optin.options import Defaults
+from numakin.placement.optin.parsing import OptIn, opted_in
+from numakin.placement.optin.quotas import UNLIMITED, Quota
 
 
 class NodeState(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 from extender.scoring.single import DIGITS, NodeScores
 from extender.state.columns.arrays import Floats, Positions
 from extender.state.columns.candidates import Candidates
-from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
+from numakin.placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
 
 BEST = 10
 """kube-scheduler's MaxExtenderPriority."""

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from extender.state.pods import PodRow
-from placement.decide.asked.whole_pod import as_placed
-from placement.decide.cpus.cache_domain import keeps_to_cache
-from placement.decide.decide import Decision, Kin, Request, decide
-from placement.model.cpuset import NumaSet
-from placement.model.demand import counted
-from placement.model.errors import AlreadyHeld
-from placement.model.topology import Machine
-from placement.optin.options import Defaults
-from placement.optin.parsing import NOTHING, OptIn, Policy, Scope, parse
-from placement.optin.quotas import UNLIMITED, Quota
-from placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.decide.asked.whole_pod import as_placed
+from numakin.placement.decide.cpus.cache_domain import keeps_to_cache
+from numakin.placement.decide.decide import Decision, Kin, Request, decide
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import counted
+from numakin.placement.model.errors import AlreadyHeld
+from numakin.placement.model.topology import Machine
+from numakin.placement.optin.options import Defaults
+from numakin.placement.optin.parsing import NOTHING, OptIn, Policy, Scope, parse
+from numakin.placement.optin.quotas import UNLIMITED, Quota
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 
 STRICT = frozenset({Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE})
 """The policies by which a node may be refused."""

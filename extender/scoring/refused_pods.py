@@ -18,7 +18,7 @@ from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
-from placement.decide.decide import Kin
+from numakin.placement.decide.decide import Kin
 
 MOST_DECIDED = 25
 """Times that decide() is asked in one round: some 0.1 s."""

@@ -17,8 +17,8 @@ from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.candidates import Candidates, Weighing
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
-from placement.decide.kin_share import pulls, strangers, weight_by_home
-from placement.decide.request import NO_KIN, Kin
+from numakin.placement.decide.kin_share import pulls, strangers, weight_by_home
+from numakin.placement.decide.request import NO_KIN, Kin
 
 GROUPS = 16
 """Groups whose shares are kept: newcomers of one group mostly come together."""

@@ -1,8 +1,9 @@
 """Placement's objective over arrays: of many machines at once the single NUMA node on which a pod would be.
 
 The simple and by far most common case: a pod that is aligned as one and finds a NUMA node that holds it. There its
-score is that of its best NUMA node, by the same terms and in the same order as placement.decide.room ranks them. Its
-first container settles the place; the others must fit there too, beside the exclusive CPUs of those before them.
+score is that of its best NUMA node, by the same terms and in the same order as numakin.placement.decide.room ranks
+them. Its first container settles the place; the others must fit there too, beside the exclusive CPUs of those before
+them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.cells import Cells
 from extender.state.columns.needs import Need, Needs
 from extender.state.kins import Kins
-from placement.decide.request import Request
-from placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
-from placement.optin.options import Cpus, Pool
+from numakin.placement.decide.request import Request
+from numakin.placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
+from numakin.placement.optin.options import Cpus, Pool
 
 DIGITS = 9
-"""To which placement.decide.room rounds before it compares."""
+"""To which numakin.placement.decide.room rounds before it compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +155,8 @@ def _terms(cells: Cells, need: Need, taken: Floats | np.float64, rest: int) -> _
 
 
 def _can_have_exclusive(cells: Cells, need: Need, taken: Floats | np.float64) -> Bools:
-    """Whether so many CPUs may become the container's own: as placement.decide.survey's `takeable` and `own.most` have
-    it.
+    """Whether so many CPUs may become the container's own: as numakin.placement.decide.survey's `takeable` and
+    `own.most` have it.
     """
     spare, wanted = cells.spare - taken, need.own
     budget = np.floor(cells.free / 1000) - taken

@@ -11,7 +11,7 @@ from extender.scoring.predict import Wanted
 from extender.state.columns.cells import Cells
 from extender.state.node_view import NodeView
 from extender.state.workload_locations import WorkloadLocations
-from placement.state.allocations import as_one
+from numakin.placement.state.allocations import as_one
 
 
 def vacant(

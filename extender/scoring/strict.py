@@ -16,7 +16,7 @@ from extender.state.columns.arrays import Bools
 from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
-from placement.decide.decide import Kin
+from numakin.placement.decide.decide import Kin
 
 NO_ROOM = "no NUMA node has room for the pod (numakin)"
 NOT_ALIGNED = "the pod would spread over more NUMA nodes than it needs (numakin)"

@@ -15,10 +15,10 @@ from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from extender.state.pods import PodRow
-from placement.decide.decide import Kin
-from placement.model.demand import Demand
-from placement.model.errors import PlacementError
-from placement.model.workload import NODE
+from numakin.placement.decide.decide import Kin
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.model.workload import NODE
 
 COMES_BACK = frozenset({NODE, "DaemonSet"})
 """Owners whose pods come back to the same node at once."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from extender.scoring.predict import opt_ins
 from extender.state.pods import PodRow
-from placement.model.errors import PlacementError
-from placement.optin.parsing import opted_in
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin.parsing import opted_in
 
 _Asked = tuple[str, int]
 """A pod's workload, and its millicores."""

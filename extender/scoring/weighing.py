@@ -15,10 +15,10 @@ from extender.state.columns.arrays import Bools
 from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
-from placement.decide.asked.quota import in_use, limit_of, taken_by
-from placement.decide.decide import Kin
-from placement.decide.kin_share import pulls_of
-from placement.decide.scoring import KIN_SHARE
+from numakin.placement.decide.asked.quota import in_use, limit_of, taken_by
+from numakin.placement.decide.decide import Kin
+from numakin.placement.decide.kin_share import pulls_of
+from numakin.placement.decide.scoring import KIN_SHARE
 
 MOST_DECIDED = 500
 """Nodes of one answer for which decide() is asked anew: some 0.15 s. It is needed for those that a pod would have to

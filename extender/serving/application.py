@@ -24,8 +24,8 @@ from extender.serving.listener import Listener
 from extender.serving.refusals import LimitRefusals
 from extender.serving.selector import FairSelector
 from extender.serving.workers import Workers
-from process.threads import Threads
-from proto.certificates import Renewed
+from numakin.process.threads import Threads
+from numakin.wire.certificates import Renewed
 
 DRAIN_S = 10.0
 """Seconds for requests under way at shutdown; kube-scheduler's own httpTimeout is 5 s unless set."""

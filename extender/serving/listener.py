@@ -19,7 +19,7 @@ from extender.serving.connection import KNOWN, STRANGERS, Connection
 from extender.serving.refusals import LimitRefusals
 from extender.serving.selector import FairSelector
 from extender.serving.waiting import Waiting
-from proto.certificates import Renewed
+from numakin.wire.certificates import Renewed
 
 SHORTAGE_S = 0.1
 """Wait after an accept that failed, as where no descriptor is left."""

@@ -7,7 +7,7 @@ import queue
 from collections.abc import Callable
 from typing import TypeVar
 
-from process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threads
 
 Result = TypeVar("Result")
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from extender.state.workload_locations import WorkloadLocations
-from placement.optin.options import Defaults
-from placement.optin.parsing import NOTHING as SILENT
+from numakin.placement.optin.options import Defaults
+from numakin.placement.optin.parsing import NOTHING as SILENT
 
 USUAL = 1
 """The priority of a workload that its group's object does not name."""

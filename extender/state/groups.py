@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placement.model.cpuset import NumaSet
-from placement.state.occupancy import Reservation
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.state.occupancy import Reservation
 
 Place = tuple[str, NumaSet]
 """A node, and NUMA nodes of it."""

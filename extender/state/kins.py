@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from placement.decide.decide import Kin
-from placement.model.cpuset import NumaSet
+from numakin.placement.decide.decide import Kin
+from numakin.placement.model.cpuset import NumaSet
 
 
 @dataclass(frozen=True, slots=True)

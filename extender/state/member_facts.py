@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from extender.state.node_view import NodeView
 from extender.state.pods import PodRow
-from placement.model.demand import Demand
-from placement.model.errors import PlacementError
-from placement.optin.parsing import opted_in
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin.parsing import opted_in
 
 
 def unknown(view: NodeView, rows: Iterable[PodRow]) -> Iterator[PodRow]:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
-from placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.state.occupancy import Occupancy, Reservation
 
 
 @dataclass(frozen=True)

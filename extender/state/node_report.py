@@ -6,11 +6,11 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 
-from placement.decide.decide import Reason
-from placement.model.live_usage import NOTHING, Live
-from placement.state.occupancy import Allocation, Reservation
-from placement.state.yielded import Yielded
-from proto.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
+from numakin.placement.decide.decide import Reason
+from numakin.placement.model.live_usage import NOTHING, Live
+from numakin.placement.state.occupancy import Allocation, Reservation
+from numakin.placement.state.yielded import Yielded
+from numakin.wire.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
 
 
 @dataclass(frozen=True, slots=True)

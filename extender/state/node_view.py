@@ -13,12 +13,12 @@ from extender.state.columns.arrays import Floats
 from extender.state.columns.cells import Counted, table
 from extender.state.node_index import NodeIndex
 from extender.state.node_report import Report, ReportRefused
-from placement.model.cpuset import NumaSet
-from placement.model.topology import Machine
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from placement.state.yielded import NONE, Yielded
-from proto.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
-from proto.report_format import REPORT_FORMAT
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.state.yielded import NONE, Yielded
+from numakin.wire.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
+from numakin.wire.report_format import REPORT_FORMAT
 
 _log = structlog.get_logger("cluster")
 

@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
 from extender.state.pods import Changes, PodRow
-from placement.optin.parsing import opted_in, parse
+from numakin.placement.optin.parsing import opted_in, parse
 
 LINGER_S = 60.0
 """Seconds for which an address goes on standing for a pod that has ended: several of the enforcers' windows."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
-from placement.model.budget import Budget
-from placement.model.demand import Demand, from_resources, of_pod, own_resources, whole_cpus_of
-from placement.model.names import is_kind, is_object
-from placement.model.workload import HASH_LABEL, NODE, top_owner
-from placement.traffic.mentions import NOBODY, Mentions
+from numakin.placement.model.budget import Budget
+from numakin.placement.model.demand import Demand, from_resources, of_pod, own_resources, whole_cpus_of
+from numakin.placement.model.names import is_kind, is_object
+from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
+from numakin.placement.traffic.mentions import NOBODY, Mentions
 
 Row = TypeVar("Row")
 

@@ -15,8 +15,8 @@ with each other at random. It is raised by moving single workloads, then merging
 Where pods say by a label which application they are of, groups are found within each application likewise: a database
 that several of a namespace share, and that is of none of them, does not join them.
 
-Relays (placement/traffic/relays.py) join nobody: what they exchange is left out, and each is then a member of the group
-that it exchanges most with.
+Relays (numakin/placement/traffic/relays.py) join nobody: what they exchange is left out, and each is then a member of
+the group that it exchanges most with.
 
 Groups that users named are taken as they are: their workloads stay, and an `auto` workload may join them. Same
 arguments, same partition.
@@ -34,7 +34,7 @@ from types import MappingProxyType
 from extender.traffic.climbing import STAYS, climbed
 from extender.traffic.exchanged import Traffic, namespace_of
 from extender.traffic.memberships import NOBODY, Membership, Partition, membership
-from placement.traffic.tenancy import SEPARATE
+from numakin.placement.traffic.tenancy import SEPARATE
 
 PAYS = 0.02
 """Modularity that a partition made from scratch must gain."""

@@ -22,7 +22,7 @@ from extender.state.pod_index import OUTSIDE, Address, PodIndex, address
 from extender.state.pods import Changes, PodRow
 from extender.traffic.remembered import Remembered
 from extender.traffic.sums import FADED, MOST_EDGES, PodPair, Sums
-from placement.traffic.graph import HALF_LIFE_S, Costs, Flow, Graph
+from numakin.placement.traffic.graph import HALF_LIFE_S, Costs, Flow, Graph
 
 WAIT_S = 30.0
 """Seconds for which traffic of an unknown address waits for its pod. An address is rarely given anew in that time."""

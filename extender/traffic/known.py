@@ -17,12 +17,12 @@ from extender.traffic.learned import LearnedGroup, by_group
 from extender.traffic.memberships import NOBODY, Membership, Partition
 from extender.traffic.priors import Pair, Priors
 from extender.traffic.uses import WorkloadUses
-from placement.model.demand import Demand
-from placement.namespaces import Namespaces
-from placement.traffic.affinity import neighbours
-from placement.traffic.graph import HALF_LIFE_S, Flow, Graph
-from placement.traffic.relays import relays
-from placement.traffic.tenancy import SEPARATE
+from numakin.placement.model.demand import Demand
+from numakin.placement.namespaces import Namespaces
+from numakin.placement.traffic.affinity import neighbours
+from numakin.placement.traffic.graph import HALF_LIFE_S, Flow, Graph
+from numakin.placement.traffic.relays import relays
+from numakin.placement.traffic.tenancy import SEPARATE
 
 _log = structlog.get_logger("learning")
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import structlog
 
-from placement.model.names import is_workload
-from placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
-from proto.bounds import USE_MILLI
+from numakin.placement.model.names import is_workload
+from numakin.placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
+from numakin.wire.bounds import USE_MILLI
 
 VERSION = 1
 

@@ -19,11 +19,11 @@ from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from extender.traffic.policies import PolicyRow
 from extender.traffic.step_queue import StepQueue
-from placement.namespaces import Namespaces
-from placement.optin.parsing import opted_in
-from placement.traffic.graph import Flow
-from process.brief_wait import BriefWait
-from process.threads import IDLE, Backoff, Threads
+from numakin.placement.namespaces import Namespaces
+from numakin.placement.optin.parsing import opted_in
+from numakin.placement.traffic.graph import Flow
+from numakin.process.brief_wait import BriefWait
+from numakin.process.threads import IDLE, Backoff, Threads
 
 EVERY_S = 2.0
 """Seconds between two updates of what is known."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from extender.traffic.limits import POLICIES_OF_NAMESPACE, WORKLOADS_SELECTED
 from extender.traffic.policies import PolicyPeer, PolicyRow
 from extender.traffic.selected import NOBODY, SelectedWorkloads
-from placement.namespaces import Namespaces
+from numakin.placement.namespaces import Namespaces
 
 PERMITTED = 0.5
 """Of what is expected of a workload and a Service that it names."""

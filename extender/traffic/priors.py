@@ -26,12 +26,12 @@ from extender.traffic.exchanged import namespace_of
 from extender.traffic.limits import EXPECTED_EDGES
 from extender.traffic.policies import PolicyRow, with_labels
 from extender.traffic.selected import SelectedWorkloads
-from placement.model.demand import Demand
-from placement.model.errors import PlacementError
-from placement.namespaces import Namespaces
-from placement.optin.parsing import opted_in
-from placement.traffic.graph import Costs, Rate
-from placement.traffic.mentions import Mentions, mention
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.namespaces import Namespaces
+from numakin.placement.optin.parsing import opted_in
+from numakin.placement.traffic.graph import Costs, Rate
+from numakin.placement.traffic.mentions import Mentions, mention
 
 SHARE = 0.5
 """Of the median pair's weight that an expected edge weighs."""

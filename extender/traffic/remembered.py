@@ -13,7 +13,7 @@ from heapq import nsmallest
 from math import exp2
 
 from extender.traffic.sums import FADED
-from placement.traffic.graph import MOST_EDGES, Graph, Key, Rate
+from numakin.placement.traffic.graph import MOST_EDGES, Graph, Key, Rate
 
 REST_S = 14 * 86_400.0
 """Seconds after which a resting edge is forgotten: jobs that run once a week are still known."""

@@ -16,8 +16,8 @@ from heapq import nsmallest
 from math import exp2, isfinite, log
 from typing import NamedTuple
 
-from placement.model.errors import BadTraffic
-from placement.traffic.graph import HALF_LIFE_S, Costs, Key, Rate
+from numakin.placement.model.errors import BadTraffic
+from numakin.placement.traffic.graph import HALF_LIFE_S, Costs, Key, Rate
 
 MOST_EDGES = 100_000
 """Directed edges between pods, of both reports together: some 40 MB."""

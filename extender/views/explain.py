@@ -11,7 +11,7 @@ from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption
 from extender.views.nearness import nearness, place
 from extender.views.summary import sentence
-from placement.decide.decide import Reason
+from numakin.placement.decide.decide import Reason
 
 NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"

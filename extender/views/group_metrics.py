@@ -10,7 +10,7 @@ from extender.picture import Figures
 from extender.scoring.node_table import NodeState
 from extender.views.group_sums import GroupSums, MemberSum
 from extender.views.readout import Gauge
-from placement.model.topology import Machine
+from numakin.placement.model.topology import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Place, shared
-from placement.state.allocations import as_one
-from placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.state.allocations import as_one
+from numakin.placement.state.occupancy import Occupancy, Reservation
 
 NOBODY = Occupancy()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from extender.cluster import Cluster
-from placement.model.cpuset import NumaSet
+from numakin.placement.model.cpuset import NumaSet
 
 
 @dataclass(frozen=True, slots=True)

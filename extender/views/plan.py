@@ -13,8 +13,8 @@ from extender.cluster import Cluster
 from extender.scoring.predict import Wanted
 from extender.state.pods import Changes, PodRow
 from extender.views.explain import weighed
-from placement.model.errors import PlacementError
-from placement.optin.parsing import problems
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin.parsing import problems
 
 MOST_PODS = 100
 """Of one question. At 5,000 nodes each takes as long as a call of kube-scheduler, some 15 ms."""

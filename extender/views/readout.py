@@ -11,10 +11,10 @@ from extender.picture import Figures, Picture
 from extender.planning.group_planner import Plans
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Member, group_row
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine
-from placement.state.occupancy import Occupancy
-from placement.state.pools import is_hot
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.state.pools import is_hot
 
 Live = Callable[[NodeState], bool]
 Gauge = tuple[str, str, str, Mapping[str, float]]

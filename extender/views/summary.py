@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from extender.state.node_report import DecisionRow
 from extender.views.nearness import Nearness, Whereabouts
-from placement.decide.choice import NOMINATED
-from placement.decide.decide import Reason
+from numakin.placement.decide.choice import NOMINATED
+from numakin.placement.decide.decide import Reason
 
 KIN, EMPTIEST, FOLLOWS = "its kin are near", "no kin here", "its pod is there"
 MEANWHILE = frozenset({"let out", "home again"})

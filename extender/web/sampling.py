@@ -6,7 +6,7 @@ import time
 
 from extender.views.page.shares import group_shares
 from extender.web.routes import Web
-from process.threads import Thread, Threads
+from numakin.process.threads import Thread, Threads
 
 EVERY_S = 10.0
 """Seconds between two samples."""

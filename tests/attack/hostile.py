@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 HALF_A_BODY = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 

@@ -6,10 +6,10 @@ import json
 import urllib.request
 from pathlib import Path
 
-from placement.model.cpuset import CpuSet
-from standins.apiserver.server import ADMIN_TOKEN
-from standins.patience import PATIENCE_S, until
-from standins.runtime.records import Container
+from lab.standins.apiserver.server import ADMIN_TOKEN
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.records import Container
+from numakin.placement.model.cpuset import CpuSet
 from tests.extender.site import NodeSite
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from standins.apiserver import ApiServer
-from standins.extender import ExtenderProcess
-from standins.patience import PATIENCE_S
+from lab.standins.apiserver import ApiServer
+from lab.standins.extender import ExtenderProcess
+from lab.standins.patience import PATIENCE_S
 from tests.manifests.rendered import files, one
 
 NAMESPACE = "numakin"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
 from tests.extender.running import Extender, machine, reservation, running
 
 NODE = "n1"

@@ -10,8 +10,8 @@ import pytest
 
 from extender.kube.api import Api, Unreachable
 from extender.kube.config import connect
-from proto import report_pb2 as pb
-from standins.apiserver import ApiServer
+from lab.standins.apiserver import ApiServer
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Extender, machine, recorded, reservation, running, whole_report
 
 EVICTION = "kube-system/pods/etcd-0/eviction?x="

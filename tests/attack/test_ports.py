@@ -9,8 +9,8 @@ import pytest
 
 from extender.scheduler import wire
 from extender.serving import limits
-from standins.patience import until
-from standins.stranger import HALF_A_REQUEST
+from lab.standins.patience import until
+from lab.standins.stranger import HALF_A_REQUEST
 from tests.attack.hostile import HALF_A_BODY, HostilePod, allow_descriptors, cut_off, memory, readable
 from tests.extender.running import Extender, recorded
 from tests.metrics import value

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import until
+from lab.standins.patience import until
 from tests.attack.operated import Site
 from tests.metrics import value
 

@@ -11,10 +11,10 @@ import pytest
 
 from extender.kube.readers import TOKEN_HEADER
 from extender.serving import limits
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
-from standins.patience import PATIENCE_S
-from standins.stranger import half_a_handshake
+from lab.standins.patience import PATIENCE_S
+from lab.standins.stranger import half_a_handshake
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
 from tests.attack.hostile import HostilePod, allow_descriptors, memory
 from tests.attack.secured import NAMESPACE, Site
 from tests.extender.running import recorded

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from enforcer.observer.windows import Window
-from placement.traffic.graph import Flow
-from proto import report_pb2 as pb
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.placement.traffic.graph import Flow
+from numakin.wire import report_pb2 as pb
 from tests.attack.operated import Site as Node
 from tests.extender.running import Extender, machine, reservation, running
 from tests.manifests.rendered import files, one

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from benchmarks.quality import caches
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
 
 
 def test_moves_bring_traffic_into_one_cache_and_not_more_than_the_best(monkeypatch: pytest.MonkeyPatch):

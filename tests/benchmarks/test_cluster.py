@@ -18,8 +18,8 @@ from benchmarks.cluster.nodes.population import NodeSpec, Other
 from benchmarks.cluster.result import percentile
 from benchmarks.cluster.simulation import simulated
 from benchmarks.graphs.app import app
-from standins.machines import MACHINES
-from standins.patience import PATIENCE_S
+from lab.standins.machines import MACHINES
+from lab.standins.patience import PATIENCE_S
 
 PATIENT = ("--patience", "20", "--hold", "3600")
 """No group is split for want of time on a busy machine."""

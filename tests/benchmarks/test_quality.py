@@ -17,9 +17,9 @@ from benchmarks.yardstick.best_known import problem_of
 from benchmarks.yardstick.bound import upper_bound
 from benchmarks.yardstick.exact import optimum
 from benchmarks.yardstick.sample import sample
-from placement.plan.search import solve
-from placement.state.occupancy import Occupancy, Reservation
-from tests.placement.asking import nodes
+from numakin.placement.plan.search import solve
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from tests.numakin.placement.asking import nodes
 
 
 def seated(what, *numa_nodes: str):

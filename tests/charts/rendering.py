@@ -1,4 +1,4 @@
-"""The chart as Helm renders it: by Helm where there is one (setup/helm), and by the part of its language that the chart
+"""The chart as Helm renders it: by Helm where there is one (tools/setup/helm), and by the part of its language that the chart
 uses.
 
 Our templates are generated in a handful of forms (if, with, range, a value through functions); anything else is an
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts/numakin"
@@ -76,7 +76,7 @@ def run_helm(*arguments: str) -> subprocess.CompletedProcess[str]:
 @functools.cache
 def helm() -> str:
     """The program; skips where there is none."""
-    command = [sys.executable, ROOT / "setup" / "helm", "--there"]
+    command = [sys.executable, ROOT / "tools" / "setup" / "helm", "--there"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode:
         pytest.skip(done.stderr.strip())

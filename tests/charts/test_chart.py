@@ -113,7 +113,7 @@ def test_each_value_sets_what_it_says(render):
 def test_the_templates_are_what_the_manifests_say():
     rendered("base")  # skips where no kustomize is to be had
     done = subprocess.run(
-        [sys.executable, MANIFESTS.parent / "setup/chart", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, MANIFESTS.parent / "tools/setup/chart", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

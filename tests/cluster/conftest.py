@@ -9,8 +9,8 @@ from itertools import count
 
 import pytest
 
-from cluster.binaries import Binaries, NoKubernetes, binaries
-from cluster.cluster import Cluster, Terms
+from lab.cluster.binaries import Binaries, NoKubernetes, binaries
+from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.workloads import Namespace
 
 TEN_NODES = {f"node-{number}": "epyc-7763-nps2" for number in range(10)}

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.cluster import ACCOUNT, NAMESPACE, Cluster
 from extender.kube.tls import own_ca
-from standins.extender import ExtenderProcess
-from standins.patience import PATIENCE_S
+from lab.cluster.cluster import ACCOUNT, NAMESPACE, Cluster
+from lab.standins.extender import ExtenderProcess
+from lab.standins.patience import PATIENCE_S
 
 OPTIONS = ("--namespace", NAMESPACE, "--own-ca", "--authorise-readers")
 

@@ -14,10 +14,10 @@ import grpc
 import pytest
 import yaml
 
-from cluster.cluster import NAMESPACE, Cluster, Terms
 from extender.kube.api import MERGE_PATCH
 from extender.kube.tls import own_ca
-from standins.patience import PATIENCE_S
+from lab.cluster.cluster import NAMESPACE, Cluster, Terms
+from lab.standins.patience import PATIENCE_S
 from tests.charts.rendering import CHART, helm
 from tests.cluster.conftest import up
 from tests.cluster.secured import Secured, started

@@ -78,7 +78,7 @@ class Compared:
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "kubectl_numakin", "compare", "deployment/web", "deploy/cart", *words]
+        command = [sys.executable, "-m", "numakin.kubectl", "compare", "deployment/web", "deploy/cart", *words]
         command += ["-n", self.namespace.name, "--kubeconfig", str(self.cluster.plane.kubeconfig)]
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

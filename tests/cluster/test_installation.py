@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.cluster import Cluster
+from lab.cluster.cluster import Cluster
 from tests.cluster.workloads import Namespace, member
 from tests.manifests import foreign
 from tests.manifests.rendered import WHOLE, rendered

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from cluster.kubelets import Kubelets
 from extender.kube.config import connect
-from standins.apiserver import ApiServer
-from standins.apiserver.faults import Send
-from standins.patience import PATIENCE_S
+from lab.cluster.kubelets import Kubelets
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import Send
+from lab.standins.patience import PATIENCE_S
 
 
 class Recorder:

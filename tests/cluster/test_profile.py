@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.binaries import Binaries
-from cluster.cluster import Cluster, Terms
-from cluster.release import Release
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import Cluster, Terms
+from lab.cluster.release import Release
 from tests.cluster.conftest import ANY_ANSWER, PATIENT, TEN_NODES, made, up
 from tests.cluster.workloads import Namespace, member, split
 

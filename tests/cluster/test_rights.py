@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.cluster import Cluster
+from lab.cluster.cluster import Cluster
 from tests.cluster.rights import Right, granted, refused, requests, roles_of, used
 from tests.cluster.workloads import Namespace, member
 from tests.manifests.rendered import files

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.cluster import NAMESPACE, Terms
 from extender.kube.readers import TOKEN_HEADER
+from lab.cluster.cluster import NAMESPACE, Terms
 from tests.cluster.conftest import up
 from tests.cluster.secured import Secured, started
 from tests.extender.running import recorded

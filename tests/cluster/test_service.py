@@ -9,9 +9,9 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from cluster.service import Service
-from process.ports import free_port
-from standins.patience import PATIENCE_S
+from lab.cluster.service import Service
+from lab.standins.patience import PATIENCE_S
+from numakin.process.ports import free_port
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.binaries import Binaries
-from cluster.cluster import Cluster, Terms
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER, made, up
 from tests.cluster.workloads import Deployment, Namespace, deployment
 

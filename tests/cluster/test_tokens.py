@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cluster.cluster import Cluster
 from extender.kube.api import Api
 from extender.kube.config import connect
 from extender.kube.tokens import AUDIENCE, BadToken, node_of
+from lab.cluster.cluster import Cluster
 from tests.cluster.workloads import Namespace
 
 

@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
 
-from cluster.cluster import Cluster
-from standins.patience import until
+from lab.cluster.cluster import Cluster
+from lab.standins.patience import until
 
 Deployment = dict[str, Any]
 

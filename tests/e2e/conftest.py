@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from cluster.binaries import Binaries, NoKubernetes, binaries
-from cluster.cluster import Cluster, Terms
+from lab.cluster.binaries import Binaries, NoKubernetes, binaries
+from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER
 from tests.e2e.guest import auto_group, bypass, chain, main_path, stages
 from tests.e2e.lab import containerd, place, vm

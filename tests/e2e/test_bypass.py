@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proto import cri_pb2 as cri
-from standins.patience import until
+from lab.standins.patience import until
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer

@@ -8,7 +8,7 @@ import pytest
 
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
 from tests.e2e.lab.containerd import RealContainerd
 from tests.enforcer.nri.running import Running
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cluster.binaries import Binaries
-from cluster.cluster import NAMESPACE, Cluster
 from extender.kube.readers import TOKEN_HEADER
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import NAMESPACE, Cluster
 from tests.cluster.conftest import ANY_ANSWER
 from tests.cluster.secured import Secured
 from tests.cluster.workloads import Namespace
@@ -25,7 +25,7 @@ from tests.e2e.lab.node import SUITE
 from tests.e2e.lab.pods import Pods, runnable
 from tests.e2e.lab.split_machine import SplitMachine
 from tests.manifests.rendered import BEFORE_1_30, one, rendered
-from tests.setup import built_images
+from tests.tools.setup import built_images
 
 pytestmark = [pytest.mark.thorough, pytest.mark.runtime, pytest.mark.timeout(1800)]
 """The images are built first where the cache does not have them."""

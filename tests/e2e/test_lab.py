@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from proto import cri_pb2 as cri
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from enforcer.cli.status import NobodyAnswersError, NotFinishedError, ask
-from standins.patience import until
+from lab.standins.patience import until
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.idle import idle_procfs

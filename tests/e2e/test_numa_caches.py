@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet
 from tests.e2e.guest import cache_moves, caches
 from tests.e2e.lab import vm
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.e2e.guest import main_path, world
 from tests.e2e.lab import vm
 

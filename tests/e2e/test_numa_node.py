@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from cluster.binaries import Binaries
-from cluster.cluster import Cluster
-from cluster.credentials import EMULATOR_HOST
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import Cluster
+from lab.cluster.credentials import EMULATOR_HOST
 from tests.cluster.workloads import Deployment, Namespace, deployment, nodes_by_group
 from tests.e2e.conftest import for_real_node, have_real_node
 from tests.e2e.guest import real_node

@@ -9,10 +9,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from placement.model.cpuset import CpuSet
-from proto import cri_pb2 as cri
-from standins.kubelet import Kubelet
-from standins.patience import until
+from lab.standins.kubelet import Kubelet
+from lab.standins.patience import until
+from numakin.placement.model.cpuset import CpuSet
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer

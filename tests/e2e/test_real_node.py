@@ -9,10 +9,10 @@ from itertools import count
 
 import pytest
 
-from cluster.binaries import Binaries
-from cluster.cluster import Cluster
 from extender.kube.api import MERGE_PATCH
-from placement.model.cpuset import CpuSet
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import Cluster
+from numakin.placement.model.cpuset import CpuSet
 from tests.cluster.workloads import Namespace
 from tests.e2e.conftest import for_real_node, have_real_node
 from tests.e2e.lab.node import Node, running

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:

@@ -15,16 +15,16 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from placement.decide import relief
-from placement.model.budget import Budget
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.rules import Rules
-from placement.state import pools
-from placement.state.occupancy import Occupancy, Reservation
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.decide import relief
+from numakin.placement.model.budget import Budget
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.rules import Rules
+from numakin.placement.state import pools
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import GIB, Restarting, container, path_of, pod
 from tests.machines import machine

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.cgroup import CgroupTree
-from standins.patience import until
-from standins.runtime.records import Container
+from lab.standins.patience import until
+from lab.standins.runtime.records import Container
 
 TOUCHED = 48 << 20
 

@@ -10,10 +10,10 @@ from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import DEFAULT_RULES, NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.ownership.recorder import Recorder
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.rules import Rules
-from placement.model.topology import Machine
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.rules import Rules
+from numakin.placement.model.topology import Machine
+from numakin.wire import nri_pb2 as nri
 
 GIB = 1 << 30
 

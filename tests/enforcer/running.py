@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from enforcer.cli.status import NobodyAnswersError, ask
-from placement.model.cpuset import CpuSet
-from process.ports import free_address
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.model.cpuset import CpuSet
+from numakin.process.ports import free_address
 from tests.enforcer.command import command
 from tests.metrics import value
 from tests.titled import children

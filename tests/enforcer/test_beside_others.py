@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from enforcer.nri.handlers import Handlers
-from proto import nri_pb2 as nri
-from standins.patience import PATIENCE_S, until
-from standins.runtime import CriError, Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime import CriError, Runtime
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.command import command
 from tests.enforcer.nri.running import Running
 from tests.enforcer.running import GROUP, Enforcer

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.cgroup import CPU_TIME_CONTROLLER, CgroupTree
-from standins.patience import PATIENCE_S, until
-from standins.runtime.records import Container
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.records import Container
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.running import Enforcer
 
 REPLICAS = 15

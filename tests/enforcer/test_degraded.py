@@ -9,8 +9,8 @@ import pytest
 from enforcer.observer.endpoint.attachment import SILENT_S, Attachment
 from enforcer.observer.endpoint.pages import application
 from enforcer.observer.process import Observer
-from proto import local_pb2 as local
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.wire import local_pb2 as local
 from tests.enforcer.observer.endpoint.served import served
 from tests.enforcer.running import Enforcer
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from standins.machines import MACHINES, write_sysfs
-from standins.patience import until
-from standins.runtime.runtime import Runtime
+from lab.standins.machines import MACHINES, write_sysfs
+from lab.standins.patience import until
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.machine.pci_tree import Machine
 from tests.enforcer.running import Enforcer
 from tests.extender.running import running

@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from enforcer.local import control
-from proto import local_pb2 as local
-from standins.cri.cgroups import Cgroups
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.cri.cgroups import Cgroups
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.wire import local_pb2 as local
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.trees import sysfs
 

@@ -1,6 +1,6 @@
 """A container that can't start ("exec not found") is tried again and again, and takes no more CPUs for it."""
 
-from standins.runtime.runtime import Runtime
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.running import GROUP, Enforcer, cpus
 
 

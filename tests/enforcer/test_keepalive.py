@@ -17,11 +17,11 @@ from enforcer.report.stream import Endpoint, ReportStream
 from extender.cluster import Cluster
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
-from placement.state.occupancy import Occupancy
-from proto import convert
-from proto import local_pb2 as local
-from proto.keepalive import LEAST_RECEIVED_MS, Keepalive
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire.keepalive import LEAST_RECEIVED_MS, Keepalive
 from tests.extender.running import Extender, machine, running
 from tests.supervised import threads
 

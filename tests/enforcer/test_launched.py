@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from enforcer.settings.config import Config
-from process import lock
-from standins.patience import until
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import until
+from lab.standins.runtime.runtime import Runtime
+from numakin.process import lock
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 
 

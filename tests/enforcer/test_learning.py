@@ -18,10 +18,10 @@ from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
 from enforcer.observer.windows import BadRecording, Window, recorded
 from enforcer.report.mirror import Mirror
 from enforcer.settings.config import Config
-from placement.traffic.graph import Flow, TrafficTally
-from standins.machines import MACHINES
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.machines import MACHINES
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.traffic.graph import Flow, TrafficTally
 from tests import supervised
 from tests.enforcer.command import command
 from tests.enforcer.observer.endpoint.served import served

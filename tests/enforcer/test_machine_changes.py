@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from placement.model.cpuset import CpuSet
-from standins.extender import ExtenderProcess
-from standins.machines import MACHINES, switch_cpus, write_sysfs
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.extender import ExtenderProcess
+from lab.standins.machines import MACHINES, switch_cpus, write_sysfs
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 
 OWN = GROUP | {"cpus.numakin.io": "exclusive"}

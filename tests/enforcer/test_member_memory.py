@@ -7,8 +7,8 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.command import command
 from tests.enforcer.occupied import TOUCHED, occupied
 from tests.enforcer.running import GROUP, Enforcer

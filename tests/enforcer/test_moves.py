@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 from enforcer.observer.moves.candidates import REST
 from enforcer.observer.windows import Window
-from placement.traffic.graph import Flow
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.traffic.graph import Flow
 from tests.enforcer.command import command
 from tests.enforcer.occupied import occupied
 from tests.enforcer.running import Enforcer, cpus

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from standins.patience import PATIENCE_S
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.running import GROUP, Enforcer, cpus
 
 OWN = GROUP | {"cpus.numakin.io": "exclusive"}

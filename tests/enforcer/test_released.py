@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from enforcer.cli.status import ask
-from standins.cri.cgroups import Cgroups
-from standins.patience import PATIENCE_S, until
-from standins.runtime import VERSIONS
-from standins.runtime.runtime import Runtime
+from lab.standins.cri.cgroups import Cgroups
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime import VERSIONS
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.command import command
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 

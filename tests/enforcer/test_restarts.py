@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.rules import Rules
-from placement.model.topology import Machine
-from placement.state.pools import shared
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.rules import Rules
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.pools import shared
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, ours, path_of, pod
 from tests.machines import NO_NUMA

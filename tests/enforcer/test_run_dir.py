@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from enforcer.hook.ownership.recorder import spare_of
-from process import lock
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.process import lock
 from tests.enforcer.running import GROUP, Enforcer, cpus
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.machines import MACHINES, write_sysfs
+from lab.standins.machines import MACHINES, write_sysfs
 from tests.uses import Program
 
 LONG = "x" * 120

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.apiserver import ApiServer
+from lab.standins.apiserver import ApiServer
 from tests.extender.running import Extender, running
 from tests.extender.told import clock, cluster
 

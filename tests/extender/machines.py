@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from extender.scoring.predict import Wanted, wanted
 from extender.state.node_view import NodeView
 from extender.state.pods import ContainerRow, PodRow
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.live_usage import Live
-from placement.model.rules import Rules
-from placement.model.topology import Machine, NumaNode
-from placement.optin.quotas import UNLIMITED, Quota
-from placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.rules import Rules
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.optin.quotas import UNLIMITED, Quota
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 
 GIB = 1 << 30
 

@@ -14,17 +14,17 @@ from typing import Any
 
 import grpc
 
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine, NumaNode
-from placement.state.occupancy import Allocation, Reservation, fingerprint
-from process.version import VERSION
-from proto import convert
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
-from proto.report_format import REPORT_FORMAT
-from standins.extender import ExtenderProcess
-from standins.patience import PATIENCE_S
+from lab.standins.extender import ExtenderProcess
+from lab.standins.patience import PATIENCE_S
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.state.occupancy import Allocation, Reservation, fingerprint
+from numakin.process.version import VERSION
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
+from numakin.wire.report_format import REPORT_FORMAT
 
 GIB = 1 << 30
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "kube-scheduler"

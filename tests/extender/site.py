@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from standins.apiserver import ApiServer
-from standins.patience import until
-from standins.runtime.runtime import Runtime
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.running import Enforcer
 from tests.extender.running import Extender
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from standins.apiserver import ApiServer
-from standins.machines import MACHINES
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.apiserver import ApiServer
+from lab.standins.machines import MACHINES
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
 from tests.extender.running import Extender, machine, reservation, running, whole_report
 from tests.manifests.rendered import files, one
 from tests.trees import sysfs
@@ -163,7 +163,7 @@ class Node:
     """A real enforcer on a machine of its own, and its container runtime."""
 
     def __init__(self, folder: Path, extender: str) -> None:
-        self._log = folder / "process.log"
+        self._log = folder / "numakin.process.log"
         self.runtime = Runtime(folder / "nri.sock")
         self.runtime.start()
         command = [

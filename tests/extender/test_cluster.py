@@ -13,9 +13,9 @@ from extender.state.node_view import NodeView
 from extender.state.pods import Changes, ContainerRow, NodeRow
 from extender.views.explain import explain
 from extender.views.readout import groups
-from placement.decide.decide import Reason
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.state.occupancy import Allocation, fingerprint
+from numakin.placement.decide.decide import Reason
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.state.occupancy import Allocation, fingerprint
 from tests.clock import Clock
 from tests.extender.machines import GIB, pod, want
 from tests.extender.running import machine, reservation

@@ -7,7 +7,7 @@ import pytest
 
 from extender.config import load
 from extender.main import Program
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.clock import Clock
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from proto import report_pb2 as pb
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Enforcer, Extender, machine, reservation
 from tests.manifests.rendered import files, one
 

@@ -8,8 +8,8 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.state.pods import Changes
-from placement.model.cpuset import NumaSet
-from proto import bounds
+from numakin.placement.model.cpuset import NumaSet
+from numakin.wire import bounds
 from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation

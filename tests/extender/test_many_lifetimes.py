@@ -15,8 +15,8 @@ from extender.state import departed
 from extender.state.node_report import DecisionRow, Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, OwnerRow, PodRow
-from placement.decide.decide import Reason
-from placement.state.occupancy import fingerprint
+from numakin.placement.decide.decide import Reason
+from numakin.placement.state.occupancy import fingerprint
 from tests.clock import Clock
 from tests.extender.machines import pod
 from tests.extender.running import machine, reservation

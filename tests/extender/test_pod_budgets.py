@@ -11,9 +11,9 @@ from extender.reports.outgoing import expect
 from extender.scoring.predict import predict, wanted
 from extender.state.pods import Changes, ContainerRow, PodRow
 from extender.views.explain import explain
-from placement.decide.decide import Kin
-from placement.model.budget import Budget
-from placement.state.occupancy import Occupancy
+from numakin.placement.decide.decide import Kin
+from numakin.placement.model.budget import Budget
+from numakin.placement.state.occupancy import Occupancy
 from tests.extender.machines import pod
 from tests.extender.running import machine
 from tests.extender.told import tell

@@ -10,9 +10,9 @@ import pytest
 from extender.config import Config
 from extender.readiness import ReadinessGate
 from extender.state.pods import Changes, NodeRow, PodRow
-from standins.apiserver import ApiServer
-from standins.apiserver.faults import Answer
-from standins.patience import PATIENCE_S, until
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import Answer
+from lab.standins.patience import PATIENCE_S, until
 from tests.extender.running import Enforcer, Extender, machine, running
 from tests.manifests.rendered import files, one
 

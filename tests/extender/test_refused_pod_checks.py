@@ -11,10 +11,10 @@ from extender.scoring.refused_pods import MOST_DECIDED, Welcome
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes
-from placement.state.occupancy import fingerprint
-from proto import convert
-from proto import report_pb2 as pb
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.placement.state.occupancy import fingerprint
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 from tests.extender.machines import want
 from tests.extender.running import machine, reservation
 from tests.supervised import threads

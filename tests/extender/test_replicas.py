@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from enforcer.observer.windows import Window
-from placement.traffic.graph import Flow
-from process.ports import free_port
-from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.traffic.graph import Flow
+from numakin.process.ports import free_port
 from tests.extender.running import Extender
 from tests.manifests.rendered import files, one
 from tests.titled import children
@@ -151,7 +151,7 @@ class Site:
             *("--sysfs", str(sysfs("xeon-8380")), "--replay", str(recording), "--window-s", "1"),
             *("--extender", ",".join(f"127.0.0.1:{port}" for port in self._ports)),
         ]
-        with (self._folder / "process.log").open("wb") as log:
+        with (self._folder / "numakin.process.log").open("wb") as log:
             return subprocess.Popen(command, stderr=log)
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from process.ports import free_port
-from proto.certificates import expiry
-from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.process.ports import free_port
+from numakin.wire.certificates import expiry
 from tests.certificates import Authority, Mount, needed
 from tests.extender.running import Extender
 from tests.metrics import value
@@ -39,7 +39,7 @@ class Site:
         self.authority = Authority(folder / "authority")
         self.extenders = Mount(folder / "extenders", self.authority.issue(NAME), self.authority.ca)
         self.enforcers = Mount(folder / "enforcers", self.authority.issue("DNS:enforcer"), self.authority.ca)
-        self.log, self.token = folder / "process.log", folder / "token"
+        self.log, self.token = folder / "numakin.process.log", folder / "token"
         server.create_node(NODE)
         server.create_pod("enforcer-1", "numakin", serviceAccountName="enforcer", nodeName=NODE)
         self.token.write_text(server.token_for("numakin", "enforcer", "numakin", "enforcer-1"))

@@ -15,12 +15,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
-from proto.certificates import expiry
-from proto.verification import verifying
-from standins.extender import ExtenderGone
-from standins.patience import PATIENCE_S, until
+from lab.standins.extender import ExtenderGone
+from lab.standins.patience import PATIENCE_S, until
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
+from numakin.wire.certificates import expiry
+from numakin.wire.verification import verifying
 from tests.certificates import Authority, Mount, Pair, needed
 from tests.extender.running import Extender, machine, recorded, welcome, whole_report
 from tests.metrics import value

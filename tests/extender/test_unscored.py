@@ -11,14 +11,14 @@ from extender.cluster import Cluster
 from extender.reports.outgoing import expect
 from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.views.explain import explain
-from placement.model.cpuset import NumaSet
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.placement.model.cpuset import NumaSet
 from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import Extender, machine, reservation
 from tests.extender.told import tell
-from tests.kubectl_numakin.asking import ask
+from tests.numakin.kubectl.asking import ask
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.state.occupancy import Reservation
-from proto import report_pb2 as pb
-from proto.bounds import USES
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Reservation
+from numakin.wire import report_pb2 as pb
+from numakin.wire.bounds import USES
 from tests.extender.running import GIB, Extender, machine
 
 SMALL = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}

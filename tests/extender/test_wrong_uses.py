@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from standins.patience import until
+from lab.standins.patience import until
 from tests.certificates import Authority, Mount, needed
 from tests.extender.running import running
 from tests.uses import Program

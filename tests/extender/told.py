@@ -8,7 +8,7 @@ from extender.cluster import Cluster
 from extender.settings import Settings
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
-from placement.state.occupancy import fingerprint
+from numakin.placement.state.occupancy import fingerprint
 from tests.clock import Clock
 from tests.extender.running import machine
 

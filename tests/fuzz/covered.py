@@ -10,7 +10,9 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["enforcer", "extender", "placement", "proto", "process"]):
+with atheris.instrument_imports(
+    include=["enforcer", "extender", "numakin.placement", "numakin.wire", "numakin.process"]
+):
     from tests.fuzz.targets import TARGETS
 
 

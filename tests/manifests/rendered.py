@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 BEFORE_1_30 = "overlays/before-1.30"
@@ -47,7 +47,7 @@ def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
 def _kustomize() -> list[str]:
     """The command; skips where there is none."""
     done = subprocess.run(
-        [MANIFESTS.parent / "setup" / "kustomize", "--there"],
+        [MANIFESTS.parent / "tools" / "setup" / "kustomize", "--there"],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

@@ -14,8 +14,8 @@ from enforcer.report.stream import LONGEST_WAIT_S
 from enforcer.settings.config import MOST_REPLICAS
 from enforcer.settings.options import configured, run_options
 from extender.config import load
-from standins.apiserver.model import schema
-from standins.apiserver.model.kinds import from_definition
+from lab.standins.apiserver.model import schema
+from lab.standins.apiserver.model.kinds import from_definition
 from tests.manifests import foreign
 from tests.manifests.pods import ASKED, TOLD, arguments, pod_specs
 from tests.manifests.rendered import BEFORE_1_30, MANIFESTS, WHOLE, files, one, rendered
@@ -226,7 +226,7 @@ def test_the_enforcers_image_has_the_packages_that_it_imports():
     listed = set((MANIFESTS / "images/enforcer/requirements").read_text().split())
     modules = {"google": "protobuf", "grpc": "grpcio", "prometheus_client": "prometheus-client", "rich": "rich"}
     imported = set()
-    for folder in ("enforcer", "placement", "process", "proto"):
+    for folder in ("enforcer", "numakin/placement", "numakin/process", "numakin/wire"):
         for path in (MANIFESTS.parent / folder).rglob("*.py"):
             imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE))
     assert {package for module, package in modules.items() if module in imported} == listed

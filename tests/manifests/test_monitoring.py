@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from demo.cluster import OPT_IN, Cluster
-from process.ports import free_address
-from standins.patience import PATIENCE_S, until
+from lab.demo.cluster import OPT_IN, Cluster
+from lab.standins.patience import PATIENCE_S, until
+from numakin.process.ports import free_address
 from tests.manifests.rendered import MANIFESTS
 
 MONITORING = MANIFESTS / "components/monitoring"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.cgroup import CgroupTree
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.manifests.capabilities import NUMBERS, ROOT, bounding, only, works
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from standins.patience import until
+from lab.standins.patience import until
 from tests.attack.operated import Site
 from tests.enforcer.running import numa_cpus
 from tests.manifests.capabilities import asked, only

@@ -10,7 +10,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from standins.extender import ExtenderGone
+from lab.standins.extender import ExtenderGone
 from tests.e2e.lab.containerd import SUITES
 from tests.soak import report
 from tests.soak.cluster import Cluster

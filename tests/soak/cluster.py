@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from standins.apiserver import ApiServer
-from standins.extender import ExtenderProcess
+from lab.standins.apiserver import ApiServer
+from lab.standins.extender import ExtenderProcess
 from tests.soak.clock import WallClock, forget_killed
 from tests.soak.nodes import Node, Uplink
 from tests.soak.packets import namespaces

@@ -10,8 +10,8 @@ from pathlib import Path
 import grpc
 
 from enforcer.machine.sysfs import read_machine
-from placement.model.cpuset import CpuSet
-from proto import cri_pb2 as cri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
 from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.cri import Pod

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from standins.apiserver import faults as api
+from lab.standins.apiserver import faults as api
 from tests.soak import clock, processes, run_folder
 from tests.soak.cluster import Cluster
 from tests.soak.nodes import Node

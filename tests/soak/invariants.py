@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 
-from placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet
 from tests.soak.nodes import Node, status
 from tests.soak.pods import Kind, Running
 from tests.soak.processes import naming

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 from enforcer.cli.status import NobodyAnswersError, ask
 from enforcer.machine.sysfs import read_machine
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine
-from standins.runtime.events import CriError
-from standins.runtime.records import Container, Pod
-from standins.runtime.runtime import Runtime
+from lab.standins.runtime.events import CriError
+from lab.standins.runtime.records import Container, Pod
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine
 from tests.soak import run_folder
 from tests.soak.clock import WallClock
 from tests.soak.pods import PodSpec, Room

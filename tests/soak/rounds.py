@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
 
-from standins.extender import ExtenderGone
+from lab.standins.extender import ExtenderGone
 from tests.soak import invariants
 from tests.soak.cluster import Cluster
 from tests.soak.faults import FAULTS, Row

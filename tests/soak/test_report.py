@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from standins.patience import until
+from lab.standins.patience import until
 from tests.soak import report
 from tests.soak.invariants import Broken, Invariant
 from tests.soak.packets import namespaces

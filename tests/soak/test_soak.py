@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.model.cpuset import CpuSet
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.wire import nri_pb2 as nri
 from tests.soak import invariants
 from tests.soak.cluster import Cluster
 from tests.soak.faults import FAULTS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.extender.running import Extender, running
 from tests.web import site as sites
 from tests.web.site import Site

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect, sync_playwright
 
-from proto import report_pb2 as pb
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Enforcer
 from tests.web import site as sites
 from tests.web.site import Site

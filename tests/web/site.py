@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Playwright
 
 from benchmarks.cluster import load
 from benchmarks.cluster.driver import Cluster, Plan
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

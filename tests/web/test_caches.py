@@ -7,7 +7,7 @@ from dataclasses import replace
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet
 from tests.extender.running import Extender, reservation
 from tests.machines import EPYC_NPS1
 

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from proto import report_pb2 as pb
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Extender, machine, running
 
 DEVICES = [

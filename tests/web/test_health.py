@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from proto import report_pb2 as pb
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Extender, machine
 
 WELL = pb.ThreadHealth(name="stream 10.0.0.1:8081", since_success_s=1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from standins.patience import until
+from lab.standins.patience import until
 from tests.extender.running import Extender, machine, reservation
 from tests.web.site import Site
 

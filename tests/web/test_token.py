@@ -17,8 +17,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from extender.kube.readers import TOKEN_HEADER
-from standins.apiserver import ApiServer
-from standins.extender import ExtenderProcess
+from lab.standins.apiserver import ApiServer
+from lab.standins.extender import ExtenderProcess
 from tests.certificates import Authority, Mount, needed
 from tests.extender.running import Enforcer, machine
 from tests.manifests.rendered import files, one

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
 
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "base"
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from process.forked import cpu_s
-from standins.extender import ExtenderGone, ExtenderProcess
-from standins.scheduler.extender_client import ExtenderClient, ExtenderError
+from lab.standins.extender import ExtenderGone, ExtenderProcess
+from lab.standins.scheduler.extender_client import ExtenderClient, ExtenderError
+from numakin.process.forked import cpu_s
 
 PATIENCE_S = 120.0
 """How long the extender may take to start or to learn; a loaded machine needs a tenth of that."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from standins.apiserver.server import ADMIN_TOKEN
+from lab.standins.apiserver.server import ADMIN_TOKEN
 
 TIMEOUT_S = 30.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from placement.model.topology import Machine
+from numakin.placement.model.topology import Machine
 
 
 @dataclass(frozen=True, slots=True)

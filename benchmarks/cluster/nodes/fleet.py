@@ -14,8 +14,8 @@ from benchmarks.cluster.nodes.node import Landing, Order, SimulatedNode
 from benchmarks.cluster.nodes.observers import Calls, reported_flows
 from benchmarks.cluster.nodes.population import NodeSpec
 from benchmarks.cluster.nodes.stream import Stream
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
 
 PATIENCE_S = 120.0
 """How long the extender may take to acknowledge; a loaded machine needs a hundredth of that for one report."""

@@ -13,13 +13,13 @@ from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.outbox import Outbox
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
-from placement.model.cpuset import CpuSet, NumaSet
-from process.version import VERSION
-from proto import convert
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
-from standins.runtime.records import Container, Pod, resources_of
+from lab.standins.runtime.records import Container, Pod, resources_of
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.process.version import VERSION
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 
 RESERVE = 16
 """A sixteenth of a NUMA node's memory is the kernel's, and never free."""

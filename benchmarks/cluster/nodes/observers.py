@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from proto import report_pb2 as pb
+from numakin.wire import report_pb2 as pb
 
 PORT = 8080
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from placement.model.topology import Machine
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
+from numakin.placement.model.topology import Machine
 
 KINDS = ("xeon-8380", "epyc-7763-nps2", "xeon-8480-snc4", "kunpeng-920-4s", "epyc-7763-nps4", "xeon-e5-2680v4-in-turn")
 """Servers as clusters have them: two to eight NUMA nodes, 14 to 80 CPUs in each."""

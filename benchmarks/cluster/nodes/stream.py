@@ -13,9 +13,9 @@ import grpc
 
 from benchmarks.cluster.nodes.node import SimulatedNode
 from enforcer.report.stream import FIRST_WAIT_S, LONGEST_WAIT_S
-from process.version import VERSION
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
+from numakin.process.version import VERSION
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
 
 
 class Stream:

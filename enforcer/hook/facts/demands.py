@@ -17,15 +17,15 @@ from typing import NamedTuple
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources, resized_with
-from placement.decide.request import Request
-from placement.model.budget import Budget
-from placement.model.demand import UNKNOWN_LIMIT, Demand, counted, larger, resized
-from placement.optin import parsing
-from placement.optin.options import OptIn
-from placement.optin.quotas import UNLIMITED, Quota
-from placement.state.allocations import Reservation
-from placement.state.occupancy import Occupancy
-from proto import nri_pb2 as nri
+from numakin.placement.decide.request import Request
+from numakin.placement.model.budget import Budget
+from numakin.placement.model.demand import UNKNOWN_LIMIT, Demand, counted, larger, resized
+from numakin.placement.optin import parsing
+from numakin.placement.optin.options import OptIn
+from numakin.placement.optin.quotas import UNLIMITED, Quota
+from numakin.placement.state.allocations import Reservation
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import nri_pb2 as nri
 
 Limited = Callable[[str, str], bool | None]
 """From a container's cgroup path and its pod's uid to whether every container of the pod has a memory limit; None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from placement.decide.request import Request
-from placement.model.cpuset import NumaSet
-from placement.model.errors import PlacementError
-from placement.optin.options import Scope
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.decide.request import Request
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin.options import Scope
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 
 
 class PodDevices:

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from enforcer.hook.facts import pods
-from placement.model.demand import Demand
-from placement.optin.options import Cpus, Move, OptIn
-from placement.optin.parsing import opted_in, parse
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.model.demand import Demand
+from numakin.placement.optin.options import Cpus, Move, OptIn
+from numakin.placement.optin.parsing import opted_in, parse
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 
 
 class LocalContainers:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from enforcer.hook.facts.demands import Limited
 from enforcer.hook.facts.sandboxes import PodCgroup
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.live_usage import Live
-from placement.model.rules import Rules
-from placement.model.topology import Machine
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.rules import Rules
+from numakin.placement.model.topology import Machine
 
 DEFAULT_RULES = Rules()
 

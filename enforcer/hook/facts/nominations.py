@@ -6,15 +6,15 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placement.decide.decide import Kin
-from placement.model.budget import Budget
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand, of_pod
-from placement.model.errors import PlacementError
-from placement.optin.parsing import OptIn
-from process.log import Log
-from proto import convert
-from proto import report_pb2 as pb
+from numakin.placement.decide.decide import Kin
+from numakin.placement.model.budget import Budget
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand, of_pod
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin.parsing import OptIn
+from numakin.process.log import Log
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 
 log = Log("hook.nominations")
 

@@ -26,8 +26,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from placement.model.budget import Budget
-from placement.model.demand import Demand
+from numakin.placement.model.budget import Budget
+from numakin.placement.model.demand import Demand
 
 
 class Settings(NamedTuple):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from enforcer.hook.ownership.checkpoint import Grant
-from placement.decide.decide import MemoryPolicy
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand, from_cgroup
-from placement.model.errors import PlacementError
-from placement.model.workload import workload_of
-from proto import nri_pb2 as nri
+from numakin.placement.decide.decide import MemoryPolicy
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand, from_cgroup
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.model.workload import workload_of
+from numakin.wire import nri_pb2 as nri
 
 MARK = "pinned.numakin.io"
 """Annotation that a container carries when we pinned it at its creation: how a later start tells its own work from

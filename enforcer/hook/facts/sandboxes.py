@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 PodCgroup = Callable[[str, str], bool]
 """Whether the pod's own cgroup is there, by the path of a container in it and the pod's uid; False also where there

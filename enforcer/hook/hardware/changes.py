@@ -9,8 +9,8 @@ from enforcer.hook.hardware.node import read_node
 from enforcer.machine.errors import MachineError
 from enforcer.machine.watch import MachineWatch
 from enforcer.settings.config import Config, ConfigError
-from placement.model.errors import PlacementError
-from process.log import Log
+from numakin.placement.model.errors import PlacementError
+from numakin.process.log import Log
 
 log = Log("hook.hardware")
 

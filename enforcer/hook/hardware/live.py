@@ -18,10 +18,10 @@ from enforcer.machine import load
 from enforcer.machine.errors import MachineError
 from enforcer.machine.formats import CpuTime
 from enforcer.machine.memory import free_hugepages, free_memory
-from placement.decide.memory import STALLED
-from placement.model.live_usage import Live
-from placement.model.topology import Machine
-from process.log import Log
+from numakin.placement.decide.memory import STALLED
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.topology import Machine
+from numakin.process.log import Log
 
 logger = Log("hook.live")
 
@@ -30,7 +30,7 @@ MEMORY_AGE_S = 1.0
 
 NOTABLE_MEMORY = 64
 """Free memory is taken over when it changed by more than a 64th of the NUMA node's: well within the 20th that is never
-nominated (placement.decide.memory.RESERVE).
+nominated (numakin.placement.decide.memory.RESERVE).
 """
 
 NOTABLE_CPU = 16

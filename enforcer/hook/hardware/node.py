@@ -19,10 +19,10 @@ from enforcer.machine.memory_policy import policy_of
 from enforcer.machine.sysfs import MachineReading, read
 from enforcer.machine.tree import Tree
 from enforcer.settings.config import Config, ConfigError
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.rules import Rules
-from placement.model.topology import Machine
-from process.log import Log
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.rules import Rules
+from numakin.placement.model.topology import Machine
+from numakin.process.log import Log
 
 logger = Log("hook.node")
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.ledger import Ledger
-from placement.decide.decide import Reason
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.live_usage import Live
-from placement.model.topology import Machine
-from placement.state import pools
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from process.log import Log
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
+from numakin.placement.decide.decide import Reason
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.topology import Machine
+from numakin.placement.state import pools
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.process.log import Log
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
 
 log = Log("hook.hardware")
 

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ownership.checkpoint import Grant, Past
-from placement.decide.asked.quota import in_use, limit_of, taken_by
-from placement.decide.cpus.cache_domain import keeps_to_cache
-from placement.decide.decide import Request
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
-from placement.state import pools
-from placement.state.occupancy import Allocation, Occupancy, Part
-from proto import nri_pb2 as nri
+from numakin.placement.decide.asked.quota import in_use, limit_of, taken_by
+from numakin.placement.decide.cpus.cache_domain import keeps_to_cache
+from numakin.placement.decide.decide import Request
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.state import pools
+from numakin.placement.state.occupancy import Allocation, Occupancy, Part
+from numakin.wire import nri_pb2 as nri
 
 Now = tuple[CpuSet, NumaSet]
 """What a container's cgroup has, or else what the runtime's message has."""

@@ -11,9 +11,9 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.errors import PlacementError
-from placement.state.occupancy import Allocation, Occupancy, Part, Reservation
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.state.occupancy import Allocation, Occupancy, Part, Reservation
 
 VERSION = 1
 

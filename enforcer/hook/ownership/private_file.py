@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from process.files import read_regular
+from numakin.process.files import read_regular
 
 
 def read(path: Path, largest: int) -> str | None:

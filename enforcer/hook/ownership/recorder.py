@@ -14,7 +14,7 @@ from pathlib import Path
 
 from enforcer.hook.agent import Agent
 from enforcer.hook.ownership import checkpoint, private_file
-from process.log import Log
+from numakin.process.log import Log
 
 log = Log("hook.recorder")
 

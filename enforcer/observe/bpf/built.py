@@ -1,8 +1,8 @@
 """Programs that were compiled ahead, loaded by bpf(2) alone: no compiler is needed on the node.
 
-`built/NAME.json` holds what bcc made of the C sources (python -m reference.programs writes it): the maps, and for each
-program its instructions, where they refer to a map, and where they hold a number that is known on the node alone, as
-a byte offset of this kernel's structures. The instructions are the same on every little-endian machine but for
+`built/NAME.json` holds what bcc made of the C sources (python -m tools.reference.programs writes it): the maps, and for
+each program its instructions, where they refer to a map, and where they hold a number that is known on the node alone,
+as a byte offset of this kernel's structures. The instructions are the same on every little-endian machine but for
 kprobes, which read registers.
 """
 

@@ -1,6 +1,6 @@
 """What the enforcer's port serves: metrics, health, the node's traffic. `pages` has the paths, `port` the socket."""
 
-from proto.later import mentioned
+from numakin.wire.later import mentioned
 
 with (
     # For its own HTTP servers and clients, which are not used: OpenSSL, 3 MiB

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 
 SILENT_S = 30.0
 """The hook reports every five seconds; one that has not for so long hangs."""

@@ -6,9 +6,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollecto
 
 from enforcer.observer.endpoint.hook_metrics import HookCounts
 from enforcer.settings.config import Config
-from process.log import Log
-from proto import report_pb2 as pb
-from proto.certificates import Files, Renewed
+from numakin.process.log import Log
+from numakin.wire import report_pb2 as pb
+from numakin.wire.certificates import Files, Renewed
 
 log = Log("observer")
 

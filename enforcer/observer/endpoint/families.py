@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from process.durations import BOUNDS_S
-from proto import local_pb2 as local
+from numakin.process.durations import BOUNDS_S
+from numakin.wire import local_pb2 as local
 
 
 def family(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
@@ -31,7 +31,7 @@ def single(name: str, text: str, value: float) -> Metric:
 
 
 def histogram(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, local.Durations]) -> Metric:
-    """In seconds, with the bounds of `process.durations`. values: as `family` has them."""
+    """In seconds, with the bounds of `numakin.process.durations`. values: as `family` has them."""
     made = HistogramMetricFamily(f"numakin_{name}", text, labels=labels)
     bounds = [*map(floatToGoString, BOUNDS_S), "+Inf"]
     for key, durations in values.items():

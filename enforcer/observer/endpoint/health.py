@@ -10,7 +10,7 @@ from enforcer.observer.endpoint.counters import Counters
 from enforcer.observer.member_memory import MemberMemory
 from enforcer.observer.traffic_loop import TrafficLoop
 from enforcer.report.mirror import Mirror
-from process.threads import Threads
+from numakin.process.threads import Threads
 
 
 class Health(Protocol):

@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from enforcer.observer.endpoint.families import family, histogram, single
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 
 
 @dataclass(frozen=True, slots=True)

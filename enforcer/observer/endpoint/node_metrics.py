@@ -13,12 +13,12 @@ from enforcer.observer.endpoint.families import family, single
 from enforcer.observer.endpoint.health import Health
 from enforcer.observer.planning_thread import Locality
 from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
-from placement.model.cpuset import CpuSet
-from placement.model.live_usage import Live
-from placement.state.occupancy import Allocation, Occupancy
-from placement.state.yielded import Yielded
-from process import threads
-from process.version import VERSION
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.live_usage import Live
+from numakin.placement.state.occupancy import Allocation, Occupancy
+from numakin.placement.state.yielded import Yielded
+from numakin.process import threads
+from numakin.process.version import VERSION
 
 COLLECTORS = ("cgroup_skb", "socket_tracepoints", "fexit", "kprobes", "inet_diag", "none", "replay", "off")
 

@@ -8,7 +8,7 @@ from socketserver import ThreadingMixIn
 from typing import Any, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from process.log import Log
+from numakin.process.log import Log
 
 log = Log("observer.port")
 

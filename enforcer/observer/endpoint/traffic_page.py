@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from enforcer.observer.traffic_loop import TrafficView
-from placement.traffic.relays import relays
+from numakin.placement.traffic.relays import relays
 
 MOST_EDGES = 200
 """Edges in one answer, the heaviest first; their number is given besides."""

@@ -6,15 +6,15 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from enforcer.observer.planning_thread import Place, PlanningInput, place_of
-from placement.model.topology import Machine
-from placement.optin.options import Move
-from placement.plan.between_caches import between_caches
-from placement.plan.chains import Ways
-from placement.plan.problem import Workload
-from placement.plan.rebalance import Relocation, Step, relocations
-from placement.plan.worth import pays
-from placement.state.occupancy import Occupancy, Reservation
-from proto import local_pb2 as local
+from numakin.placement.model.topology import Machine
+from numakin.placement.optin.options import Move
+from numakin.placement.plan.between_caches import between_caches
+from numakin.placement.plan.chains import Ways
+from numakin.placement.plan.problem import Workload
+from numakin.placement.plan.rebalance import Relocation, Step, relocations
+from numakin.placement.plan.worth import pays
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.wire import local_pb2 as local
 
 REST = 6
 """Windows that a reservation stays where it is before it may move, again or for the first time: a half-life of the

@@ -6,12 +6,12 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
-from placement.plan.chains import Ways
-from placement.state.occupancy import Occupancy
-from placement.state.pools import is_hot
-from proto import local_pb2 as local
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.plan.chains import Ways
+from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.state.pools import is_hot
+from numakin.wire import local_pb2 as local
 
 MOST = 256
 """Declined steps that are remembered; the oldest go first."""

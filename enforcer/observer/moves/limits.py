@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from enforcer.observer.moves.candidates import worth
 from enforcer.observer.planning_thread import PlanningInput
-from placement.model.topology import Machine
-from placement.plan.chains import Ways
-from placement.plan.group_limit import GroupLimit
-from placement.plan.memory_limit import MemoryLimit
-from placement.plan.rebalance import Step, ways_in
-from placement.plan.worth import exchanged, gained
-from placement.state.memory_places import size
+from numakin.placement.model.topology import Machine
+from numakin.placement.plan.chains import Ways
+from numakin.placement.plan.group_limit import GroupLimit
+from numakin.placement.plan.memory_limit import MemoryLimit
+from numakin.placement.plan.rebalance import Step, ways_in
+from numakin.placement.plan.worth import exchanged, gained
+from numakin.placement.state.memory_places import size
 
 MOST = 64
 """Steps of one window that are remembered as left out."""

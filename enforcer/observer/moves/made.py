@@ -10,12 +10,12 @@ from itertools import chain
 from enforcer.observer.moves.candidates import REST, worth
 from enforcer.observer.moves.limits import Limits
 from enforcer.observer.planning_thread import PlanningInput
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
-from placement.plan.chains import Ways
-from placement.plan.proof import Proof, promise, proven, way_back
-from placement.plan.rebalance import Step, ways_in
-from placement.state.occupancy import Occupancy
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.plan.chains import Ways
+from numakin.placement.plan.proof import Proof, promise, proven, way_back
+from numakin.placement.plan.rebalance import Step, ways_in
+from numakin.placement.state.occupancy import Occupancy
 
 SEEN_WITHIN = 3
 """Windows after its offer in which a step that was made is seen; later it was not made."""

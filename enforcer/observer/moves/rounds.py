@@ -16,13 +16,13 @@ from enforcer.observer.moves.made import MadeMoves, Proven
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config, byte_limit
 from enforcer.settings.hours import Hours
-from placement.model.topology import Machine
-from placement.plan.group_limit import GroupLimit, NotToBeTaken
-from placement.plan.memory_limit import MemoryLimit
-from placement.plan.rebalance import Step
-from placement.state.occupancy import Occupancy
-from process.log import Log
-from proto import local_pb2 as local
+from numakin.placement.model.topology import Machine
+from numakin.placement.plan.group_limit import GroupLimit, NotToBeTaken
+from numakin.placement.plan.memory_limit import MemoryLimit
+from numakin.placement.plan.rebalance import Step
+from numakin.placement.state.occupancy import Occupancy
+from numakin.process.log import Log
+from numakin.wire import local_pb2 as local
 
 log = Log("observer.moves")
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from extender.state.group_spec import GroupSpec
-from placement.optin.options import BadValue, Defaults, Policy
-from placement.optin.parsing import LARGEST_SIZE
+from numakin.placement.optin.options import BadValue, Defaults, Policy
+from numakin.placement.optin.parsing import LARGEST_SIZE
 
 MOST_PRIORITIES = 100
 LARGEST_PRIORITY = 100

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from extender.kube.publish import Desired
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine, NumaNode
-from placement.state.load_index import EMPTY, Load
-from placement.state.occupancy import Occupancy
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.state.load_index import EMPTY, Load
+from numakin.placement.state.occupancy import Occupancy
 
 API_VERSION = "topology.node.k8s.io/v1alpha2"
 _PATH = f"/apis/{API_VERSION}/noderesourcetopologies"

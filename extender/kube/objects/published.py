@@ -18,7 +18,7 @@ from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow
 from extender.traffic.learned import LearnedGroup
 from extender.views.readout import Live, members
-from placement.state.occupancy import Occupancy
+from numakin.placement.state.occupancy import Occupancy
 
 
 class TopologyPublisher:

@@ -16,7 +16,7 @@ from extender.kube.objects.grouprows import GroupRow
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import NOTHING, LearnedGroup, read, written
-from placement.traffic.graph import Costs, Key, Rate
+from numakin.placement.traffic.graph import Costs, Key, Rate
 
 REWRITE_S = 60.0
 """Between two texts of one group: what is lost with all replicas at once when none can end in peace."""

@@ -4,7 +4,7 @@ Every replica does this alike: whoever comes first makes the Secret, the others 
 through only on the version that was read. A Secret that was deleted or spoilt is written anew as a running replica
 knows it: enforcers and kube-scheduler trust that authority. Where the API server does not take a change, what there is
 serves on. An authority that has ended is kept: this replica's clock may be wrong. The files are those that the ports
-serve by (`proto.certificates`).
+serve by (`numakin.wire.certificates`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import structlog
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.tls import authorities
 from extender.kube.tls.authorities import Authority, Pair
-from process.threads import IDLE, Threads
-from proto.certificates import Files
+from numakin.process.threads import IDLE, Threads
+from numakin.wire.certificates import Files
 
 CA_SECRET = "numakin-own-ca"  # noqa: S105 - the name of one
 SCHEDULER_SECRET = "numakin-kube-scheduler"  # noqa: S105

@@ -8,12 +8,12 @@ from functools import lru_cache
 import numpy as np
 
 from extender.state.columns.arrays import Floats, Positions
-from placement.decide.memory import STALLED, capacity, really_free
-from placement.model.cpuset import NumaSet
-from placement.model.topology import Machine
-from placement.state import pools
-from placement.state.load_index import EMPTY, NodeLoad
-from placement.state.occupancy import Occupancy
+from numakin.placement.decide.memory import STALLED, capacity, really_free
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.state import pools
+from numakin.placement.state.load_index import EMPTY, NodeLoad
+from numakin.placement.state.occupancy import Occupancy
 
 
 @dataclass(frozen=True, slots=True)

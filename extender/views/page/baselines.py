@@ -15,8 +15,8 @@ from heapq import heapify, heapreplace
 
 from extender.planning.group_plan import Place, make_plan, roomiest
 from extender.state.node_view import NodeView
-from placement.model.demand import Demand
-from placement.plan.problem import Room, Weights, Workload, free_room
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.problem import Room, Weights, Workload, free_room
 
 ORDERS = 5
 """Orders of arrival that the alternatives are a mean of."""

@@ -17,7 +17,7 @@ from extender.views.page.baselines import MOST_NODES, Compared, PlacedGroup, com
 from extender.views.page.overview import Live
 from extender.views.page.scene import Line, Reach, Scene
 from extender.views.page.shares import group_share, inside, shares
-from placement.model.demand import Demand
+from numakin.placement.model.demand import Demand
 
 MOST_MEMBERS = 500
 MOST_EDGES = 300

@@ -8,7 +8,7 @@ from typing import Any
 
 from extender.scoring.node_table import NodeState
 from extender.views.page.scene import Line, Scene
-from placement.state.pools import is_hot
+from numakin.placement.state.pools import is_hot
 
 MOST_ROOMS = 48
 """Nodes of one answer."""

@@ -18,7 +18,7 @@ from extender.picture import Picture
 from extender.state.groups import Member
 from extender.traffic.known import ClusterTraffic
 from extender.views import readout
-from placement.model.cpuset import NumaSet
+from numakin.placement.model.cpuset import NumaSet
 
 FRESH_S = 1.0
 """Seconds for which a scene serves at least."""

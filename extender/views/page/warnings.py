@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealth
-from placement.model.cpuset import CpuSet
-from placement.state.yielded import Yielded
-from process.version import VERSION
-from proto.report_format import REPORT_FORMAT
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.state.yielded import Yielded
+from numakin.process.version import VERSION
+from numakin.wire.report_format import REPORT_FORMAT
 
 STALLED = 0.1
 """Share of time from which waiting for memory is worth a warning."""

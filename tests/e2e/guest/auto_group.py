@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from proto import cri_pb2 as cri
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.guest import runtime
 from tests.e2e.guest.talkers import METRICS, NRI_SOCKET, POLL_S, WINDOW_S, Talker, Talkers, asked, traffic
 from tests.e2e.lab import kernel

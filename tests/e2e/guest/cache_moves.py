@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.machine import load
-from placement.model.cpuset import CpuSet
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.placement.model.cpuset import CpuSet
 from tests.e2e.guest.talkers import POLL_S, WINDOW_S, Talker, Talkers
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import POD_NETWORK, Kubelet

@@ -23,7 +23,7 @@ from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import chain
 from enforcer.observe.collectors.collector import Collector
 from enforcer.observe.collectors.probes import Probes
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
 from tests.e2e.guest import web
 from tests.enforcer.observe.observe_lab import Lab, flows, lab
 

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from placement.model.cpuset import CpuSet
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.placement.model.cpuset import CpuSet
 from tests.e2e.guest import logs
 from tests.e2e.guest.world import PodRequest, World
 from tests.e2e.lab import kernel

@@ -20,8 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cluster.credentials import EMULATOR_HOST
-from standins.patience import until
+from lab.cluster.credentials import EMULATOR_HOST
+from lab.standins.patience import until
 from tests.e2e.guest import logs
 from tests.e2e.guest.world import TOUCHED
 from tests.e2e.lab import kernel

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proto import cri_pb2 as cri
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.guest import web
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import NODE_NETWORK, SLEEP, Kubelet, Pod

@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from proto import cri_pb2 as cri
-from standins.apiserver import ApiServer
-from standins.kubelet import Kubelet as DeviceManager
-from standins.patience import PATIENCE_S, until
-from standins.scheduler.extender_client import ExtenderClient
+from lab.standins.apiserver import ApiServer
+from lab.standins.kubelet import Kubelet as DeviceManager
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.scheduler.extender_client import ExtenderClient
+from numakin.wire import cri_pb2 as cri
 from tests.e2e.guest import runtime
 from tests.e2e.lab import kernel
 from tests.e2e.lab.enforcer import RunningEnforcer

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
 from tests.e2e.lab import image, place
 from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.kernel import CGROUPS

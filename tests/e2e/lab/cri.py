@@ -11,8 +11,8 @@ from pathlib import Path
 import grpc
 
 from enforcer.machine.cgroup import MEMORY_LIMIT_V1, MEMORY_LIMIT_V2, CgroupTree
-from proto import cri_pb2 as cri
-from proto import cri_pb2_grpc
+from numakin.wire import cri_pb2 as cri
+from numakin.wire import cri_pb2_grpc
 from tests.e2e.lab import image
 
 SLEEP = ("/bin/busybox", "sleep", "2147483647")

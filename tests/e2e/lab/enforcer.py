@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.cli.status import NobodyAnswersError, NotFinishedError, ask
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.titled import children
@@ -27,7 +27,7 @@ class RunningEnforcer:
     ) -> None:
         """program: what runs, with the same options."""
         self.run_dir = folder / "run"
-        self.log = folder / "process.log"
+        self.log = folder / "numakin.process.log"
         self._command = [sys.executable, "-m", *program, "--nri-socket", str(nri_socket)]
         self._command += ["--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", ""]
         self._command += ["--log-format", "json", "--procfs", str(idle_procfs(folder)), *options]

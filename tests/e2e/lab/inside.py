@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 NAMESPACES = ("--mount", "--pid", "--ipc", "--uts", "--net")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from process.ports import free_port
+from numakin.process.ports import free_port
 from tests.e2e.lab.containerd import CAP_SYS_RESOURCE, RealContainerd, has_capability
 from tests.e2e.lab.split_machine import SplitMachine
 

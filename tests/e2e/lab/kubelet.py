@@ -6,10 +6,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from cluster.binaries import Binaries
-from cluster.cluster import Cluster
-from cluster.processes import Process
-from process.ports import free_port
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import Cluster
+from lab.cluster.processes import Process
+from numakin.process.ports import free_port
 from tests.e2e.lab.containerd import RealContainerd, hierarchies
 
 KEPT = {

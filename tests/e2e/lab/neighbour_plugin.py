@@ -19,8 +19,8 @@ from enforcer.nri.identity import Identity
 from enforcer.nri.plugin import Plugin
 from enforcer.nri.session import Stage
 from enforcer.nri.transport import External
-from process.loop import Loop
-from proto import nri_pb2 as nri
+from numakin.process.loop import Loop
+from numakin.wire import nri_pb2 as nri
 from tests.e2e.lab.place import REPOSITORY
 
 

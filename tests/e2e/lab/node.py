@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.binaries import Binaries
-from cluster.cluster import Cluster
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import Cluster
 from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.kubelet import RealKubelet

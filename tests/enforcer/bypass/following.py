@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.cli.status import NobodyAnswersError, ask
-from process.pulse import PULSE
-from standins.cri import CriRuntime
-from standins.cri.cgroups import Cgroups
-from standins.patience import PATIENCE_S, until
+from lab.standins.cri import CriRuntime
+from lab.standins.cri.cgroups import Cgroups
+from lab.standins.patience import PATIENCE_S, until
+from numakin.process.pulse import PULSE
 from tests.titled import children
 from tests.trees import sysfs
 

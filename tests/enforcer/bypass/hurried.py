@@ -7,7 +7,7 @@ from pathlib import Path
 
 from enforcer.bypass.process import main
 from enforcer.settings.options import configured, run_options
-from process import lock, log
+from numakin.process import lock, log
 
 ROUND_S = 0.5
 """Of what is looked at every ten seconds otherwise."""

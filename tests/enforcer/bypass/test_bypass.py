@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from placement.model.cpuset import CpuSet
-from standins.machines import MACHINES, switch_cpus, write_sysfs
-from standins.patience import until
+from lab.standins.machines import MACHINES, switch_cpus, write_sysfs
+from lab.standins.patience import until
+from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.bypass.following import GROUP, HALVES, Bypassed
 
 

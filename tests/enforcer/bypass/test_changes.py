@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enforcer.bypass.changes import ChangeKind, RuntimeSnapshot, changes
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 
 @st.composite

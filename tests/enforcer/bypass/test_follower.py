@@ -8,11 +8,11 @@ from queue import Queue
 
 from enforcer.bypass.changes import RuntimeSnapshot
 from enforcer.bypass.follower import Follower
-from process.threads import STALE_AFTER_S
-from proto import cri_pb2 as cri
-from standins.cri import CriRuntime
-from standins.cri.cgroups import Cgroups
-from standins.patience import PATIENCE_S, until
+from lab.standins.cri import CriRuntime
+from lab.standins.cri.cgroups import Cgroups
+from lab.standins.patience import PATIENCE_S, until
+from numakin.process.threads import STALE_AFTER_S
+from numakin.wire import cri_pb2 as cri
 from tests import supervised
 
 

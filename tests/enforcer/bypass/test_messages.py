@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from enforcer.bypass.messages import container_of, sandbox_of
 from enforcer.hook.facts import pods
-from proto import cri_pb2 as cri
-from proto import nri_pb2 as nri
+from numakin.wire import cri_pb2 as cri
+from numakin.wire import nri_pb2 as nri
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
 

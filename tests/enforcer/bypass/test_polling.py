@@ -8,9 +8,9 @@ import pytest
 
 from enforcer.bypass.cri_client import CriClient, RuntimeAway, RuntimeVersion
 from enforcer.bypass.polling import REFRESH_S, RuntimePoller
-from proto import nri_pb2 as nri
-from standins.cri import CriRuntime
-from standins.cri.cgroups import Cgroups
+from lab.standins.cri import CriRuntime
+from lab.standins.cri.cgroups import Cgroups
+from numakin.wire import nri_pb2 as nri
 
 GROUP = {"group.numakin.io": "web"}
 

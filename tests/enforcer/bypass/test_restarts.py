@@ -6,8 +6,8 @@ import os
 import select
 from pathlib import Path
 
-from placement.model.cpuset import CpuSet
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.bypass.following import GROUP, HALVES, HURRIED, Bypassed
 
 

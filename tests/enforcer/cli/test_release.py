@@ -12,8 +12,8 @@ import pytest
 
 from enforcer.cli import status
 from enforcer.local import control
-from kubectl_numakin.commands import release
-from proto import local_pb2 as local
+from numakin.kubectl.commands import release
+from numakin.wire import local_pb2 as local
 
 
 @pytest.fixture

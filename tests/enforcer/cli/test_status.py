@@ -12,7 +12,7 @@ import pytest
 
 from enforcer.cli import status
 from enforcer.local import control
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 
 FITS_NOWHERE = "fits nowhere 90 CPUs: left open over all 2 NUMA nodes"
 

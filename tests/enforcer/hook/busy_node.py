@@ -14,10 +14,10 @@ from enforcer.hook.agent import Agent
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.node import read_node
 from enforcer.settings.config import Config
-from placement.model.cpuset import CpuSet
-from proto import nri_pb2 as nri
-from standins.cri.cgroups import Cgroups
-from standins.machines import MACHINES, write_procfs
+from lab.standins.cri.cgroups import Cgroups
+from lab.standins.machines import MACHINES, write_procfs
+from numakin.placement.model.cpuset import CpuSet
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.restarts import container, path_of, pod
 from tests.trees import sysfs
 

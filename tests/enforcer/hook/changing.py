@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
 from tests.enforcer.hook.world import World
 
 

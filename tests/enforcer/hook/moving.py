@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enforcer.local.learned import kin_table
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import World, container, member
 
 ON = {"0": "0-3,8-11", "1": "4-7,12-15"}

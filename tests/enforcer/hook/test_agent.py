@@ -3,9 +3,9 @@
 import pytest
 
 from enforcer.hook.facts.pods import MARK
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.wire import nri_pb2 as nri
 from tests import machines
 from tests.enforcer.hook.world import GIB, World, container, learned, member, pod, two_numa_nodes
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.model.cpuset import CpuSet
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
+from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.busy_node import BusyNode
 from tests.enforcer.restarts import Restarting, container, pod
 

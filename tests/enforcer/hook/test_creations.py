@@ -6,8 +6,8 @@ import pytest
 
 from enforcer.hook.agent import Agent
 from enforcer.hook.creations import MOST, REMEMBERED_S, Attempt, Creations
-from placement.model.rules import Rules
-from placement.state.yielded import Yielded
+from numakin.placement.model.rules import Rules
+from numakin.placement.state.yielded import Yielded
 from tests.enforcer.hook.world import World, container, member, pod
 
 

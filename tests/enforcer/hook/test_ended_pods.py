@@ -2,8 +2,8 @@
 
 import pytest
 
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import World, container, member
 
 

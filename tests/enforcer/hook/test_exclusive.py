@@ -6,9 +6,9 @@ import pytest
 
 from enforcer.hook.agent import Agent
 from enforcer.hook.ownership.checkpoint import Past
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.rules import Rules
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.rules import Rules
+from numakin.wire import nri_pb2 as nri
 from tests import machines
 from tests.enforcer.hook.world import World, container, member, pod
 

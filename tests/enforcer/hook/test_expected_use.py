@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proto import report_pb2 as pb
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import World, container, member
 
 USED = "shop/Deployment/web"

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.model.cpuset import CpuSet
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import World, container, member, pod
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from enforcer.hook.ownership import checkpoint
-from placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.world import GIB, World, container, member, two_numa_nodes
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from enforcer.hook.moves import STOPS_S, MoveExecutor
-from placement.state.occupancy import Occupancy
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.clock import Clock
 from tests.enforcer.hook.moving import ON, make, offer, run, talk
 from tests.enforcer.hook.world import GIB, World, container, member, pod

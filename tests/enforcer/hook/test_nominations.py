@@ -2,7 +2,7 @@
 
 import pytest
 
-from proto import report_pb2 as pb
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import GIB, World, container, member
 
 

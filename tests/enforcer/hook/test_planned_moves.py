@@ -8,7 +8,7 @@ import pytest
 
 from enforcer.cli.status import _why
 from enforcer.hook import status_report
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 from tests.enforcer.hook.moving import offer, run, talk
 from tests.enforcer.hook.world import World
 

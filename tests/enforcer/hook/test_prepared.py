@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from enforcer.hook.wiring import Wiring
 from enforcer.local.learned import kin_table
-from placement.decide.decide import Decision, decide
-from placement.state.occupancy import Occupancy
-from proto import report_pb2 as pb
+from numakin.placement.decide.decide import Decision, decide
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import World, container, member, pod
 

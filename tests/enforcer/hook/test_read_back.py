@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from enforcer.hook.facts import pods
-from placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.reading_back import read, with_one_stuck
 from tests.enforcer.hook.world import World, container, member, pod
 

@@ -10,7 +10,7 @@ from enforcer.hook.agent import Agent
 from enforcer.hook.release import LONGEST_S, STUCK_S, Release
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.handlers import Updates
-from placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.clock import Clock
 from tests.enforcer.hook.moving import ON
 from tests.enforcer.hook.world import World, container, member

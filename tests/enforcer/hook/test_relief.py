@@ -10,9 +10,9 @@ import pytest
 
 from enforcer.hook import status_report
 from enforcer.local.learned import kin_table
-from placement.model.cpuset import CpuSet, NumaSet
-from proto import report_pb2 as pb
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.busy_node import BusyNode, Wants
 from tests.enforcer.restarts import Restarting, container, pod
 

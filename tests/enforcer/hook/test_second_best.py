@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from enforcer.hook.wiring import Wiring
-from placement.model.cpuset import CpuSet
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import GIB, World, container, member
 

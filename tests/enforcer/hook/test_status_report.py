@@ -9,7 +9,7 @@ import pytest
 
 from enforcer.hook import status_report
 from enforcer.hook.agent import Agent
-from placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.reading_back import read, with_one_stuck
 from tests.enforcer.hook.world import GIB, World, container, member
 

@@ -4,7 +4,7 @@ import pytest
 
 from enforcer.hook.ownership import checkpoint
 from enforcer.hook.ownership.checkpoint import Wording
-from placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.world import World, container, member, pod
 
 

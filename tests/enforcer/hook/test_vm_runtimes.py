@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from enforcer.hook.agent import Agent
-from placement.model.cpuset import CpuSet
-from placement.model.rules import Rules
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.rules import Rules
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import World, container, member, pod
 
 

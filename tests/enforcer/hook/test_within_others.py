@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from enforcer.hook.agent import Agent
-from placement.model.cpuset import CpuSet, NumaSet
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import World, container, member
 
 MACHINE, HOME = "0-15", {"0-3,8-11", "4-7,12-15"}

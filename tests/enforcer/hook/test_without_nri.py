@@ -1,8 +1,8 @@
 """What is decided where the enforcer writes cpusets itself."""
 
 from enforcer.hook.facts.pods import Claim
-from placement.decide.decide import Reason
-from placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.decide.decide import Reason
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.world import World, container, member
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enforcer.hook.ownership import checkpoint
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import World, container, member
 
 OWN = {"cpus": "exclusive"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from process.loop import Callback, Timer
+from numakin.process.loop import Callback, Timer
 
 
 class TimersAlone:

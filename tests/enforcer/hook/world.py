@@ -6,10 +6,10 @@ from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.local.learned import kin_table
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.topology import Machine, NumaNode, uniform_distances
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.topology import Machine, NumaNode, uniform_distances
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 
 GIB = 1 << 30
 

@@ -10,9 +10,9 @@ import pytest
 
 from enforcer.local import control
 from enforcer.local.control import Control, LocalConnection
-from process.loop import Loop
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.process.loop import Loop
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 
 @pytest.fixture

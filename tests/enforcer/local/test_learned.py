@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enforcer.local.learned import Learned, kin_table, plan_from, plan_to
-from placement.decide.decide import Kin, decide
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.plan.plan import Plan, PlannedSlots
-from placement.plan.planner import AT_ONCE, make_plan
-from placement.plan.problem import Workload
-from placement.state.occupancy import Occupancy, Reservation
-from proto import local_pb2 as local
+from numakin.placement.decide.decide import Kin, decide
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.plan import Plan, PlannedSlots
+from numakin.placement.plan.planner import AT_ONCE, make_plan
+from numakin.placement.plan.problem import Workload
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.wire import local_pb2 as local
 from tests import machines
-from tests.placement.asking import asks, demand, nodes
+from tests.numakin.placement.asking import asks, demand, nodes
 
 KUNPENG = machines.KUNPENG_920
 SHOP = {("cart", "db"): 10.0, ("cart", "web"): 1.0, ("ads", "web"): 6.0}

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.machines import MACHINES, write_sysfs
+from lab.standins.machines import MACHINES, write_sysfs
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from enforcer.machine.errors import MachineError
 from enforcer.machine.sysfs import read_machine
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine, NumaNode
-from standins.machines import MACHINES, Description, write_sysfs
+from lab.standins.machines import MACHINES, Description, write_sysfs
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine, NumaNode
 from tests.enforcer.machine.sysfs_files import CPU, NODE
 
 

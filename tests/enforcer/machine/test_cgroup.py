@@ -9,7 +9,7 @@ import pytest
 
 from enforcer.machine.cgroup import CgroupTree, Cpuset
 from enforcer.machine.errors import BadCgroupsPath, BadFile, CgroupRefused, NotThere
-from placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 
 POD = "/kubepods/podx"
 CONTAINER = f"{POD}/c1"

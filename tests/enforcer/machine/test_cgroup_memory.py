@@ -12,7 +12,7 @@ import pytest
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import BadFile
 from enforcer.machine.memory import PAGE_SIZE
-from standins.patience import until
+from lab.standins.patience import until
 
 V1 = "total=3 N0=1 N1=2\nhierarchical_total=7 N0=2 N1=5\n"
 V2 = "anon N0=100 N1=20\nfile N0=3 N1=0\n"

@@ -7,7 +7,7 @@ import pytest
 
 from enforcer.machine.errors import BadFile, MachineError, NotThere
 from enforcer.machine.sysfs import read, read_machine
-from standins.machines import MACHINES, write_sysfs
+from lab.standins.machines import MACHINES, write_sysfs
 from tests.enforcer.machine.sysfs_files import CPU, NODE
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.sysfs import read_machine
-from placement.model.cpuset import CpuSet, NumaSet
-from standins.machines import MACHINES, write_procfs
+from lab.standins.machines import MACHINES, write_procfs
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.trees import sysfs
 
 

@@ -9,7 +9,7 @@ from enforcer.machine.errors import BadFile, NotThere
 from enforcer.machine.formats import CpuTime, stall_share
 from enforcer.machine.load import cpu_times, memory_stall, shares, used_cpus
 from enforcer.machine.sysfs import read_machine
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
 from tests.machines import machine
 
 FOUR = MACHINES["qemu-4n"].machine

@@ -8,7 +8,7 @@ import pytest
 from enforcer.machine.errors import NotThere
 from enforcer.machine.memory import PAGE_SIZE, available, free_hugepages, free_memory
 from enforcer.machine.sysfs import read_machine
-from standins.machines import MACHINES, write_procfs, write_sysfs
+from lab.standins.machines import MACHINES, write_procfs, write_sysfs
 
 MIB = 1 << 20
 

@@ -7,8 +7,8 @@ import pytest
 
 from enforcer.machine.errors import NotThere
 from enforcer.machine.sysfs import read, read_machine
-from placement.model.cpuset import CpuSet, NumaSet
-from standins.machines import MACHINES, write_procfs, write_sysfs
+from lab.standins.machines import MACHINES, write_procfs, write_sysfs
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.machine.sysfs_files import CPU, NODE
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.watch import MEMORY_EVERY, SETTLING, MachineWatch
-from placement.model.cpuset import CpuSet
-from standins.machines import MACHINES, switch_cpus, write_sysfs
+from lab.standins.machines import MACHINES, switch_cpus, write_sysfs
+from numakin.placement.model.cpuset import CpuSet
 
 MEMINFO = "devices/system/node/node1/meminfo"
 

@@ -10,9 +10,9 @@ from enforcer.nri.handlers import Handlers
 from enforcer.nri.identity import Identity
 from enforcer.nri.session import Session
 from enforcer.nri.stats import Stats
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
-from standins.runtime import framing
+from lab.standins.runtime import framing
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 from tests.enforcer.nri.recording import answers_in
 
 PLUGIN_SERVICE = "nri.pkg.api.v1alpha1.Plugin"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
-from standins.runtime import framing
+from lab.standins.runtime import framing
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 
 FOLDER = Path(__file__).parents[2] / "recordings" / "nri"
 

@@ -13,8 +13,8 @@ from enforcer.nri.identity import Identity
 from enforcer.nri.plugin import Plugin
 from enforcer.nri.session import Stage
 from enforcer.nri.transport import External
-from process.loop import Loop
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.process.loop import Loop
 
 
 class Running:

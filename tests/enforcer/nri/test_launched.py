@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.runtime import Runtime
+from lab.standins.runtime import Runtime
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -16,9 +16,9 @@ import os, sys
 sys.path.insert(0, {checkout!r})
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.plugin import Plugin
-from process.loop import Loop
+from numakin.process.loop import Loop
 from enforcer.nri.transport import launched_by_runtime
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 told = {{}}
 

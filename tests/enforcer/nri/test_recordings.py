@@ -13,7 +13,7 @@ from enforcer.nri.handlers import Handlers
 from enforcer.nri.identity import Identity
 from enforcer.nri.session import Session, Stage
 from enforcer.nri.stats import Stats
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.nri import recording
 from tests.enforcer.nri.recording import Call
 

@@ -10,9 +10,9 @@ from enforcer.nri.errors import (
 from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
-from standins.runtime import framing
+from lab.standins.runtime import framing
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 from tests.enforcer.nri.peer import ABOUT, CONTAINER, OTHER, POD, Talk, raises, request, response
 from tests.enforcer.nri.recording import answers_in, messages
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from enforcer.nri import ttrpc
 from enforcer.nri.errors import PeerError, ProtocolError, UsageError
 from enforcer.nri.ttrpc import Decoder, FrameKind, Message, Oversized, encode
-from proto import ttrpc_pb2
+from numakin.wire import ttrpc_pb2
 
 MESSAGES = st.lists(
     st.builds(Message, st.integers(0, 2**32 - 1), st.sampled_from(FrameKind), st.binary(max_size=40)), max_size=6

@@ -6,8 +6,8 @@ from enforcer.nri import calls
 from enforcer.nri.calls import UpdateAnswer
 from enforcer.nri.errors import UsageError
 from enforcer.nri.handlers import Handlers
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 from tests.enforcer.nri.peer import ABOUT, OTHER, POD, Talk, raises, request, response
 from tests.enforcer.nri.recording import answers_in, messages
 

@@ -7,9 +7,9 @@ from enforcer.nri.errors import (
     PeerError,
 )
 from enforcer.nri.handlers import Handlers
-from proto import nri_pb2 as nri
-from proto import ttrpc_pb2
-from standins.runtime import framing
+from lab.standins.runtime import framing
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import ttrpc_pb2
 from tests.enforcer.nri.peer import PLUGIN_SERVICE, POD, Talk, raises, request
 from tests.enforcer.nri.recording import answers_in
 

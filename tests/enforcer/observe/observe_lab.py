@@ -11,7 +11,7 @@ from ipaddress import ip_interface
 from pathlib import Path
 
 from enforcer.observe.bpf.counters import FlowKey, address
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 PEER = Path(__file__).parent / "traffic_peer.py"
 _numbers = itertools.count()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.enforcer.observe.bpf_programs import next_program, program_name
 
 pytestmark = pytest.mark.bpf

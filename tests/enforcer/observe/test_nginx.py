@@ -7,7 +7,7 @@ import pytest
 
 from enforcer.observe.bpf.counters import TCP
 from enforcer.observe.collectors import cgroup_skb, socket_tracepoints
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
 from tests.enforcer.observe.observe_lab import flows
 
 pytestmark = [

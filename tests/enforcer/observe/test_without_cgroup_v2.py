@@ -22,9 +22,9 @@ from enforcer.observe.collectors import socket_tracepoints
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observe.collectors.watch import CollectorPair
 from enforcer.observer.windows import LiveWindows
-from placement.traffic.graph import Flow
-from proto import local_pb2 as local
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.placement.traffic.graph import Flow
+from numakin.wire import local_pb2 as local
 
 REQUESTS, REQUEST, REPLY = 23, 101, 1009
 ASKED, ANSWERED = REQUESTS * REQUEST, REQUESTS * REPLY
@@ -33,7 +33,7 @@ LIVE = """
 import json, sys, time
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observer.windows import LiveWindows
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 live = LiveWindows(DutyCycle(1), time.monotonic)
 live.step(time.monotonic())
 live.received([local.LocalContainer(**one) for one in json.loads(sys.stdin.readline())])

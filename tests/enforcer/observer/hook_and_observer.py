@@ -11,12 +11,12 @@ from enforcer.observer.moves.candidates import Budget, Rested, move_options, off
 from enforcer.observer.moves.declined import Declined
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.report.mirror import Mirror
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine
-from proto import convert
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import World, container, member
 
 BUDGET = Budget(2, 2)

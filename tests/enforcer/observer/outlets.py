@@ -3,7 +3,7 @@
 from typing import Any
 
 from enforcer.observer.traffic_loop import Outlets
-from placement.state.occupancy import Occupancy
+from numakin.placement.state.occupancy import Occupancy
 
 
 def _drop(_: Any) -> None: ...

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import grpc
 
-from proto import podresources_pb2 as pb
-from proto import podresources_pb2_grpc
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.wire import podresources_pb2 as pb
+from numakin.wire import podresources_pb2_grpc
 
 
 class Tool:

@@ -9,9 +9,9 @@ import pytest
 
 from enforcer.observer.process import Observer
 from enforcer.settings.config import Config
-from proto import convert
-from proto import local_pb2 as local
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
 from tests.extender.running import machine
 
 

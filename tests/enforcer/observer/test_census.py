@@ -6,7 +6,7 @@ import pytest
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.observer.census import MOST_REMEMBERED, Census
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 from tests import supervised
 
 PAUSE, APP, PROXY, OTHER = (f"{number:064x}" for number in range(1, 5))

@@ -8,9 +8,9 @@ import pytest
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.observer.cpu_use import AGAIN, CpuUse
-from placement.traffic.cpu_use import ENOUGH
-from process.threads import Threads
-from proto import local_pb2 as local
+from numakin.placement.traffic.cpu_use import ENOUGH
+from numakin.process.threads import Threads
+from numakin.wire import local_pb2 as local
 
 WEB, DB = "shop/Deployment/web", "shop/StatefulSet/db"
 WINDOW_S = 10.0

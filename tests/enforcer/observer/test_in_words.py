@@ -6,7 +6,7 @@ import pytest
 
 from enforcer.observer.in_words import in_words
 from enforcer.observer.traffic_loop import TrafficView
-from placement.traffic.graph import Graph, Key, Rate
+from numakin.placement.traffic.graph import Graph, Key, Rate
 
 EDGES = Graph({Key("a", "b", "tcp"): Rate(1.0, 1.0), Key("b", "a", "tcp"): Rate(1.0, 1.0)})
 SEEN = TrafficView("cgroup_skb", programs="built ahead")

@@ -6,13 +6,13 @@ import pytest
 
 from enforcer.observer import kinship
 from enforcer.observer.kinship import WorkloadIndex
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.plan.problem import Workload
-from placement.state.occupancy import Occupancy, Reservation
-from placement.traffic.graph import Flow, Graph, TrafficTally
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.problem import Workload
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.traffic.graph import Flow, Graph, TrafficTally
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 
 def here(*pods: tuple[str, str]) -> list[local.LocalContainer]:

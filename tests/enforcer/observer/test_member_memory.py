@@ -8,10 +8,10 @@ import pytest
 
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.observer.member_memory import MemberMemory
-from placement.model.cpuset import CpuSet
-from placement.state.memory_places import MemoryPlaces
-from placement.state.occupancy import Allocation, Occupancy
-from proto import local_pb2 as local
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.state.memory_places import MemoryPlaces
+from numakin.placement.state.occupancy import Allocation, Occupancy
+from numakin.wire import local_pb2 as local
 from tests.enforcer.observer.moves.apart import at
 from tests.machines import SMALL, machine
 

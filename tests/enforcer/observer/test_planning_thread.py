@@ -10,13 +10,13 @@ from math import isnan
 from queue import Queue
 
 from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread, local_share
-from placement.plan.plan import Plan
-from placement.plan.problem import Workload
-from placement.state.occupancy import Occupancy, Reservation
-from process.threads import Failure, Threads
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.placement.plan.plan import Plan
+from numakin.placement.plan.problem import Workload
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.process.threads import Failure, Threads
 from tests import machines, supervised
-from tests.placement.asking import demand, nodes
+from tests.numakin.placement.asking import demand, nodes
 
 
 def made(received: Callable[[Plan], None], threads: Threads | None = None) -> PlanningThread:

@@ -13,11 +13,11 @@ import pytest
 from enforcer.observer import podresources
 from enforcer.observer.device_watch import DeviceWatch
 from enforcer.observer.podresources import MOST_ALIKE, told_of
-from proto import local_pb2 as local
-from proto import podresources_pb2 as pb
-from standins.kubelet import Kubelet
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.kubelet import Kubelet
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.wire import local_pb2 as local
+from numakin.wire import podresources_pb2 as pb
 from tests.enforcer.command import command
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.supervised import threads

@@ -12,13 +12,13 @@ import grpc
 import pytest
 
 from enforcer.observer import podresources_answers as answers
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.state.occupancy import Allocation, Occupancy
-from proto import local_pb2 as local
-from proto import podresources_pb2 as pb
-from standins.kubelet import Kubelet
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.kubelet import Kubelet
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.state.occupancy import Allocation, Occupancy
+from numakin.wire import local_pb2 as local
+from numakin.wire import podresources_pb2 as pb
 from tests.enforcer.observer.podresources_tool import tool
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
 from tests.machines import CXL, GIB, MIB, machine

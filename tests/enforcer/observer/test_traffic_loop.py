@@ -10,15 +10,15 @@ from enforcer.observer.moves.candidates import REST
 from enforcer.observer.traffic_loop import MOST_FLOWS, TrafficLoop
 from enforcer.observer.windows import Window
 from enforcer.settings.config import Config
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine, NumaNode
-from placement.state.occupancy import Occupancy, Reservation
-from placement.traffic.graph import Flow
-from process.threads import Threads
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.traffic.graph import Flow
+from numakin.process.threads import Threads
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 from tests import machines
 from tests.enforcer.observer.outlets import NOWHERE
 from tests.supervised import threads

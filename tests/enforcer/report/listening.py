@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc
-from proto.report_format import REPORT_FORMAT
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc
+from numakin.wire.report_format import REPORT_FORMAT
 
 
 class Extender(report_pb2_grpc.ReportsServicer):

@@ -3,11 +3,11 @@
 from enforcer.local import report_differences
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 
 
 def occupied(occupancy: Occupancy, name: str) -> Occupancy:

@@ -12,16 +12,16 @@ from enforcer.local import report_differences
 from enforcer.report.mirror import Mirror
 from extender.reports import incoming
 from extender.state.node_view import NodeView
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.model.live_usage import Live
-from placement.model.rules import Rules
-from placement.optin.options import Pool
-from placement.state.occupancy import Allocation, Occupancy, Reservation
-from placement.state.yielded import Yielded
-from proto import convert
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import Live
+from numakin.placement.model.rules import Rules
+from numakin.placement.optin.options import Pool
+from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.state.yielded import Yielded
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 from tests import machines
 from tests.enforcer.report.telling import changed, occupied, reports, started, welcomed
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from enforcer.machine.pci import Device
 from enforcer.report.health import EVERY_S, HealthNews
-from process.threads import Standing
-from proto import bounds
+from numakin.process.threads import Standing
+from numakin.wire import bounds
 
 WELL = Standing("stream", 1.0, stale=False, essential=False, failures=0, error="")
 FAILING = replace(WELL, stale=True, since_success_s=70.0, failures=3, error="OSError: no route")

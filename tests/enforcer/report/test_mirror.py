@@ -3,11 +3,11 @@
 from enforcer.local import report_differences
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
-from placement.model.live_usage import Live
-from placement.state.occupancy import Occupancy, fingerprint
-from proto import convert
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.live_usage import Live
+from numakin.placement.state.occupancy import Occupancy, fingerprint
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.report.telling import changed, occupied, reports, started, welcomed
 
 

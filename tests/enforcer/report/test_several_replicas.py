@@ -2,9 +2,9 @@
 
 from enforcer.local import report_differences
 from enforcer.report.mirror import Mirror
-from placement.state.occupancy import Occupancy
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.report.telling import changed, occupied, reports, started, welcomed
 
 

@@ -16,14 +16,14 @@ from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import KnownReplica, Replicas, resolve
 from enforcer.report.stream import Endpoint, ReportStream
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.state.occupancy import Occupancy, Reservation
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc
-from proto.report_format import REPORT_FORMAT
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc
+from numakin.wire.report_format import REPORT_FORMAT
 from tests.enforcer.report.listening import Extender
 from tests.supervised import threads
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from extender.check.__main__ import main
-from process.ports import free_address
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.process.ports import free_address
 from tests.attack.secured import NAMESPACE, Site, site
 from tests.manifests.rendered import files, one
 

@@ -7,8 +7,8 @@ from extender.kube.api import Api
 from extender.kube.config import connect
 from extender.kube.stream import pods
 from extender.kube.watch import ListWatch, Pace
-from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import PATIENCE_S
 from tests.extender.kube.viewing import QUICK, View
 from tests.supervised import threads
 

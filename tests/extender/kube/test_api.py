@@ -6,8 +6,8 @@ import pytest
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
-from standins.apiserver import ApiServer
-from standins.apiserver.faults import THROTTLED, Answer, Cut
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import THROTTLED, Answer, Cut
 
 PODS = "/api/v1/pods"
 

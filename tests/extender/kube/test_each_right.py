@@ -25,13 +25,13 @@ from extender.kube.stream import Resource, nodes, pods, services
 from extender.kube.tls.own_ca import CA_SECRET, SCHEDULER_SECRET, OwnCa
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import ListWatch
-from placement.state.occupancy import Occupancy
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.placement.state.occupancy import Occupancy
 from tests.cluster.rights import Right, granted
 from tests.extender.kube.objects.published import MACHINE
+from tests.lab.standins.apiserver.recorded import exchanges
 from tests.manifests.rendered import files, one
-from tests.standins.apiserver.recorded import exchanges
 from tests.supervised import threads
 
 NAMESPACE = "numakin"

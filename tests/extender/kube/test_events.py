@@ -4,7 +4,7 @@ import pytest
 
 from extender.kube import events
 from extender.kube.events import About, Announced, Book, Event, Events, counted, rendered
-from standins.apiserver.faults import Answer
+from lab.standins.apiserver.faults import Answer
 from tests.supervised import threads
 
 POD = About("shop", "cart-1", "u1")

@@ -7,9 +7,9 @@ import pytest
 import structlog
 
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations, Seen, claim, micro_time
-from process.threads import Threads
-from standins.apiserver.faults import Answer
-from standins.patience import PATIENCE_S, until
+from lab.standins.apiserver.faults import Answer
+from lab.standins.patience import PATIENCE_S, until
+from numakin.process.threads import Threads
 from tests.supervised import threads
 
 WALL = datetime(2026, 11, 20, 21, 0, tzinfo=UTC)

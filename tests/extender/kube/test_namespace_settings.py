@@ -7,8 +7,8 @@ import pytest
 from extender.kube import namespace_settings as namespaces
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.state.pods import Changes
-from placement.namespaces import Settings
-from placement.optin.quotas import Quota
+from numakin.placement.namespaces import Settings
+from numakin.placement.optin.quotas import Quota
 
 
 def row(name: str, most: int | None = None) -> NamespaceRow:

@@ -10,10 +10,10 @@ from extender.kube import publish
 from extender.kube.api import MERGE_PATCH, Api, Unreachable
 from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.publish import Desired, Publisher, Unwanted
-from process.threads import Failure, Threads
-from standins.apiserver import ApiServer
-from standins.apiserver.faults import Answer, Cut
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import Answer, Cut
+from lab.standins.patience import until
+from numakin.process.threads import Failure, Threads
 from tests.manifests.rendered import files, one
 from tests.supervised import threads
 

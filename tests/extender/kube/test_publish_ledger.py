@@ -8,9 +8,9 @@ from extender.kube import publish
 from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
 from extender.kube.objects.nrt import topology
 from extender.kube.publish import Ledger
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine, NumaNode
-from placement.state.occupancy import Occupancy
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.state.occupancy import Occupancy
 
 CART = GroupStatus("default", "cart")
 

@@ -17,11 +17,11 @@ from extender.kube.publish import Publisher, Unwanted
 from extender.kube.stream import nodes, pods, services
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.watch import ListWatch
-from placement.state.occupancy import Occupancy
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.placement.state.occupancy import Occupancy
 from tests.extender.kube.objects.published import MACHINE
+from tests.lab.standins.apiserver.recorded import exchanges
 from tests.manifests.rendered import files, one
-from tests.standins.apiserver.recorded import exchanges
 from tests.supervised import threads
 
 NAMESPACE = "numakin"

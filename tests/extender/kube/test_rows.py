@@ -6,8 +6,8 @@ import pytest
 
 from extender.kube.stream import nodes, pods, reduce, services
 from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
-from placement.model.budget import Budget
-from placement.traffic.mentions import NOBODY, mention
+from numakin.placement.model.budget import Budget
+from numakin.placement.traffic.mentions import NOBODY, mention
 
 
 def row(pod: dict):

@@ -8,7 +8,7 @@ import pytest
 from extender.kube.api import Answer, Api, ApiError
 from extender.kube.config import connect
 from extender.kube.tokens import AUDIENCE, BadToken, bound_in, node_of
-from standins.apiserver import ApiServer
+from lab.standins.apiserver import ApiServer
 
 ACCOUNT = "numakin:numakin-enforcer"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -8,10 +8,10 @@ import pytest
 from extender.kube.stream import nodes, pods
 from extender.kube.watch import ListWatch, Pace
 from extender.state.pods import Changes, NodeRow, PodRow
-from process.threads import Backoff, Failure, Threads
-from standins.apiserver import ApiServer
-from standins.apiserver.faults import Answer, Cut, Fault, Send, Stall
-from standins.patience import PATIENCE_S, until
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import Answer, Cut, Fault, Send, Stall
+from lab.standins.patience import PATIENCE_S, until
+from numakin.process.threads import Backoff, Failure, Threads
 from tests.extender.kube.viewing import QUICK, View, watching
 from tests.supervised import threads
 

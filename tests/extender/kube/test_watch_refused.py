@@ -3,9 +3,9 @@
 import pytest
 
 from extender.kube.watch import OUTAGE_S, Pace
-from process.threads import Backoff
-from standins.apiserver import ApiServer
-from standins.apiserver.faults import Answer, Cut, Fault
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import Answer, Cut, Fault
+from numakin.process.threads import Backoff
 from tests.extender.kube.viewing import View, watching
 
 REFUSED = {

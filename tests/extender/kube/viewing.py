@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from extender.kube.watch import Pace
 from extender.state.pods import Changes, PodRow
-from process.threads import Backoff
-from standins.apiserver import ApiServer
-from standins.patience import PATIENCE_S
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import PATIENCE_S
+from numakin.process.threads import Backoff
 
 QUICK = Pace(Backoff(first_s=0.01, longest_s=0.05))
 

@@ -11,8 +11,8 @@ from extender.planning.group_plan import Place
 from extender.planning.group_planner import GroupPlanner, Plans
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic
-from placement.model.demand import Demand
-from placement.state.occupancy import Occupancy
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Occupancy
 from tests.extender.running import machine, reservation
 
 A, B, C, D = (f"shop/Deployment/{name}" for name in "abcd")

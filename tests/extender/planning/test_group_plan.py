@@ -15,11 +15,11 @@ from extender.state.node_view import NodeView
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.plan.expected import PEAK_S
-from placement.plan.problem import Workload
-from placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.expected import PEAK_S
+from numakin.placement.plan.problem import Workload
+from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests.extender.machines import pod
 from tests.extender.running import GIB, machine, reservation
 from tests.extender.scoring.replicas import replica

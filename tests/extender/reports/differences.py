@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import grpc
 
-from placement.state.occupancy import fingerprint
-from proto import convert
-from proto import report_pb2 as pb
+from numakin.placement.state.occupancy import fingerprint
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import welcome
 
 ANEW = welcome(resume=False)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.state.occupancy import Reservation, fingerprint
-from proto import convert
-from proto import report_pb2 as pb
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Reservation, fingerprint
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import GIB, Enforcer, Extender, machine, whole_report
 
 HASH = "6d0bcf7fa2b0a8d1c7a6d86c7b5b5f01"

@@ -10,12 +10,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from proto import report_pb2 as pb
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import GIB, Enforcer, Extender, machine, reservation, running, whole_report
+from tests.lab.standins.apiserver.recorded import exchanges
 from tests.manifests.rendered import files, one
-from tests.standins.apiserver.recorded import exchanges
 
 MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
 

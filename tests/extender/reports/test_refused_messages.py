@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from placement.model.cpuset import CpuSet
-from placement.state.occupancy import Allocation
-from proto import bounds, convert
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.state.occupancy import Allocation
+from numakin.wire import bounds, convert
+from numakin.wire import report_pb2 as pb
 from tests.extender.reports.differences import ANEW, EXHAUSTED, INVALID
 from tests.extender.running import Extender, machine, reservation, whole_report
 

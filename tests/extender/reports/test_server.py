@@ -6,12 +6,12 @@ from queue import Queue
 
 import pytest
 
-from cluster.processes import listening
 from extender.cluster import Cluster
 from extender.reports.server import STALE_AFTER_S, Server
 from extender.reports.session import SessionCallbacks
-from process.threads import Failure, Threads, worded
-from standins.patience import PATIENCE_S, until
+from lab.cluster.processes import listening
+from lab.standins.patience import PATIENCE_S, until
+from numakin.process.threads import Failure, Threads, worded
 from tests.clock import Clock
 from tests.extender.running import Enforcer, welcome
 

@@ -10,10 +10,10 @@ from extender.reports.incoming import BadMessage
 from extender.reports.session import ReportSession, SessionCallbacks
 from extender.state import node_view
 from extender.state.pods import Changes, NodeRow
-from placement.state.occupancy import fingerprint
-from proto import convert
-from proto import report_pb2 as pb
-from proto.report_format import REPORT_FORMAT
+from numakin.placement.state.occupancy import fingerprint
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
+from numakin.wire.report_format import REPORT_FORMAT
 from tests.extender.running import machine, reservation, welcome, whole_report
 
 GONE, HERE = Changes(gone=("n1",)), Changes(rows=(NodeRow("n1"),))

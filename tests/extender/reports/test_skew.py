@@ -13,14 +13,14 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.state.occupancy import Allocation, Reservation, fingerprint
-from proto import convert
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
-from proto.report_format import REPORT_FORMAT
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Allocation, Reservation, fingerprint
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
+from numakin.wire.report_format import REPORT_FORMAT
 from tests.extender.running import Extender, machine, recorded, reservation, welcome, whole_report
 
 FORMAT_0 = Path(__file__).parents[2] / "recordings" / "report-stream" / "format-0.enforcer"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from placement.state.occupancy import fingerprint
-from proto import convert
-from proto import report_pb2 as pb
-from standins.patience import until
+from lab.standins.patience import until
+from numakin.placement.state.occupancy import fingerprint
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 from tests.extender.reports.differences import ANEW, INVALID, difference
 from tests.extender.running import Extender, machine, reservation, welcome, whole_report
 

@@ -8,7 +8,7 @@ from extender.scheduler import wire
 from extender.scoring.weighing import MOST_CELLS_AT_ONCE, MOST_DECIDED_AT_ONCE
 from extender.settings import Settings
 from extender.state.pods import Changes
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.extender.running import reservation
 from tests.extender.scheduler.calling import NAMES, Site, body, scores
 from tests.extender.told import reservations_of, tell

@@ -7,8 +7,8 @@ from extender.scheduler.calls import scheduler_calls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
 from tests.extender.running import recorded, running
 from tests.metrics import value
 

@@ -9,9 +9,9 @@ import struct
 
 import pytest
 
-from proto import report_pb2 as pb
-from standins.extender import ExtenderGone
-from standins.patience import PATIENCE_S, until
+from lab.standins.extender import ExtenderGone
+from lab.standins.patience import PATIENCE_S, until
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Extender, machine, recorded, reservation, running, whole_report
 
 

@@ -11,7 +11,7 @@ from extender.cluster import Cluster
 from extender.scoring import history
 from extender.scoring.history import DECISIONS_OF_POD, History
 from extender.state.node_report import DecisionRow
-from placement.decide.decide import Reason
+from numakin.placement.decide.decide import Reason
 from tests.extender.machines import want
 from tests.extender.told import tell
 

@@ -11,7 +11,7 @@ from extender.scoring.predict import wanted
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
-from placement.decide.decide import Kin
+from numakin.placement.decide.decide import Kin
 from tests.extender.running import reservation
 from tests.extender.scoring.replicas import CART, REDIS, WEB, replica
 from tests.extender.told import scores, tell

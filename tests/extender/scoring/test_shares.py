@@ -10,7 +10,7 @@ from extender.scoring.single import needs_of
 from extender.state.columns.store import ColumnStore
 from extender.state.faults import Faults
 from extender.state.kins import Kins
-from placement.decide.decide import Kin
+from numakin.placement.decide.decide import Kin
 from tests.extender.machines import views, want
 
 NAMES = ("a", "b", "c")

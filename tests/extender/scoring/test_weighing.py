@@ -22,11 +22,11 @@ from extender.state.faults import Faults
 from extender.state.kins import Kins
 from extender.state.node_view import NodeView
 from extender.state.pods import ContainerRow
-from placement.decide.decide import Kin
-from placement.model.cpuset import NumaSet
-from placement.optin.quotas import Quota
-from placement.state.yielded import Yielded
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
+from numakin.placement.decide.decide import Kin
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.optin.quotas import Quota
+from numakin.placement.state.yielded import Yielded
 from tests.extender.machines import views, want
 
 XEON = MACHINES["xeon-8380"].machine

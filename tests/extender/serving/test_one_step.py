@@ -14,7 +14,7 @@ import pytest
 from extender.scheduler.calls import CallAnswer
 from extender.serving.connection import MOMENT_S
 from extender.serving.one_step import HEAD_BYTES, REQUEST_BYTES, OneStep, written
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 from tests.extender.running import Extender, recorded
 
 HOST, TYPE = b"Host: extender:8080\r\n", b"Content-Type: application/json\r\n"

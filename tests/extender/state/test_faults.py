@@ -11,9 +11,9 @@ from extender.state.node_view import NodeView
 from extender.state.pods import Changes
 from extender.views.explain import explain
 from extender.views.readout import gauges, nodes
-from placement.model.cpuset import NumaSet
-from placement.model.topology import Machine
-from placement.state.occupancy import fingerprint
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.occupancy import fingerprint
 from tests.extender.machines import pod, want
 from tests.extender.running import machine, reservation
 

@@ -11,8 +11,8 @@ from extender.state.group_spec import GroupSpec
 from extender.state.pods import Changes, PodRow
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
-from placement.decide.decide import Kin
-from placement.optin.options import Defaults, Policy
+from numakin.placement.decide.decide import Kin
+from numakin.placement.optin.options import Defaults, Policy
 from tests.extender.machines import pod
 from tests.extender.running import reservation
 from tests.extender.scoring.replicas import CART, REDIS, WEB, replica

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import PATIENCE_S, until
-from standins.runtime.records import Pod
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.records import Pod
 from tests.extender.site import NodeSite
 
 MIB = 1 << 20

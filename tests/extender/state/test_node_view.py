@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from extender.scoring.predict import predict
 from extender.state.columns.cells import table
 from extender.state.node_view import UNMADE, Assumption
-from placement.decide.decide import Kin
+from numakin.placement.decide.decide import Kin
 from tests.extender.machines import views, want
 
 PODS = ["p0", "p1", "p2", "p3"]

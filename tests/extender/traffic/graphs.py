@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from extender.state.pods import Changes, PodRow
 from extender.traffic.graph import ClusterGraph
-from placement.traffic.graph import HALF_LIFE_S
+from numakin.placement.traffic.graph import HALF_LIFE_S
 from tests.extender.traffic.talking import pod
 
 NOW = 1000.0

@@ -11,7 +11,7 @@ from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.traffic.permitted import PERMITTED
 from extender.traffic.policies import PolicyRow
 from extender.traffic.priors import SHARE, UNSEEN, Priors
-from placement.traffic.mentions import mentions
+from numakin.placement.traffic.mentions import mentions
 
 WEAK = SHARE * PERMITTED * UNSEEN
 EVERYBODY: dict[str, Any] = {}

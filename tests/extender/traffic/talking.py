@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from extender.state.pods import OwnerRow, PodRow
-from placement.traffic.graph import Flow
+from numakin.placement.traffic.graph import Flow
 
 
 def pod(uid: str, workload: str = "", *, node: str = "", ip: str = "", group: str = "auto", **more) -> PodRow:

@@ -10,7 +10,7 @@ from benchmarks.quality.hubs import HUBS, agreement, labelled, planted, steady
 from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.traffic.communities import partition
 from extender.traffic.known import TrafficLearning
-from placement.traffic.graph import Flow
+from numakin.placement.traffic.graph import Flow
 from tests.extender.traffic.weights import weights_between
 
 NAMES = [f"shop/Deployment/{name}" for name in "abcdef"]

@@ -8,8 +8,8 @@ from hypothesis import given
 from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.traffic.communities import partition
 from extender.traffic.known import ClusterTraffic, TrafficLearning
-from placement.namespaces import AFFINITY_KEY, Namespaces, read
-from placement.traffic.graph import Flow
+from numakin.placement.namespaces import AFFINITY_KEY, Namespaces, read
+from numakin.placement.traffic.graph import Flow
 from tests.extender.traffic.weights import weights_between
 
 SHOP = [f"shop/Deployment/{name}" for name in "abcdef"]

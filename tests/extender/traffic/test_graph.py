@@ -10,8 +10,8 @@ from extender.state.pod_index import LINGER_S, Address, address
 from extender.state.pods import Changes
 from extender.traffic import graph as cluster_graph
 from extender.traffic.graph import WAIT_S, ClusterGraph
-from placement.model.errors import BadTraffic
-from placement.traffic.graph import HALF_LIFE_S, Key
+from numakin.placement.model.errors import BadTraffic
+from numakin.placement.traffic.graph import HALF_LIFE_S, Key
 from tests.extender.traffic.graphs import CART, NOW, REDIS, bytes_between, made
 from tests.extender.traffic.talking import flow, pod
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from extender.state.pod_index import address
 from extender.state.pods import Changes, PodRow
 from extender.traffic.graph import ClusterGraph
-from placement.traffic.graph import Rate
+from numakin.placement.traffic.graph import Rate
 from tests.extender.traffic.graphs import NOW, bytes_between
 from tests.extender.traffic.talking import flow, pod
 

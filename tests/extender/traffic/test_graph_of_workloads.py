@@ -9,7 +9,7 @@ import pytest
 from extender.state import pod_index
 from extender.state.pods import Changes
 from extender.traffic.graph import ClusterGraph
-from placement.traffic.graph import HALF_LIFE_S, Key, Rate
+from numakin.placement.traffic.graph import HALF_LIFE_S, Key, Rate
 from tests.extender.traffic.graphs import CART, NOW, REDIS, STRANGER, WEB, made
 from tests.extender.traffic.talking import flow, pod
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from extender.state.pods import Changes
 from extender.traffic.known import TrafficLearning
 from extender.traffic.learned import MOST_READ, NOTHING, LearnedGroup, by_group, read, written
-from placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
+from numakin.placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
 from tests.extender.traffic.talking import flow, pod
 
 COSTS = Costs()

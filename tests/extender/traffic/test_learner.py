@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from proto import report_pb2 as pb
-from standins.apiserver import ApiServer
-from standins.patience import until
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Enforcer, Extender, machine, reservation, whole_report
-from tests.kubectl_numakin.asking import ask
+from tests.numakin.kubectl.asking import ask
 
 MAIN = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
 NODES = {"cart-1": "n1", "redis-1": "n2", "web-1": "n3"}

@@ -14,7 +14,7 @@ from extender.state.pods import Changes, ServiceRow
 from extender.traffic import priors as module
 from extender.traffic.permitted import PERMITTED
 from extender.traffic.priors import FADED, HALF_LIFE_S
-from placement.namespaces import Namespaces, Settings
+from numakin.placement.namespaces import Namespaces, Settings
 from tests.extender.traffic.permitting import EVERYBODY, SHOP, WEAK, app, edges, of, pod, policy, priors, where
 
 

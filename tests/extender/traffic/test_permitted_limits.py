@@ -10,7 +10,7 @@ from extender.traffic.limits import (
     WORKLOADS_SEARCHED,
     WORKLOADS_SELECTED,
 )
-from placement.namespaces import Namespaces, Settings
+from numakin.placement.namespaces import Namespaces, Settings
 from tests.extender.traffic.permitting import EVERYBODY, SHOP, WEAK, app, edges, of, pod, policy, priors, where
 
 

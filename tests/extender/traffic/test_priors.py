@@ -11,8 +11,8 @@ from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow, Service
 from extender.traffic.known import TrafficLearning
 from extender.traffic.limits import WORKLOADS_SELECTED
 from extender.traffic.priors import FADED, HALF_LIFE_S, SHARE, UNSEEN, Priors
-from placement.traffic.graph import Flow
-from placement.traffic.mentions import mentions
+from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.mentions import mentions
 
 WEB, CART, REDIS, OTHER = (f"shop/Deployment/{name}" for name in ("web", "cart", "redis", "other"))
 WEB_CART, CART_REDIS, CART_OTHER = (CART, WEB), (CART, REDIS), (CART, OTHER)

@@ -11,7 +11,7 @@ from extender.state.pods import Changes, PodRow
 from extender.traffic.communities import partition
 from extender.traffic.known import TrafficLearning
 from extender.views.traffic_view import graph
-from placement.traffic.graph import Flow
+from numakin.placement.traffic.graph import Flow
 
 RELAY = "shop/DaemonSet/proxy"
 

@@ -7,7 +7,7 @@ import pytest
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from extender.views.traffic_view import graph
-from placement.traffic.graph import Flow
+from numakin.placement.traffic.graph import Flow
 from tests.extender.traffic.talking import pod
 
 TALK = {("web", "cart"): 400, ("cart", "redis"): 900, ("ads", "index"): 500, ("web", "ads"): 60}

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from extender.traffic.step_queue import StepQueue
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from extender.state.pods import Changes
 from extender.views.group_metrics import GroupGauges, Room, possible
 from extender.views.group_sums import MemberSum
 from extender.views.readout import members
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.state.occupancy import Occupancy, Reservation, fingerprint
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 from tests.machines import GIB, SMALL
-from tests.placement.asking import demand
+from tests.numakin.placement.asking import demand
 
 LARGEST = Room.of(SMALL)
 NODES = ("n1", "n2", "n3")

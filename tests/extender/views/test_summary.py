@@ -12,9 +12,9 @@ from extender.state.pods import Changes
 from extender.views.explain import explain
 from extender.views.nearness import Nearness, Whereabouts
 from extender.views.summary import sentence
-from placement.decide.choice import NOMINATED
-from placement.decide.decide import Reason
-from placement.model.cpuset import NumaSet
+from numakin.placement.decide.choice import NOMINATED
+from numakin.placement.decide.decide import Reason
+from numakin.placement.model.cpuset import NumaSet
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation
 from tests.extender.told import tell

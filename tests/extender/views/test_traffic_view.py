@@ -6,7 +6,7 @@ import pytest
 
 from extender.traffic.known import ClusterTraffic
 from extender.views import traffic_view
-from placement.traffic.graph import Graph, Key, Rate
+from numakin.placement.traffic.graph import Graph, Key, Rate
 
 HEAVY = [Key(f"big/Deployment/a{at}", f"big/Deployment/b{at}", "tcp") for at in range(3)]
 LIGHT = Key("shop/Deployment/cart", "shop/Deployment/redis", "tcp")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from extender.serving import limits
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
 from tests.extender.running import Extender, machine, recorded, reservation
 
 

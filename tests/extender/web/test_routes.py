@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from extender.views.page.rooms import MOST_ROOMS
-from placement.state.occupancy import fingerprint
-from proto import bounds
-from proto import report_pb2 as pb
-from standins.patience import PATIENCE_S, until
+from lab.standins.patience import PATIENCE_S, until
+from numakin.placement.state.occupancy import fingerprint
+from numakin.wire import bounds
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import Extender, machine, reservation
 
 

@@ -12,10 +12,10 @@ from enforcer.local import control
 from enforcer.local.control import LocalConnection
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.handlers import Updates
-from placement.state.occupancy import Occupancy
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import World
 from tests.fuzz.target import Target, must, pieces
 

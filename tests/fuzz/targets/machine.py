@@ -17,7 +17,7 @@ from enforcer.machine.load import cpu_times, memory_stall
 from enforcer.machine.memory import free_hugepages, free_memory
 from enforcer.machine.mounts import cgroup_mounts
 from enforcer.machine.sysfs import read
-from standins.machines import MACHINES, write_sysfs
+from lab.standins.machines import MACHINES, write_sysfs
 from tests.fuzz.target import Target, must
 
 SEPARATOR = b"\xfe"

@@ -8,8 +8,8 @@ from enforcer.hook.process import concerns_members
 from enforcer.nri import mux, ttrpc
 from enforcer.nri.errors import PeerError, ProtocolError
 from enforcer.nri.handlers import Handlers
-from placement.model.cpuset import CpuSet
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import World
 from tests.enforcer.nri.peer import Talk, request, response
 from tests.fuzz.target import Target, must, pieces

@@ -9,8 +9,8 @@ from google.protobuf.message import DecodeError
 from extender.cluster import Cluster
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.session import NotYours, ReportSession, SessionCallbacks
-from proto import convert
-from proto import report_pb2 as pb
+from numakin.wire import convert
+from numakin.wire import report_pb2 as pb
 from tests.extender.running import machine, reservation, whole_report
 from tests.fuzz.target import Target, must
 

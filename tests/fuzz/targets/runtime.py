@@ -12,8 +12,8 @@ from google.protobuf.message import DecodeError
 from enforcer.bypass.messages import container_of, sandbox_of
 from enforcer.hook.facts import pods
 from enforcer.observer.podresources import MOST_ROWS, told_of
-from proto import cri_pb2 as cri
-from proto import podresources_pb2 as pr
+from numakin.wire import cri_pb2 as cri
+from numakin.wire import podresources_pb2 as pr
 from tests.enforcer import bypass
 from tests.fuzz.target import Target, must
 

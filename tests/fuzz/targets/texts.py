@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from extender.kube.objects import groupspec
 from extender.traffic.learned import MOST_BYTES, read, written
-from placement.model import names
-from placement.model.cpuset import LARGEST_ID, CpuSet
-from placement.model.demand import from_resources
-from placement.model.errors import PlacementError
-from placement.optin import parsing
-from placement.traffic.graph import Costs
+from numakin.placement.model import names
+from numakin.placement.model.cpuset import LARGEST_ID, CpuSet
+from numakin.placement.model.demand import from_resources
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin import parsing
+from numakin.placement.traffic.graph import Costs
 from tests.fuzz.target import Target, must
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.patience import until
+from lab.standins.patience import until
 from tests.soak.packets import namespaces
 from tests.soak.packets.link import Link, RelayGone
 from tests.soak.packets.scrambling import Counts, Shares

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from process.ports import free_address
-from standins.extender import ExtenderProcess
-from standins.patience import PATIENCE_S, until
+from lab.standins.extender import ExtenderProcess
+from lab.standins.patience import PATIENCE_S, until
+from numakin.process.ports import free_address
 from tests.soak.faults import PACKETS
 from tests.soak.nodes import EmbeddedNode, Uplink, status
 from tests.soak.packets import namespaces

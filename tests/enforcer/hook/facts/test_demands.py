@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from placement.model.demand import Demand
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.model.demand import Demand
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import GIB, World, container, member, pod
 
 MIB = 1 << 20

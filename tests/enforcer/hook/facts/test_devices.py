@@ -5,10 +5,10 @@ import pytest
 from enforcer.hook.agent import Agent
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.facts.nominations import Nominations
-from placement.model.cpuset import CpuSet, NumaSet
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import container, member, two_numa_nodes
 
 GPU = ("c", 10, 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from enforcer.hook.facts.local_containers import LocalContainers
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import container, member, pod
 
 

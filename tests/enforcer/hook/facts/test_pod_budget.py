@@ -8,10 +8,10 @@ import pytest
 
 from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources
 from enforcer.hook.ownership.checkpoint import Past
-from placement.model.budget import Budget
-from placement.model.rules import Rules
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
+from numakin.placement.model.budget import Budget
+from numakin.placement.model.rules import Rules
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import World, member
 
 MIB = 1 << 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enforcer.hook.facts.sandboxes import AT_ONCE, Sandboxes
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 
 def sandbox(number: int) -> nri.PodSandbox:

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from placement.model.live_usage import Live
+from numakin.placement.model.live_usage import Live
 from tests import machines
 
 GIB, PAGE = 1 << 30, 2 << 20

@@ -12,12 +12,12 @@ from hypothesis import given
 from enforcer.hook.hardware.live import NOTABLE_CPU, NOTABLE_MEMORY, LiveReader, notable
 from enforcer.machine.load import cpu_times
 from enforcer.machine.sysfs import read_machine
-from placement.decide.memory import STALLED
-from placement.model.cpuset import CpuSet
-from placement.model.live_usage import NOTHING, Live
-from standins.machines import MACHINES, write_procfs, write_sysfs
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.machines import MACHINES, write_procfs, write_sysfs
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.placement.decide.memory import STALLED
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.live_usage import NOTHING, Live
 from tests.e2e.lab.idle import idle_procfs
 from tests.enforcer.hook.hardware.figures import GIB, HUGE, KNOWN, PAGE, figures
 from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus

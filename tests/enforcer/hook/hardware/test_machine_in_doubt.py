@@ -11,8 +11,8 @@ from enforcer.cli import doctor
 from enforcer.cli.status import _why
 from enforcer.hook.hardware.node import read_node
 from enforcer.settings.config import Config, ConfigError
-from standins.machines import MACHINES, write_sysfs
-from standins.patience import until
+from lab.standins.machines import MACHINES, write_sysfs
+from lab.standins.patience import until
 from tests.enforcer.running import Enforcer, cpus
 
 GPUS = "power9-six-gpus"

@@ -13,11 +13,11 @@ from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
 from extender.reports import incoming
 from extender.state.node_view import NodeView
-from placement.model.cpuset import CpuSet
-from placement.model.live_usage import NOTHING, Live
-from proto import convert
-from proto import local_pb2 as local
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.live_usage import NOTHING, Live
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.hardware.figures import GIB, HUGE, KNOWN, PAGE, figures
 from tests.enforcer.hook.world import container, member
 

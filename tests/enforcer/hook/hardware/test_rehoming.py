@@ -11,9 +11,9 @@ from enforcer.hook.facts.pods import Claim
 from enforcer.local.learned import plan_to
 from enforcer.local.report_differences import NodeState, report
 from extender.reports import incoming
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.plan.plan import Plan, PlannedSlots
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.plan import Plan, PlannedSlots
 from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.world import World, container, member, pod, two_numa_nodes
 from tests.machines import CXL

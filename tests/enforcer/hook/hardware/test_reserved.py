@@ -8,7 +8,7 @@ import pytest
 
 from enforcer.hook.agent import Agent
 from enforcer.hook.ownership import checkpoint
-from placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.world import World, container, member
 
 OWN = {"cpus": "exclusive"}

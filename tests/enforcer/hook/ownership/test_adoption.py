@@ -9,12 +9,12 @@ import pytest
 from enforcer.hook.facts.pods import MARK, Claim
 from enforcer.hook.ownership.adoption import Pinned, Running, known_of, owner_of
 from enforcer.hook.ownership.checkpoint import Grant, Past
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.optin.options import Cpus
-from placement.state.occupancy import Allocation, Occupancy
-from proto import nri_pb2 as nri
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.optin.options import Cpus
+from numakin.placement.state.occupancy import Allocation, Occupancy
+from numakin.wire import nri_pb2 as nri
 from tests.machines import NO_NUMA, SMALL
-from tests.placement.asking import asks, filled
+from tests.numakin.placement.asking import asks, filled
 
 
 def owner(

@@ -12,8 +12,8 @@ import pytest
 from enforcer.hook.ownership import checkpoint, private_file
 from enforcer.hook.ownership.checkpoint import Grant, Past
 from enforcer.hook.ownership.recorder import spare_of
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.state.occupancy import Occupancy
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.state.occupancy import Occupancy
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, pod
 

@@ -2,7 +2,7 @@
 
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
-from proto import nri_pb2 as nri
+from numakin.wire import nri_pb2 as nri
 
 LATE_S = 3.0
 """Long enough for an answer that is not to be late, and short enough to wait for."""

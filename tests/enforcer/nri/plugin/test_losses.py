@@ -7,9 +7,9 @@ import pytest
 
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
-from process.loop import OVERDUE_S
-from standins.patience import PATIENCE_S, until
-from standins.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime import Runtime
+from numakin.process.loop import OVERDUE_S
 from tests.enforcer.nri.plugin.pinning import LATE_S, PINNING, SYNCED, pin
 from tests.enforcer.nri.running import Running
 

@@ -8,9 +8,9 @@ import pytest
 from enforcer.nri.dispatch import ROWS
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
-from proto import nri_pb2 as nri
-from standins.patience import PATIENCE_S
-from standins.runtime import VERSIONS, CriError, Runtime
+from lab.standins.patience import PATIENCE_S
+from lab.standins.runtime import VERSIONS, CriError, Runtime
+from numakin.wire import nri_pb2 as nri
 from tests.enforcer.nri.plugin.pinning import PINNING, SYNCED, pin, update
 from tests.enforcer.nri.running import Running
 

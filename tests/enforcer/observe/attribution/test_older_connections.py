@@ -17,7 +17,7 @@ from enforcer.observe.bpf.contract import EPHEMERAL_FLOOR
 from enforcer.observe.bpf.counters import TCP, FlowKey, Volume, peer
 from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observer.windows import LiveWindows
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 from tests.enforcer.observe.observe_lab import run
 
 SERVICE, SERVER = "10.96.0.7", "10.88.2.2"

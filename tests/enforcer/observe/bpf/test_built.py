@@ -10,9 +10,9 @@ from enforcer.observe.bpf import built, loader
 from enforcer.observe.bpf.built import NotBuilt, linked, read
 from enforcer.observe.bpf.loader import LoadRefused, LoadRequest
 from enforcer.observe.collectors import cgroup_skb, socket_tracepoints, wakeups
-from reference import programs
 from tests.enforcer.observe.conftest import refused
 from tests.enforcer.observe.observe_lab import cgroup_root, flows
+from tools.reference import programs
 
 BUILDS = [pytest.param(request, machine, id=name) for name, (request, machine) in programs.builds().items()]
 HERE = [pytest.param(request, id=request.build(platform.machine())) for request in programs.REQUESTS]

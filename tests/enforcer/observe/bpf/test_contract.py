@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from enforcer.observe.bpf import built, contract
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 # bcc makes ctypes of the types of a map's keys and values: their fields, offsets and sizes are the compiler's.
 LAYOUTS = """

@@ -9,7 +9,7 @@ from enforcer.observe.collectors import cgroup_skb, chain, inet_diag
 from enforcer.observe.collectors.chain import CollectorChoice, CollectorRefusal, Sources, choose
 from enforcer.observe.collectors.diag_wire import DiagError
 from enforcer.observe.collectors.nothing import Nothing
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 NOWHERE = Sources(None, list)
 

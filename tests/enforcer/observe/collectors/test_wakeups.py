@@ -5,7 +5,7 @@ import pytest
 
 from enforcer.observe.bpf.counters import CgroupPair, Volume
 from enforcer.observe.collectors import wakeups
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.bpf, pytest.mark.usefixtures("way")]
 

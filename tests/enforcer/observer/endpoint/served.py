@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from enforcer.observer.endpoint.port import App, Port
-from process.threads import Failure, Threads
-from standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S
+from numakin.process.threads import Failure, Threads
 from tests.enforcer.running import Enforcer
 
 

@@ -17,11 +17,11 @@ from enforcer.observer.endpoint.pages import application
 from enforcer.observer.planning_thread import Locality
 from enforcer.observer.process import Observer
 from enforcer.observer.traffic_loop import TrafficView
-from proto import local_pb2 as local
-from proto import nri_pb2 as nri
-from proto import report_pb2 as pb
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.wire import local_pb2 as local
+from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.running import GROUP, Enforcer
 from tests.extender.running import running
 from tests.metrics import value

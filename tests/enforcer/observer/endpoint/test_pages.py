@@ -2,7 +2,7 @@
 
 import pytest
 
-from standins.patience import until
+from lab.standins.patience import until
 from tests.enforcer.running import Enforcer
 
 TRAFFIC = ("/api/v1/traffic", "/api/v1/windows")

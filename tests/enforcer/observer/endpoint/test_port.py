@@ -10,9 +10,9 @@ import pytest
 
 from enforcer.observer.endpoint.port import Port, PortError
 from enforcer.settings.config import Config
-from proto import report_pb2_grpc
-from standins.patience import PATIENCE_S, until
-from standins.runtime.runtime import Runtime
+from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime.runtime import Runtime
+from numakin.wire import report_pb2_grpc
 from tests.enforcer.observer.endpoint.served import served
 from tests.enforcer.report.listening import Extender
 from tests.enforcer.running import GROUP, Enforcer

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from placement.model.cpuset import NumaSet
-from placement.state.occupancy import Occupancy, Reservation
-from tests.placement.asking import demand
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from tests.numakin.placement.asking import demand
 
 
 def at(**homes: str) -> Occupancy:

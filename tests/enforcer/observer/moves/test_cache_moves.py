@@ -8,9 +8,9 @@ import pytest
 
 from enforcer.machine.sysfs import read_machine
 from enforcer.observer.moves.candidates import REST, Budget
-from placement.model.cpuset import CpuSet
-from placement.model.live_usage import Live
-from proto import report_pb2 as pb
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.live_usage import Live
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.observer.hook_and_observer import BUDGET, Node
 from tests.trees import sysfs
 

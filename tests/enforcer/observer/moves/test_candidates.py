@@ -8,11 +8,11 @@ import pytest
 
 from enforcer.observer.moves.candidates import REST, SAVED, Allowance, Budget, Rested, move_options, offer_of, steps_of
 from enforcer.observer.planning_thread import PlanningInput
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.optin.options import Move
-from placement.state.occupancy import Occupancy, Reservation
-from proto import local_pb2 as local
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.optin.options import Move
+from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.wire import local_pb2 as local
 from tests.enforcer.observer.moves.apart import at
 from tests.machines import SMALL
 

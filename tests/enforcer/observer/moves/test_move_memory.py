@@ -11,9 +11,9 @@ from enforcer.observer.moves.candidates import REST
 from enforcer.observer.moves.rounds import MOST_NAMED, MoveRounds
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
-from placement.plan.problem import Weights
-from placement.state.occupancy import Occupancy
-from proto import local_pb2 as local
+from numakin.placement.plan.problem import Weights
+from numakin.placement.state.occupancy import Occupancy
+from numakin.wire import local_pb2 as local
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.observer.moves.apart import at
 from tests.enforcer.observer.moves.whole import WholeNode

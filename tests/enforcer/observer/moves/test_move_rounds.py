@@ -11,10 +11,10 @@ import pytest
 from enforcer.local.learned import kin_table, plan_to
 from enforcer.observer.moves.candidates import REST
 from enforcer.observer.planning_thread import PlanningInput
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.plan.plan import Plan, PlannedSlots
-from proto import local_pb2 as local
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.plan.plan import Plan, PlannedSlots
+from numakin.wire import local_pb2 as local
 from tests.enforcer.hook.world import container, member
 from tests.enforcer.observer.hook_and_observer import Node
 

@@ -12,7 +12,7 @@ from enforcer.observer.moves.candidates import REST
 from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
-from placement.state.occupancy import Occupancy
+from numakin.placement.state.occupancy import Occupancy
 from tests.clock import Clock
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.observer.moves.apart import at

@@ -13,7 +13,7 @@ from enforcer.observer.moves.candidates import REST
 from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
-from proto import local_pb2 as local
+from numakin.wire import local_pb2 as local
 from tests.enforcer.hook.world import World
 from tests.enforcer.observer.hook_and_observer import Node
 

@@ -1,7 +1,7 @@
 """A machine as NodeResourceTopology objects show it."""
 
-from placement.model.cpuset import CpuSet
-from placement.model.topology import Machine, NumaNode
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.topology import Machine, NumaNode
 
 GI = 1 << 30
 MACHINE = Machine(

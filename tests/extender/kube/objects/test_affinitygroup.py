@@ -17,7 +17,7 @@ from extender.kube.objects.affinitygroup import (
 from extender.kube.objects.grouprows import GroupRow, affinity_groups
 from extender.kube.rows import Metadata
 from extender.state.group_spec import GroupSpec
-from placement.optin.options import Defaults, Policy
+from numakin.placement.optin.options import Defaults, Policy
 
 
 def read(body: dict) -> GroupRow:

@@ -10,8 +10,8 @@ from extender.state.group_spec import GroupSpec
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import LearnedGroup, written
-from placement.optin.options import Defaults
-from placement.traffic.graph import Costs, Graph, Key, Rate
+from numakin.placement.optin.options import Defaults
+from numakin.placement.traffic.graph import Costs, Graph, Key, Rate
 
 EDGE = Key("shop/Deployment/cart", "shop/Deployment/db", "tcp")
 EDGES = {EDGE: Rate(1000.0, 10.0)}

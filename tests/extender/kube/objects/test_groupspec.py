@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from extender.kube.objects.groupspec import LARGEST_PRIORITY, MOST_PRIORITIES, read
 from extender.state.group_spec import GroupSpec
-from placement.optin.options import Defaults, Policy
-from placement.optin.parsing import LARGEST_SIZE
-from standins.apiserver.model import schema
+from lab.standins.apiserver.model import schema
+from numakin.placement.optin.options import Defaults, Policy
+from numakin.placement.optin.parsing import LARGEST_SIZE
 from tests.manifests.rendered import files, one
 
 EDGE = {"source": "Deployment/web", "target": "StatefulSet/db"}

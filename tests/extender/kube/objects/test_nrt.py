@@ -6,11 +6,11 @@ import pytest
 
 from extender.kube.objects.nrt import topology
 from extender.kube.publish import Publisher
-from placement.model.cpuset import CpuSet, NumaSet
-from placement.model.demand import Demand
-from placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests.extender.kube.objects.published import GI, MACHINE
-from tests.standins.apiserver.recorded import exchanges
+from tests.lab.standins.apiserver.recorded import exchanges
 from tests.supervised import threads
 
 RESERVATION = Reservation(

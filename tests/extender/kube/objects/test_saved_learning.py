@@ -9,7 +9,7 @@ from extender.kube.objects.saved_learning import REWRITE_S, SavedLearning, notab
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import LearnedGroup, read, written
-from placement.traffic.graph import Costs, Graph, Key, Rate
+from numakin.placement.traffic.graph import Costs, Graph, Key, Rate
 
 CART, DB, CACHE = "shop/Deployment/cart", "shop/StatefulSet/db", "shop/Deployment/cache"
 EDGE, OTHER = Key(CART, DB, "tcp"), Key(DB, CACHE, "tcp")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.apiserver import ApiServer
+from lab.standins.apiserver import ApiServer
 from tests.extender.kube.tls.site import Site
 
 

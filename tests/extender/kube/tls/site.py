@@ -22,11 +22,11 @@ from extender.kube.tls.own_ca import BUNDLE, CA_SECRET, OwnCa
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
 from extender.scheduler.access import common_name
-from proto import report_pb2 as pb
-from proto import report_pb2_grpc as rpc
-from proto.certificates import Files, Renewed
-from standins.apiserver import ApiServer, faults
-from standins.patience import PATIENCE_S
+from lab.standins.apiserver import ApiServer, faults
+from lab.standins.patience import PATIENCE_S
+from numakin.wire import report_pb2 as pb
+from numakin.wire import report_pb2_grpc as rpc
+from numakin.wire.certificates import Files, Renewed
 from tests.extender.running import Enforcer, machine
 from tests.manifests.rendered import files, one
 from tests.supervised import threads

@@ -13,8 +13,8 @@ import pytest
 from extender.kube.api import ApiError
 from extender.kube.tls.authorities import CA_LIFE
 from extender.kube.tls.own_ca import BUNDLE, CA_SECRET, SCHEDULER_SECRET, OwnCa
-from proto import report_pb2 as pb
-from standins.apiserver import ApiServer, faults
+from lab.standins.apiserver import ApiServer, faults
+from numakin.wire import report_pb2 as pb
 from tests.extender.kube.tls.site import NAMESPACE, REFUSED, Site
 from tests.extender.running import whole_report
 

@@ -14,7 +14,7 @@ from extender.state.columns.cells import COLUMNS
 from extender.state.columns.needs import Needs
 from extender.state.columns.store import ColumnStore
 from extender.state.node_view import NodeView
-from standins.machines import MACHINES
+from lab.standins.machines import MACHINES
 from tests.extender.machines import views
 
 XEON = MACHINES["xeon-8380"].machine

@@ -6,10 +6,10 @@ import pytest
 
 from extender.state.node_view import NodeView
 from extender.views.page.baselines import Compared, PlacedGroup, compared
-from placement.model.cpuset import NumaSet
-from placement.model.demand import Demand
-from placement.model.topology import Machine
-from placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.model.topology import Machine
+from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests.extender.running import GIB, machine
 
 CPU = 1000

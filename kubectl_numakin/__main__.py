@@ -1,5 +1,0 @@
-import sys
-
-from kubectl_numakin.main import main
-
-sys.exit(main())

@@ -1,0 +1,101 @@
+"""`make cluster`: a real control plane with numakin on it, and an example that talks; runs until ^C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from lab.cluster.binaries import NoKubernetes, binaries
+from lab.cluster.cluster import Cluster, Terms
+from lab.cluster.processes import NotUp
+from lab.standins.machines import MACHINES
+
+EXAMPLE = Path(__file__).parent / "example.yaml"
+SHOPS, PODS_OF_A_SHOP = ("berlin", "lima"), 4
+KINDS = ("xeon-8380", "epyc-7763-nps2", "kunpeng-920-4s")
+
+
+def main() -> None:
+    options = _options().parse_args()
+    try:
+        programs = binaries(build=True)
+        _say(f"Kubernetes 1.{programs.minor} of {programs.folder}")
+        with Cluster(
+            programs,
+            Terms(_machines(options.nodes), extenders=options.extenders, scheduler="strict" if options.strict else ""),
+        ) as up:
+            _deployed(up)
+            _shown(up)
+            _until_signal()
+            _say("ending")
+    except (NoKubernetes, NotUp, TimeoutError) as bad:
+        print(f"cluster: {bad}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="make cluster", description="A real Kubernetes on loopback, with numakin and an example; until ^C."
+    )
+    parser.add_argument("--nodes", type=int, default=3, help="nodes, each with an enforcer (default: 3, at most 20)")
+    parser.add_argument("--extenders", type=int, default=1, help="replicas of the extender (default: 1)")
+    parser.add_argument("--strict", action="store_true", help="with the configuration that may refuse nodes")
+    return parser
+
+
+def _machines(nodes: int) -> dict[str, str]:
+    assert all(kind in MACHINES for kind in KINDS)
+    return {f"node-{number}": KINDS[number % len(KINDS)] for number in range(nodes)}
+
+
+def _deployed(cluster: Cluster) -> None:
+    _say("deploying the example (lab/cluster/example.yaml)")
+    cluster.kubectl("apply", "-f", str(EXAMPLE))
+    cluster.until(lambda: all(_runs(cluster, shop) for shop in SHOPS), "the example's pods to run")
+
+
+def _runs(cluster: Cluster, shop: str) -> bool:
+    pods = cluster.pods(shop)
+    return len(pods) == PODS_OF_A_SHOP and all(pod["status"]["phase"] == "Running" for pod in pods)
+
+
+def _shown(cluster: Cluster) -> None:
+    for namespace in SHOPS:
+        for pod in cluster.pods(namespace):
+            node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
+            print(f"  {namespace}/{pod['metadata']['name']:<30} {node:<8} NUMA node {cluster.nodes[node].where(uid)}")
+    extender = cluster.extenders[0].http
+    print(f"""
+  kubeconfig   export KUBECONFIG={cluster.plane.kubeconfig}
+  pods         kubectl get pods -A -o wide
+  groups       kubectl get affinitygroups -A
+  explain      curl 'http://{extender}/api/v1/explain?namespace=berlin&pod=NAME'
+  metrics      curl http://{extender}/metrics
+  logs         {cluster.folder}
+""")
+    _say("running until ^C")
+
+
+def _until_signal() -> None:
+    ending = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ending.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    ending.wait()
+
+
+def _say(text: str) -> None:
+    print(f"cluster: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

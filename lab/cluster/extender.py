@@ -1,0 +1,47 @@
+"""numakin-extender as a process beside the cluster, with the rights of its ServiceAccount and no others."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.cluster.processes import Process
+from numakin.process.ports import free_port
+
+ANSWER_S = 30.0
+
+
+class Extender:
+    """On ports that stay the same from one start to the next. http, grpc: HOST:PORT."""
+
+    def __init__(self, name: str, folder: Path, kubeconfig: Path, options: Sequence[str] = ()) -> None:
+        self.http, self.grpc = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+        self._ready = folder / f"{name}.json"
+        command = [
+            sys.executable, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc,
+            "--kubeconfig", str(kubeconfig), "--namespace", "numakin", "--ready-file", str(self._ready), *options,
+        ]  # fmt: skip
+        self.process = Process(name, command, folder)
+
+    def start(self) -> None:
+        self._ready.unlink(missing_ok=True)
+        self.process.start()
+        self.process.until(self._ready.exists)
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=ANSWER_S) as answer:
+            return json.load(answer)
+
+    def live(self) -> int:
+        """How many nodes' enforcers report to it."""
+        return sum(1 for node in self.get("/api/v1/nodes")["nodes"] if node["live"])
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric's series; one series when it is named with its labels; 0 where there is none."""
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_S) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name}{{", f"{name} ")))

@@ -1,0 +1,84 @@
+"""What differs between releases of Kubernetes. Everything else is written for the newest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numakin.process.ports import free_port
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """minor: of the version 1.MINOR."""
+
+    minor: int
+
+    @property
+    def preempts_through_extenders(self) -> bool:
+        """Before 1.22 kube-scheduler does not hand its extenders to what preempts: the preempt verb is not called."""
+        return self.minor >= 22
+
+    @property
+    def profiles_have_percentages(self) -> bool:
+        """Whether a kube-scheduler's profile may have a percentageOfNodesToScore of its own."""
+        return self.minor >= 25
+
+    @property
+    def insecure_port_off(self) -> tuple[str, ...]:
+        """Else the controller-manager and the scheduler of old serve a second port, on all addresses."""
+        return ("--port=0",) if self.minor < 24 else ()
+
+    @property
+    def apply_options(self) -> tuple[str, ...]:
+        """For kubectl apply: an older API server drops the fields that it does not know."""
+        return ("--validate=strict",) if self.minor >= 30 else ("--validate=false",)
+
+    @property
+    def kubelet_options(self) -> tuple[str, ...]:
+        """Before 1.24 a kubelet needs an option to use a runtime other than docker."""
+        return ("--container-runtime=remote",) if self.minor < 24 else ()
+
+    @property
+    def api_server_options(self) -> tuple[str, ...]:
+        """Before 1.23 ephemeral containers are off unless asked for."""
+        return () if self.minor >= 23 else (f"--feature-gates={_EPHEMERAL}=true",)
+
+    @property
+    def resizes_in_place(self) -> bool:
+        """Whether a pod's resources can be changed while it runs, without a feature gate."""
+        return self.minor >= 33
+
+    def kubelet_config(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The KubeletConfiguration: newer ones refuse cgroup v1 unless configured otherwise."""
+        if self.minor < 23:
+            return {**config, "featureGates": {_EPHEMERAL: True}}
+        return {**config, "failCgroupV1": False} if self.minor >= 31 else config
+
+    def ephemeral(self, containers: list[dict[str, Any]]) -> dict[str, Any]:
+        """A merge patch of a pod's subresource `ephemeralcontainers`, which was an object of its own before 1.22."""
+        return (
+            {"spec": {"ephemeralContainers": containers}} if self.minor >= 22 else {"ephemeralContainers": containers}
+        )
+
+    def known(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """An object of the manifests in a version that the API server has; what we use of it is the same there."""
+        version = manifest["apiVersion"]
+        if self.minor < 21:
+            version = _BEFORE_1_21.get(manifest["kind"], version)
+        return {**manifest, "apiVersion": version}
+
+    def scheduler_config(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The KubeSchedulerConfiguration as this kube-scheduler reads it; what we use of v1 is the same in v1beta1."""
+        if self.minor >= 25:
+            return config
+        if self.minor >= 22:
+            return {**config, "apiVersion": "kubescheduler.config.k8s.io/v1beta2"}
+        # Else it takes a fixed port on all addresses.
+        address = f"127.0.0.1:{free_port()}"
+        served = {"healthzBindAddress": address, "metricsBindAddress": address}
+        return {**config, "apiVersion": "kubescheduler.config.k8s.io/v1beta1", **served}
+
+
+_EPHEMERAL = "EphemeralContainers"
+_BEFORE_1_21 = {"PodDisruptionBudget": "policy/v1beta1"}

@@ -1,0 +1,88 @@
+"""A running extender: the real program in a process of its own, for tests and benchmarks that play its peers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.standins.patience import PATIENCE_S
+from numakin.process.ports import free_address
+
+
+class ExtenderGone(RuntimeError):
+    """It does not start, or ended by itself; the text is the end of its log."""
+
+
+@dataclass(slots=True)
+class ExtenderProcess:
+    """numakin-extender with these options, on free ports that stay the same from one start to the next.
+
+    It takes nothing from the environment but what `environment` adds. http, grpc: HOST:PORT. python: the interpreter.
+    """
+
+    folder: Path
+    options: Sequence[str] = ()
+    http: str = field(default_factory=free_address)
+    grpc: str = field(default_factory=free_address)
+    process: subprocess.Popen[bytes] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    python: Sequence[str] = field(default_factory=lambda: (sys.executable,))
+
+    @property
+    def pid(self) -> int:
+        """0 for one that does not run."""
+        return self.process.pid if self.process is not None else 0
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "extender.log"
+
+    def start(self) -> None:
+        """Up to where both ports answer."""
+        ready = self.folder / "extender.json"
+        ready.unlink(missing_ok=True)
+        command = [*self.python, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc]
+        command += ["--ready-file", str(ready), *self.options]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
+        environment |= {"TMPDIR": str(self.folder), **self.environment}
+        with self.log.open("ab") as log:
+            self.process = process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        deadline = time.monotonic() + PATIENCE_S
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                process.wait()
+                raise ExtenderGone(self.log.read_text()[-4000:])
+            time.sleep(0.01)
+        written = json.loads(ready.read_text())
+        self.http, self.grpc = written["http"], written["grpc"]
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """SIGTERM: as the kubelet does, which leaves it time. SIGQUIT: without the grace for callers. Returns its exit
+        status; that of one that does not run is 0.
+        """
+        process = self.process
+        if process is None:
+            return 0
+        process.send_signal(how)
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.process = None
+        return process.returncode
+
+    def kill(self) -> None:
+        """As when its node loses power: kill -9."""
+        if self.process is None:
+            return
+        self.process.kill()
+        self.process.wait()
+        self.process = None

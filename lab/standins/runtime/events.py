@@ -1,0 +1,60 @@
+"""The runtime's events, delivered to plugins, and what becomes of a container by their answers."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from google.protobuf.message import Message
+
+from lab.standins.runtime.claims import Claims
+from lab.standins.runtime.connection import StatusError
+from lab.standins.runtime.plugins import Plugins
+from lab.standins.runtime.records import Container
+from numakin.wire import nri_pb2 as nri
+
+
+class CriError(Exception):
+    """A CRI call failed, as the kubelet would see it."""
+
+
+class Events:
+    """One CRI call's events; every method raises CriError where a plugin answers with an error status."""
+
+    def __init__(self, plugins: Plugins) -> None:
+        self._plugins = plugins
+
+    def create(self, container: Container) -> tuple[Container, list[nri.ContainerUpdate]]:
+        """The container as the plugins adjusted it, and their updates of others; no two may set the same field."""
+        claims, updates = Claims(), list[nri.ContainerUpdate]()
+
+        def request() -> nri.CreateContainerRequest:
+            return nri.CreateContainerRequest(pod=container.pod.message(), container=container.message())
+
+        for plugin, answer in self.deliver("CreateContainer", request):
+            response = nri.CreateContainerResponse.FromString(answer)
+            adjusted = response.adjust.linux.resources
+            try:
+                claims.claim(container.id, adjusted, str(plugin))
+                for update in response.update:
+                    claims.claim(update.container_id, update.linux.resources, str(plugin))
+            except StatusError as error:
+                raise CriError(f"failed to get NRI adjustment for container: {error}") from error
+            annotations = {**container.annotations, **response.adjust.annotations}
+            container = replace(container.with_resources(adjusted), annotations=annotations)
+            updates += response.update
+        return container, updates
+
+    def pod(self, method: str, request: Message) -> None:
+        for _ in self.deliver(method, lambda: request):
+            pass
+
+    def container(self, method: str, kind: Callable[..., Message], container: Container) -> None:
+        request = kind(pod=container.pod.message(), container=container.message())
+        for _ in self.deliver(method, lambda: request):
+            pass
+
+    def deliver(self, method: str, request: Callable[[], Message]) -> Iterable[tuple[object, bytes]]:
+        """Each plugin's answer in turn; `request()` as it is by then."""
+        try:
+            yield from self._plugins.deliver(method, request)
+        except StatusError as error:
+            raise CriError(f"failed to get NRI adjustment for container: {error}") from error

@@ -1,0 +1,5 @@
+import sys
+
+from numakin.kubectl.main import main
+
+sys.exit(main())

@@ -1,0 +1,137 @@
+"""`explain`: why a pod is, or would be, where it is.
+
+What the extender weighed node by node, what it nominated, and what the node's enforcer made of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from numakin.kubectl.errors import UsageError
+from numakin.kubectl.output import FORMATS, show, table
+from numakin.kubectl.reach import get
+from numakin.kubectl.session import Session
+
+NAME = "explain"
+EXAMPLES = """\
+examples:
+  kubectl numakin explain pod cart-0 -n shop
+  kubectl numakin explain pod/cart-0 -o json
+  kubectl numakin explain shop/cart-0
+"""
+
+KINDS = ("pod", "pods", "po")
+
+OTHER_KINDS = (
+    "deploy",
+    "deployment",
+    "deployments",
+    "sts",
+    "statefulset",
+    "ds",
+    "daemonset",
+    "rs",
+    "replicaset",
+    "job",
+)
+
+SHOWN_NODES = 10
+"""Nodes in the table unless -o wide: the best."""
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument("what", nargs="+", metavar="pod NAME", help="the pod, also as pod/NAME, NAME or NAMESPACE/NAME")
+    own.add_argument("-o", "--output", choices=FORMATS, default="table", help="(default: table; wide: every node)")
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    namespace, name = named_pod(given.what)
+    if namespace and given.namespace not in ("", namespace):
+        raise UsageError(f"two namespaces are named, {namespace} and {given.namespace}")
+    answer = get(session.extender, "/api/v1/explain", namespace=namespace or session.namespace, pod=name)
+    show(answer, given.output, lambda: _rendered(answer, wide=given.output == "wide"))
+    return 0
+
+
+def named_pod(arguments: list[str]) -> tuple[str, str]:
+    """Namespace, empty where none is named, and name of `pod NAME`, `pod/NAME`, `NAME`, or with NAMESPACE/NAME as NAME;
+    UsageError for anything else.
+    """
+    kind, _, name = arguments[0].partition("/") if len(arguments) == 1 else (arguments[0], "", arguments[1])
+    if len(arguments) == 1 and kind not in KINDS:
+        kind, name = "", arguments[0]
+    namespace, _, pod = name.rpartition("/")
+    if len(arguments) > 2 or kind not in ("", *KINDS) or "/" in namespace:
+        raise UsageError(f"one pod can be explained, as pod NAME or NAMESPACE/NAME, not {' '.join(arguments)!r}")
+    if namespace in OTHER_KINDS:
+        raise UsageError(f"one pod can be explained, and {name} is none: name one of its pods")
+    if not pod:
+        raise UsageError("the pod's name is missing: kubectl numakin explain pod NAME")
+    return namespace, pod
+
+
+def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
+    if answer.get("summary"):
+        yield Text(answer["summary"], style="bold")
+    yield f"pod {answer['pod']}" + (f", group {answer['group']}" if answer.get("group") else "")
+    if answer.get("membership"):
+        yield answer["membership"]
+    if answer.get("expected"):
+        yield _expected(answer["expected"])
+    if answer.get("happened"):
+        yield ""
+        yield _happened(answer["happened"])
+    else:
+        yield "no enforcer has reported a container of it yet"
+    if answer.get("unscored"):
+        yield answer["unscored"]
+    if answer.get("scored"):
+        yield ""
+        yield from _scored(answer["scored"], wide=wide)
+    elif not answer.get("unscored"):
+        yield "how nodes were scored is not known: another replica answered, it was not asked, or it is long ago"
+
+
+def _expected(expected: dict[str, Any]) -> str:
+    state = "bound to" if expected["bound"] else "room is held on"
+    left = expected["expires_in_seconds"]
+    return (
+        f"{state} {expected['node']}, NUMA node {expected['numa_nodes']}; its enforcer has {left:.0f} s left to report"
+    )
+
+
+def _happened(happened: list[dict[str, Any]]) -> Any:
+    """What its enforcer decided, the latest last."""
+    rows = table("container", "at", "numa node", "cpus", "memory", "nomination", "why")
+    for row in happened:
+        nominated = f" (NUMA node {row['nominated']})" if row.get("nominated") else ""
+        rows.add_row(
+            row["container"] or "-",
+            row["event"],
+            row["numa_nodes"] or "-",
+            row["cpus"] or "open",
+            row["mems"] or "open",
+            row["nomination"] + nominated,
+            "; ".join(row["reasons"]),
+        )
+    return rows
+
+
+def _scored(scored: dict[str, Any], *, wide: bool) -> Iterator[Any]:
+    nodes = scored["nodes"]
+    shown = nodes if wide else nodes[:SHOWN_NODES]
+    yield f"scored {scored['seconds_ago']:.0f} s ago on {len(nodes)} nodes, each as its enforcer would decide:"
+    rows = table("node", "score", "numa node", "fits", "why", right=("score",))
+    for node in shown:
+        fits = {True: "yes", False: "no"}.get(node.get("fits"), "-")
+        style = "green" if node is nodes[0] and node["score"] else ""
+        rows.add_row(
+            node["node"], str(node["score"]), node.get("numa_nodes", "-"), fits, "; ".join(node["reasons"]), style=style
+        )
+    yield rows
+    if len(nodes) > len(shown):
+        yield f"and {len(nodes) - len(shown)} more: -o wide"

@@ -1,0 +1,93 @@
+"""`top`: who talks to whom, by pairs of workloads, live.
+
+The rates are those that the extender has learned: decayed means over the last minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from rich.live import Live
+from rich.table import Table
+
+from numakin.kubectl.output import FORMATS, bytes_of, console, show, table
+from numakin.kubectl.reach import get
+from numakin.kubectl.session import Session
+
+NAME = "top"
+EXAMPLES = """\
+examples:
+  kubectl numakin top -n shop            live; Ctrl-C ends it
+  kubectl numakin top -A --once -o json  once, for machines
+"""
+
+EVERY_S = 2.0
+"""Seconds between two questions."""
+
+SHOWN = 40
+"""Pairs, the heaviest, where no terminal says how many lines there are."""
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument("-A", "--all-namespaces", action="store_true", help="of every namespace")
+    own.add_argument("--once", action="store_true", help="print once, also in a terminal")
+    own.add_argument("-o", "--output", choices=FORMATS, default="table", help="(default: table; json and yaml: once)")
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    namespace = "" if given.all_namespaces else session.namespace
+    out = console()
+    if given.once or given.output in ("json", "yaml") or not out.is_terminal:
+        graph = _asked(session, namespace)
+        if not graph["edges"] and given.output not in ("json", "yaml"):
+            print(_nothing(namespace, graph["edges_known"]))
+            return 0
+        show(graph, given.output, lambda: [_table(graph, SHOWN if given.output == "table" else len(graph["edges"]))])
+        return 0
+    with Live(console=out, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(_table(_asked(session, namespace), out.height - 6), refresh=True)
+            time.sleep(EVERY_S)
+
+
+def _asked(session: Session, namespace: str) -> dict[str, Any]:
+    """The graph; of one namespace: the edges with an end in it, chosen here too, since older extenders send all."""
+    if not namespace:
+        everything: dict[str, Any] = get(session.extender, "/api/v1/graph")
+        return everything
+    graph: dict[str, Any] = get(session.extender, "/api/v1/graph", namespace=namespace)
+    start = f"{namespace}/"
+    edges = [edge for edge in graph["edges"] if edge["source"].startswith(start) or edge["target"].startswith(start)]
+    workloads = [row for row in graph["workloads"] if row["workload"].startswith(start)]
+    return {**graph, "edges": edges, "workloads": workloads}
+
+
+def _nothing(namespace: str, known: int) -> str:
+    if known:
+        return f"no traffic of namespace {namespace} is known; -A: of all"
+    return "no traffic between opted-in pods is known yet; kubectl numakin doctor says which nodes do not observe any"
+
+
+def _table(graph: dict[str, Any], rows: int) -> Table:
+    made = table("from", "to", "by", "bytes/s", "messages/s", "group", right=("bytes/s", "messages/s"))
+    groups = {row["workload"]: row["group"] for row in graph["workloads"]}
+    shown = graph["edges"][: max(1, rows)]
+    for edge in shown:
+        ends = groups.get(edge["source"]), groups.get(edge["target"])
+        shared = ends[0] if ends[0] and ends[0] == ends[1] else "-"
+        made.add_row(
+            edge["source"],
+            edge["target"],
+            edge["kind"],
+            f"{bytes_of(edge['bytes_per_second'])}/s",
+            f"{edge['messages_per_second']:,.0f}",
+            shared,
+        )
+    made.title = f"{len(shown)} pairs shown of {graph['edges_known']} known"
+    made.title_justify = "left"
+    relays = graph["relays"]
+    if relays:
+        made.caption = f"relays, whose peers are hidden behind them: {', '.join(relays)}"
+    return made

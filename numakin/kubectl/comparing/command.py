@@ -1,0 +1,126 @@
+"""`compare deployment/NAME`: what it checks before anything is changed, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Collection
+from functools import partial
+from statistics import fmean
+
+from rich.console import Console
+
+from numakin.compare import presentation
+from numakin.compare.command import parse_arguments, parse_expression
+from numakin.compare.rounds import result
+from numakin.compare.statistics import FEWEST_PAIRS
+from numakin.compare.workloads import PARSERS, BadFigures, figures_by
+from numakin.kubectl.comparing import templates
+from numakin.kubectl.comparing.deployment import Deployment
+from numakin.kubectl.comparing.measuring import Load, Plan, measure, restore
+from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
+from numakin.kubectl.output import show
+from numakin.kubectl.reach import Extender, get
+from numakin.kubectl.session import Session
+from numakin.placement.model.names import is_group
+from numakin.placement.optin.parsing import AUTO
+
+_NAMED = re.compile(r"(?:deploy|deployments?(?:\.apps)?)/([a-z0-9][a-z0-9.-]*)")
+
+_OF_A_NODE = ("node", "image", "server", "client")
+
+
+def run(given: argparse.Namespace, session: Session) -> int:
+    """The exit code, as of all commands."""
+    names = _names(given.deployments)
+    if not given.restore:
+        load = _load(given)
+    deployments = [Deployment(session.api, session.namespace, name, given.timeout) for name in names]
+    if given.restore:
+        restore(deployments)
+        return 0
+    objects = {deployment.name: deployment.check() for deployment in deployments}
+    group = given.group or _group_name(templates.group_for(objects))
+    groups = {f"{session.namespace}/{templates.group_of(each) or group}" for each in objects.values()}
+    local = partial(locality, lambda: session.extender, groups)
+    plan = Plan(deployments, group, load, local, given.rounds, given.seed)
+    log = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    for line in _intentions(plan, session.namespace):
+        log.print(line)
+    try:
+        rounds, cut_short = measure(plan, log.print)
+    except BadFigures as bad:
+        raise CommandError(str(bad)) from bad
+    outcome = result(rounds, templates.DESIGN, cut_short)
+    about = {"deployments": names, "namespace": session.namespace, "group": plan.group, "load": given.load}
+    show(
+        presentation.as_json(outcome, about),
+        "json" if given.json else given.output,
+        lambda: [presentation.table(outcome, millis=bool(given.reads)), *presentation.conclusions(outcome)],
+    )
+    return 0 if outcome.conclusive and not cut_short else BAD_NEWS
+
+
+def locality(extender: Callable[[], Extender], groups: Collection[str]) -> float | None:
+    """The mean share of these groups (NAMESPACE/NAME) that is inside one NUMA node; None where no extender says it."""
+    try:
+        rows = get(extender(), "/api/v1/groups")["groups"]
+    except CommandError:
+        return None
+    shares = [row["locality"] for row in rows if row["group"] in groups and row["locality"] is not None]
+    return fmean(shares) if shares else None
+
+
+def _intentions(plan: Plan, namespace: str) -> list[str]:
+    runs = plan.rounds * len(templates.WAYS) + 1
+    names = ", ".join(map(str, plan.deployments))
+    return [
+        f"{names} in namespace {namespace}: {plan.rounds} rounds; all pods are replaced {runs} times, and restored",
+        f"  {templates.WITH}: as annotated, or with {templates.GROUP}: {plan.group}",
+        f"  {templates.WITHOUT}, {templates.AGAIN}: no annotation of numakin's",
+    ]
+
+
+def _names(words: list[str]) -> list[str]:
+    names = []
+    for word in words:
+        match = _NAMED.fullmatch(word)
+        if match is None:
+            raise UsageError(f"{word!r}: only Deployments can be compared, as deployment/NAME")
+        names.append(match[1])
+    return list(dict.fromkeys(names))
+
+
+def _group_name(text: str) -> str:
+    """UsageError where it is none."""
+    if text != AUTO and not is_group(f"default/{text}"):
+        raise UsageError(f"{text!r} is no name of a group (--group): at most 63 letters, digits, '-', '_' and '.'")
+    return text
+
+
+def _load(given: argparse.Namespace) -> Load:
+    if given.group:
+        _group_name(given.group)
+    foreign = next((name for name in _OF_A_NODE if getattr(given, name)), None)
+    if foreign:
+        raise UsageError(f"--{foreign} belongs to a comparison on one node, not to Deployments")
+    if given.rounds < FEWEST_PAIRS:
+        raise UsageError(f"{given.rounds} rounds are too few to conclude anything: {FEWEST_PAIRS} at least (--rounds)")
+    if not given.load:
+        raise UsageError("Deployments are compared under your load: --load 'COMMAND'")
+    if bool(given.reads) == bool(given.throughput):
+        raise UsageError(
+            f"the load's output is read by --throughput REGEX or --reads {'|'.join(sorted(PARSERS))}: give one"
+        )
+    if given.reads and given.latency:
+        raise UsageError("--latency belongs to --throughput: --reads finds both")
+    try:
+        command = parse_arguments("load", given.load)
+        throughput, latency = (
+            parse_expression("throughput", given.throughput),
+            parse_expression("latency", given.latency),
+        )
+    except ValueError as bad:
+        raise UsageError(str(bad)) from bad
+    figures = PARSERS[given.reads] if given.reads else figures_by(throughput, latency)
+    return Load(command, figures, given.settle, given.timeout)

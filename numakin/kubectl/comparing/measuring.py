@@ -1,0 +1,115 @@
+"""All ways in turn, each with fresh pods, under the user's load; and the Deployments as they were, whatever happens."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from numakin.compare.rounds import Round, complete, in_turn
+from numakin.compare.running import Run
+from numakin.compare.workloads import BadFigures, Figures
+from numakin.kubectl.comparing.deployment import Deployment
+from numakin.kubectl.comparing.templates import WAYS, WITH, Variant
+from numakin.kubectl.comparing.undoing import undone
+from numakin.kubectl.errors import CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A command that loads the Deployments from here, and how to read its output. settle_s: between the pods being
+    ready and its start. timeout_s: of one run.
+    """
+
+    command: Sequence[str]
+    figures: Callable[[str], Figures]
+    settle_s: float
+    timeout_s: float
+
+    def run(self) -> Figures:
+        """CommandError when it fails or does not end, BadFigures when its output has no figures."""
+        try:
+            done = subprocess.run(
+                self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                text=True, errors="replace", timeout=self.timeout_s, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise CommandError(f"the load has not ended after {self.timeout_s:.0f} s") from None
+        except OSError as bad:
+            raise CommandError(f"the load can't be started: {bad}") from bad
+        if done.returncode:
+            raise CommandError(f"the load failed ({done.returncode}): {' '.join(done.stdout.split())[-300:]}")
+        return self.figures(done.stdout)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is compared, and how. group: of Deployments that have none. locality: of those that opted in, as it is when
+    called; None where it is not known.
+    """
+
+    deployments: Sequence[Deployment]
+    group: str
+    load: Load
+    locality: Callable[[], float | None]
+    rounds: int
+    seed: int
+
+
+def measure(plan: Plan, report: Callable[[str], None]) -> tuple[tuple[Round, ...], str]:
+    """The rounds, and what ended them early, as of `complete`. The Deployments are restored, also after a signal of
+    `STOPPING`, before this returns or raises.
+    """
+
+    def run(way: Variant) -> Run:
+        pods = _rolled_out(plan, way)
+        time.sleep(plan.load.settle_s)
+        figures = plan.load.run()
+        local = plan.locality() if way.name == WITH else None
+        for deployment in plan.deployments:
+            deployment.must_run(way.name)
+        nodes = len({pod["spec"].get("nodeName") for pod in pods})
+        report(f"{way.name}: {figures.throughput:,.1f}/s; {len(pods)} pods on {nodes} nodes")
+        return Run(way.name, figures, local, None)
+
+    with undone(partial(_restore_aloud, plan.deployments, report)):
+        for deployment in plan.deployments:
+            deployment.begin()
+        told = partial(_progress, report, plan.rounds)
+        return complete(in_turn(run, WAYS, plan.rounds, plan.seed, told), (CommandError, BadFigures))
+
+
+def _progress(report: Callable[[str], None], rounds: int, number: int, _run: Run) -> None:
+    report(f"round {number} of {rounds}")
+
+
+def restore(deployments: Sequence[Deployment]) -> None:
+    """Each, whatever the others do; CommandError naming those that could not be."""
+    left: dict[Deployment, CommandError] = {}
+    for step in (Deployment.put_back, Deployment.clean):
+        for deployment in deployments:
+            if deployment not in left:
+                try:
+                    step(deployment)
+                except CommandError as bad:
+                    left[deployment] = bad
+    if left:
+        names = " ".join(map(str, left))
+        raise CommandError(f"not restored: {names} ({next(iter(left.values()))}): run compare {names} --restore")
+
+
+def _rolled_out(plan: Plan, way: Variant) -> list[dict[str, Any]]:
+    for deployment in plan.deployments:
+        deployment.change(way.name, plan.group)
+    return [pod for deployment in plan.deployments for pod in deployment.rolled_out(way.name)]
+
+
+def _restore_aloud(deployments: Sequence[Deployment], report: Callable[[str], None]) -> None:
+    """Also where nobody is left to report to: rich ends the process over a broken pipe."""
+    with suppress(OSError, SystemExit):
+        report("restoring: please wait")
+    restore(deployments)

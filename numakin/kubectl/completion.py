@@ -1,0 +1,60 @@
+"""What may come next on the command line, for kubectl, which asks a program called kubectl_complete-numakin.
+
+It speaks the protocol of kubectl's own completion (Cobra's): a line for each word that may come, then :DIRECTIVE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+
+from numakin.kubectl.options import parser
+
+NO_FILES, FILES = 4, 0
+"""Cobra's directives: whether the shell offers files where no word is."""
+
+FILE_OPTIONS = ("--filename", "--kubeconfig", "--extender-ca")
+
+
+def main() -> int:
+    words, directive = completed(sys.argv[1:])
+    print(*words, f":{directive}", sep="\n")
+    return 0
+
+
+def completed(words: Sequence[str]) -> tuple[list[str], int]:
+    """The words that may stand in place of the last one, which is what was typed of it so far; and the directive."""
+    *before, begun = words or [""]
+    program = parser()
+    commands = _commands(program)
+    chosen = next((word for word in before if word in commands), None)
+    if chosen is None:
+        offered = [*commands, *_options(program)] if begun.startswith("-") or not before else [*commands]
+        return [word for word in offered if word.startswith(begun)], NO_FILES
+    own = commands[chosen]
+    option = _option(own, before[-1])
+    if option is not None and option.nargs is None:
+        choices = [str(choice) for choice in option.choices or ()]
+        takes_file = any(name in FILE_OPTIONS for name in option.option_strings)
+        return [word for word in choices if word.startswith(begun)], FILES if takes_file else NO_FILES
+    offered = (
+        [*_options(own)] if begun.startswith("-") else ["pod"] if chosen == "explain" and before[-1] == chosen else []
+    )
+    return [word for word in offered if word.startswith(begun)], NO_FILES
+
+
+def _commands(program: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in program._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+def _options(of: argparse.ArgumentParser) -> Iterator[str]:
+    for action in of._actions:
+        yield from (name for name in action.option_strings if name.startswith("--"))
+
+
+def _option(of: argparse.ArgumentParser, name: str) -> argparse.Action | None:
+    return next((action for action in of._actions if name in action.option_strings), None)

@@ -1,0 +1,195 @@
+"""numakin's own pods, and programs that run inside of them as `kubectl exec` would start them."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from threading import Thread
+from typing import Any, TypeVar
+
+from numakin.kubectl.apiserver import ApiServer
+from numakin.kubectl.errors import CommandError, Unanswered
+
+ENFORCER, EXTENDER = "numakin-enforcer", "numakin-extender"
+"""Values of the label app.kubernetes.io/name, and names of the containers' programs."""
+
+AT_ONCE = 16
+"""Pods that are asked at the same time."""
+
+OPEN_S = 30.0
+"""For the API server and the kubelet to start a program: the package itself waits for ever."""
+
+EXEC_S = 60.0
+
+_STATUS = 3
+"""The web socket's channel of how the program ended."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPod:
+    """One of numakin's pods. arguments: of its program, with the node's name filled in. ready: False where the kubelet
+    says that it is not.
+    """
+
+    name: str
+    node: str
+    running: bool
+    container: str
+    arguments: tuple[str, ...]
+    ports: dict[str, int]
+    ready: bool = True
+
+    def option(self, name: str, default: str) -> str:
+        """Of --NAME=VALUE among its arguments."""
+        start = f"--{name}="
+        return next(
+            (argument.removeprefix(start) for argument in self.arguments if argument.startswith(start)), default
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a program in a pod printed. code: its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+def own_pods(api: ApiServer, namespace: str, name: str) -> list[OwnPod]:
+    """By node. Unanswered when they may not be listed."""
+    query = {"labelSelector": f"app.kubernetes.io/name={name}"}
+    items = api.object(f"/api/v1/namespaces/{namespace}/pods", query)["items"]
+    return sorted((_own(item) for item in items), key=lambda pod: (pod.node, pod.name))
+
+
+def _own(item: dict[str, Any]) -> OwnPod:
+    spec, (container, *_) = item["spec"], item["spec"]["containers"]
+    node = spec.get("nodeName") or ""
+    arguments = (argument.replace("$(NODE_NAME)", node) for argument in container.get("args") or ())
+    ports = {port.get("name", ""): port["containerPort"] for port in container.get("ports") or ()}
+    status = item.get("status") or {}
+    running = status.get("phase") == "Running" and not item["metadata"].get("deletionTimestamp")
+    said = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+    ready = said.get("Ready") != "False"
+    return OwnPod(item["metadata"]["name"], node, running, container["name"], tuple(arguments), ports, ready)
+
+
+def of_nodes(pods: Sequence[OwnPod], nodes: Iterable[str]) -> list[OwnPod]:
+    """Those of these nodes; of all when none is named. CommandError for a node that has none."""
+    wanted = list(nodes)
+    for node in wanted:
+        if node not in {pod.node for pod in pods}:
+            raise CommandError(f"no enforcer's pod is on node {node}; they are on: {_listed(pods)}")
+    return [pod for pod in pods if not wanted or pod.node in wanted]
+
+
+def _listed(pods: Sequence[OwnPod]) -> str:
+    return ", ".join(sorted({pod.node for pod in pods})) or "none"
+
+
+def run_in(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str], timeout_s: float = EXEC_S) -> Ran:
+    """Runs a program in the pod's container. Unanswered when it can't be started there, or its end is not heard of."""
+    where = f"{pod.name} on {pod.node}"
+    opening: Future[Any] = Future()
+    Thread(target=_settle, args=(opening, partial(_opened, api, namespace, pod, command)), daemon=True).start()
+    open_s = min(OPEN_S, timeout_s)
+    try:
+        opened = opening.result(open_s)
+    except Exception as bad:  # the package raises what its layers raise
+        why = _why(bad) if opening.done() else f"no answer within {open_s:.0f} s"
+        raise Unanswered(f"{where}: no program can be started there: {why}") from bad
+    try:
+        opened.sock.settimeout(timeout_s)
+        opened.run_forever(timeout=timeout_s)
+        if not opened.is_open():
+            out, err = opened.read_stdout(timeout=0), opened.read_stderr(timeout=0)
+            return Ran(_code(opened.read_channel(_STATUS)), out, err)
+    except Exception as bad:
+        raise Unanswered(f"{where}: {command[0]} was not heard to the end: {_why(bad)}") from bad
+    finally:
+        opened.sock.shutdown()
+    raise Unanswered(f"{where}: {command[0]} has not ended after {timeout_s:.0f} s")
+
+
+def _opened(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str]) -> Any:
+    """The program's web socket. It can't be told how long to wait for the handshake."""
+    from kubernetes import client  # noqa: PLC0415
+    from kubernetes.stream import stream  # noqa: PLC0415
+
+    # Of its own: while it opens a web socket, the package changes the client that it is given.
+    connect = client.CoreV1Api(client.ApiClient(api.client.configuration)).connect_get_namespaced_pod_exec
+    return stream(
+        connect, pod.name, namespace, container=pod.container, command=list(command),
+        stdout=True, stderr=True, stdin=False, tty=False, _preload_content=False,
+    )  # fmt: skip
+
+
+def _code(text: str) -> int:
+    """The exit code in the status that a stream ends with. ValueError where there is none, with what is there."""
+    try:
+        status = json.loads(text)
+        return 0 if status["status"] == "Success" else int(status["details"]["causes"][0]["message"])
+    except (ValueError, LookupError, TypeError) as bad:
+        raise ValueError(_message(text) or text or "the stream ended without a status") from bad
+
+
+def _message(text: str) -> str:
+    """Of a Status; empty where the text is none."""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(text)["message"])
+    return ""
+
+
+def _why(bad: Exception) -> str:
+    """The Status' message where there is one; else the first line."""
+    for detail in (getattr(bad, "body", None), str(bad)):
+        text = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail or "")
+        start, end = text.find('{"kind":"Status"'), text.rfind("}")
+        if start >= 0 and (message := _message(text[start : end + 1])):
+            return message
+    lines = str(getattr(bad, "reason", None) or bad).splitlines()
+    return lines[0][:300] if lines else type(bad).__name__
+
+
+def each(
+    pods: Sequence[OwnPod], ask: Callable[[OwnPod], T], at_once: int = AT_ONCE
+) -> Iterator[tuple[OwnPod, T | CommandError]]:
+    """Asks of so many pods at the same time, in their order; what one fails by costs none of the others.
+
+    By daemons, which no ^C waits for: the process' end closes their connections.
+    """
+    answers: list[Future[T | CommandError]] = [Future() for _ in pods]
+    todo = deque(zip(pods, answers, strict=True))
+
+    def contained(pod: OwnPod) -> T | CommandError:
+        try:
+            return ask(pod)
+        except CommandError as bad:
+            return bad
+
+    def work() -> None:
+        with suppress(IndexError):
+            while True:
+                pod, answer = todo.popleft()
+                _settle(answer, partial(contained, pod))
+
+    for _ in range(min(at_once, len(pods))):
+        Thread(target=work, daemon=True).start()
+    for pod, answer in zip(pods, answers, strict=True):
+        yield pod, answer.result()
+
+
+def _settle(answer: Future[T], work: Callable[[], T]) -> None:
+    """Into the answer goes what the work returns, or what it raises."""
+    try:
+        answer.set_result(work())
+    except BaseException as bad:  # noqa: BLE001 - whoever waits for the answer raises it
+        answer.set_exception(bad)

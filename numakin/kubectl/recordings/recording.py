@@ -1,0 +1,127 @@
+"""A recording: a file of JSON lines. First what there was (pods, machines), then windows of traffic, node by node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from enforcer.observer.windows import BadRecording, Window
+from extender.kube.rows import PodObject, PodRows
+from extender.state.pods import PodRow
+from numakin.kubectl.errors import UsageError
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.errors import PlacementError
+from numakin.placement.model.topology import Machine, NumaNode
+from numakin.placement.model.workload import HASH_LABEL
+from numakin.placement.optin.parsing import is_read
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """machines: by node. pods: opted in, in the order in which they were created. places: by pod uid, the NUMA nodes
+    on which it was. windows: with the node that saw each.
+    """
+
+    machines: Mapping[str, Machine]
+    pods: tuple[PodRow, ...]
+    places: Mapping[str, NumaSet]
+    windows: tuple[tuple[str, Window], ...]
+
+
+def header(pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> str:
+    """The first line. pods: the API server's objects; nodes: the extender's; places: NUMA nodes by pod uid."""
+    return json.dumps(
+        {"numakin_recording": VERSION, "pods": [*map(_lean, pods)], "nodes": [*nodes], "places": dict(places)}
+    )
+
+
+def line(node: str, window: str) -> str:
+    """One window, as `numakin-enforcer record` writes it."""
+    return json.dumps({"node": node, "window": json.loads(window)})
+
+
+def read(path: Path) -> Recording:
+    """UsageError, with the line, when it is none."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as bad:
+        raise UsageError(f"{path}: {getattr(bad, 'strerror', None) or bad}") from bad
+    first, windows = [], []
+    for number, text in enumerate(lines or [""], start=1):
+        try:
+            first.append(_first(text)) if number == 1 else windows.append(_window(text))
+        except _UNREADABLE as bad:
+            fault = f"{bad.args[0]!r} is missing" if isinstance(bad, KeyError) else str(bad).splitlines()[0]
+            why = f"not what `kubectl numakin record` writes: {fault}"
+            raise UsageError(f"{path}, line {number}: {why}") from bad
+    return replace(first[0], windows=tuple(windows))
+
+
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, PlacementError, BadRecording)
+
+
+def _first(text: str) -> Recording:
+    content = json.loads(text)
+    if content["numakin_recording"] != VERSION:
+        raise ValueError(f"version {content['numakin_recording']!r}; this program reads version {VERSION}")
+    rows = PodRows()
+    pods = tuple(rows.row(msgspec.convert(pod, PodObject)) for pod in _by_age(content["pods"]))
+    machines = {str(node["node"]): machine(node) for node in content["nodes"]}
+    return Recording(
+        machines, pods, {str(uid): NumaSet.parse(numa_nodes) for uid, numa_nodes in content["places"].items()}, ()
+    )
+
+
+def _window(text: str) -> tuple[str, Window]:
+    row = json.loads(text)
+    return str(row["node"]), Window.from_json(json.dumps(row["window"]))
+
+
+def machine(node: Mapping[str, Any]) -> Machine:
+    """Of a node as /api/v1/nodes has it. Each CPU counts as a core of its own."""
+    rows = node["numa_nodes"]
+    ids = [int(row["id"]) for row in rows]
+    numa_nodes = tuple(
+        NumaNode(
+            int(row["id"]), CpuSet.parse(row["cpus"]), int(row["memory"]), dict(zip(ids, row["distances"], strict=True))
+        )
+        for row in rows
+    )
+    cpus = sorted(cpu for numa_node in numa_nodes for cpu in numa_node.cpus)
+    return Machine(numa_nodes=numa_nodes, cores=tuple(CpuSet.of((cpu,)) for cpu in cpus), name=str(node["node"]))
+
+
+def _by_age(pods: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def age(pod: Mapping[str, Any]) -> tuple[str, str]:
+        return str(pod["metadata"].get("creationTimestamp") or ""), str(pod["metadata"]["name"])
+
+    return sorted(pods, key=age)
+
+
+def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """What placement reads of a pod, and nothing else: no environment, no image, no other annotation."""
+    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+    kept = ("name", "namespace", "uid", "creationTimestamp", "ownerReferences")
+    named = {key: metadata[key] for key in kept if key in metadata}
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if is_read(key)}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == HASH_LABEL}
+    containers = {
+        part: [
+            {key: container[key] for key in ("name", "resources", "restartPolicy") if key in container}
+            for container in spec[part]
+        ]
+        for part in ("initContainers", "containers")
+        if spec.get(part)
+    }
+    return {
+        "metadata": named | {"annotations": annotations, "labels": labels},
+        "spec": containers | {key: spec[key] for key in ("nodeName", "hostNetwork", "resources") if key in spec},
+        "status": {key: status[key] for key in ("phase", "podIP") if key in status},
+    }

@@ -1,0 +1,111 @@
+"""Chains of moves: several members that go together, where none of them, and no two that change places, gain alone.
+
+A search from what is there finds a better state; of the members that are elsewhere in it, those are picked that
+together gain most for each. So a cluster of members joins its peers as one, and three can change places in a ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.plan.partition import EPSILON, PartitionState
+from numakin.placement.plan.search import anneal, climbed
+
+HEATS = (1.0, 0.3)
+"""Where the two annealings from what is there begin: warm ones, which keep most of it."""
+
+SEEDS = 24
+"""Members that a chain is begun with, those first that gain most by themselves."""
+
+Move = tuple[int, int, int]
+"""One replica of a kind, from a bin, to a bin."""
+
+Ways = frozenset[tuple[str, NumaSet, CpuSet]]
+"""A step as a set: reservations' keys, each with its target, and its cache domain there where that alone changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """gain: of all its moves together, as `PartitionState.gain` has it."""
+
+    moves: tuple[Move, ...]
+    gain: float
+
+
+def better(state: PartitionState, steps: int) -> PartitionState:
+    """The best state that a search of so many steps finds from this one."""
+    best = climbed(state)
+    for seed, heat in enumerate(HEATS):
+        best = max(best, anneal(best, steps, seed, heat), key=PartitionState.score)
+    return best
+
+
+def chains(state: PartitionState, target: PartitionState, budget: int) -> Iterator[Chain]:
+    """Chains of at most `budget` moves towards the target, the most gain for each move first."""
+    moves = _differences(state, target)
+    first = sorted(moves, key=lambda move: (-state.gain(*move), move))[:SEEDS]
+    grown = (chain for move in first for chain in _grown(state, move, moves, budget))
+    best: dict[tuple[Move, ...], Chain] = {tuple(sorted(chain.moves)): chain for chain in grown}
+    yield from sorted(best.values(), key=lambda chain: (-chain.gain / len(chain.moves), chain.moves))
+
+
+def first_that_holds(
+    candidates: Iterable[Chain],
+    ways_of: Callable[[Sequence[Move]], Ways],
+    declined: Container[Ways],
+    least: float,
+) -> Chain | None:
+    """The first that was not declined. candidates: in the order of `chains`. least: what each member gains; those that
+    a chain has beyond a declined one gain so much beyond it.
+    """
+    passed: list[tuple[Ways, float]] = []
+    for chain in candidates:
+        if chain.gain < least * len(chain.moves):
+            return None
+        ways = ways_of(chain.moves)
+        if ways in declined:
+            passed.append((ways, chain.gain))
+        elif all(chain.gain >= gain + least * len(ways - less) for less, gain in passed if less < ways):
+            return chain
+    return None
+
+
+def _differences(state: PartitionState, target: PartitionState) -> list[Move]:
+    moves = []
+    for kind, (here, there) in enumerate(zip(state.counts, target.counts, strict=True)):
+        leaving = [bin_ for bin_, count in enumerate(here[:-1]) for _ in range(count - there[bin_])]
+        coming = [bin_ for bin_, count in enumerate(there[:-1]) for _ in range(count - here[bin_])]
+        moves += [(kind, source, goal) for source, goal in zip(leaving, coming, strict=False)]
+    return moves
+
+
+def _grown(state: PartitionState, first: Move, moves: Sequence[Move], budget: int) -> Iterator[Chain]:
+    """Each chain that holds and gains on the way from one move to `budget` of them."""
+    now, left = state.copy(), [*moves]
+    chain: list[Move] = []
+    gain, following = 0.0, first
+    while True:
+        gain += now.gain(*following)
+        now.move(*following)
+        chain.append(following)
+        left.remove(following)
+        short = _short(state, now, chain)
+        if not short and gain > EPSILON * state.scale:
+            yield Chain(tuple(chain), gain)
+        # Who makes room goes first; else whoever gains most.
+        coming = [move for move in left if move[1] in short] or ([] if short else left)
+        if not coming or len(chain) >= budget:
+            return
+        following = max(coming, key=lambda move: (now.gain(*move), move))
+
+
+def _short(before: PartitionState, now: PartitionState, chain: Iterable[Move]) -> set[int]:
+    """The bins that hold more than they can, and more than before."""
+    targets = {target for _, _, target in chain}
+    return {
+        bin_
+        for bin_ in targets
+        if any(free < min(0, old) for free, old in zip(now.free[bin_], before.free[bin_], strict=True))
+    }

@@ -1,5 +1,0 @@
-"""Pages and pictures of `docs/` that are made from the code, so that neither can be out of date.
-
-python -m reference            write them
-python -m reference --check    name those that are not what the code says
-"""

@@ -1,5 +1,0 @@
-"""A container runtime without NRI for tests: CRI over a real unix socket, and cgroups that are plain files."""
-
-from standins.cri.runtime import CriRuntime
-
-__all__ = ["CriRuntime"]

@@ -1,0 +1,44 @@
+"""The program as a person starts it: a process of its own, with its answer, its complaint and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from lab.standins.patience import PATIENCE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a person sees."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+def ask(*words: str, stdin: str | None = None, **environment: str) -> Told:
+    """`kubectl numakin WORDS`, without a terminal and with nothing of this machine's Kubernetes."""
+    clean = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "COLUMNS")}
+    done = subprocess.run(
+        [sys.executable, "-m", "numakin.kubectl", *words],
+        capture_output=True,
+        text=True,
+        input=stdin,
+        timeout=PATIENCE_S,
+        env=clean | {"HOME": "/nonexistent"} | environment,
+        check=False,
+    )
+    return Told(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,92 @@
+"""Deployments that a comparison has changed are restored, whatever becomes of whoever waits for it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from numakin.compare.workloads import Figures
+from numakin.kubectl.comparing import measuring
+from numakin.kubectl.comparing.measuring import Load, Plan
+from numakin.kubectl.comparing.undoing import STOPPING, undone
+
+
+class OneDeployment:
+    """A Deployment that remembers what was done to it."""
+
+    name = "web"
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def begin(self) -> None:
+        self.done.append("begin")
+
+    def change(self, way: str, group: str) -> None:
+        self.done.append(way)
+
+    def rolled_out(self, way: str) -> list[dict[str, object]]:
+        return [{"spec": {"nodeName": "node-1"}}]
+
+    def must_run(self, way: str) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    """As in a terminal, also where the tests were started by nohup."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("gone", [BrokenPipeError(), SystemExit(1)], ids=["a pipe", "what rich makes of it"])
+def test_who_reads_no_longer_finds_all_restored(gone, monkeypatch):
+    web = OneDeployment()
+    monkeypatch.setattr(measuring, "restore", lambda deployments: deployments[0].done.append("restored"))
+
+    def report(_line: str) -> None:
+        raise gone
+
+    load = Load(["true"], lambda _: Figures(1.0, None), 0, 60)
+    with pytest.raises(type(gone)):
+        measuring.measure(Plan(cast("Any", [web]), "shop", load, lambda: None, 6, 1), report)
+    assert web.done[-1] == "restored"
+
+
+@pytest.mark.parametrize("number", STOPPING)
+def test_each_signal_that_stops_undoes_first(number):
+    undo: list[str] = []
+
+    def stopped() -> None:
+        with undone(lambda: undo.append("undone")):
+            signal.raise_signal(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert undo == ["undone"]
+
+
+def test_under_nohup_a_closed_terminal_stops_nothing():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    undo: list[str] = []
+    with undone(lambda: undo.append("undone")):
+        signal.raise_signal(signal.SIGHUP)
+        undo.append("went on")
+    assert undo == ["went on", "undone"]
+
+
+def test_a_second_signal_does_not_stop_what_undoes():
+    undo: list[str] = []
+
+    def slowly() -> None:
+        signal.raise_signal(signal.SIGINT)
+        undo.append("undone")
+
+    with undone(slowly):
+        pass
+    assert undo == ["undone"]

@@ -1,0 +1,34 @@
+"""Tests that are marked `alone` run each in an interpreter of its own, with a single thread and nobody else's memory, as
+a supervisor is one. In a process with all the other tests gRPC has threads, which a fork tears in two.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lab.standins.patience import PATIENCE_S
+
+ALONE = "NUMAKIN_TEST_ALONE"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if ALONE in os.environ or not pyfuncitem.get_closest_marker("alone"):
+        return None
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | {ALONE: "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", pyfuncitem.nodeid]
+    done = subprocess.run(
+        command,
+        cwd=pyfuncitem.config.rootpath,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return True
