@@ -139,10 +139,7 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "retry_period": ("SECONDS", "between two reads of the Lease"),
     "publish_period": (
         "SECONDS",
-        (
-            "between two looks for what is to be published of groups and nodes, up to 15 s more while pods are "
-            "scheduled; each writes a hundred objects at most"
-        ),
+        ("between two looks for what is to be published of groups and nodes, up to 15 s more while pods are scheduled"),
     ),
     "enforcer_account": (
         "NAMESPACE:NAME",
@@ -150,13 +147,13 @@ _HELP: Mapping[str, tuple[str, str]] = {
     ),
     "readiness_timeout": (
         "SECONDS",
-        "how long a new replica is not ready at most, while enforcers have not reported to it or lists are missing",
+        "how long at most a new replica waits for enforcers' reports and lists before it is ready",
     ),
     "report_timeout": ("SECONDS", "a node without a report for so long counts as without an enforcer and scores 0"),
     "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
     "patience": (
         "SECONDS",
-        "how long an answer waits for a pod that the watch has not shown yet; well below kube-scheduler's httpTimeout",
+        "how long an answer waits for a pod that the watch has not shown yet; below kube-scheduler's httpTimeout",
     ),
     "refuse": (
         "",

@@ -1,4 +1,4 @@
-"""What documents name is there: files, folders, links and pictures."""
+"""What documents name is there: files, folders, links and pictures; and a reader gets through them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 HISTORY = {"CHANGELOG.md"}
 """Names what was, too."""
+
+README_WORDS = 700
+"""Ten minutes' reading with what it links to first."""
+
+PAGES_WORDS = 30_000
+"""Of all pages of docs/ together, generated ones too: what a newcomer may be asked to find something in."""
+
+SENTENCE_WORDS = 25
+"""What a sentence of a page has on average is well below that, and few are longer."""
 
 PROGRAMS = ("numakin", "enforcer", "extender")
 
@@ -54,6 +63,46 @@ def runs(path: str) -> bool:
 def there(path: str) -> bool:
     """By its whole path, or by the end of one where a paragraph has named the folder before."""
     return path in files() or any(known.endswith(f"/{path}") for known in files())
+
+
+def words(text: str) -> int:
+    """What has a letter or a digit: a table's lines are no words."""
+    return sum(bool(re.search(r"\w", word)) for word in text.split())
+
+
+def sentences(document: str) -> list[str]:
+    """Of its running text: no tables, commands, pictures and headings. What is between backticks is one word."""
+    text = re.sub(r"^( {4}|```|\||!\[|#|<!--).*$", "", document, flags=re.MULTILINE)
+    text = re.sub(r"`[^`]*`", "Code", re.sub(r"\]\([^)]*\)", "]", text))
+    paragraphs = re.split(r"\n\s*\n|\n(?=[-*] |\d+\. )", text)
+    ends = r"(?<=[.!?;:])[\")*]*\s+"
+    return [part for paragraph in paragraphs for part in re.split(ends, " ".join(paragraph.split())) if words(part)]
+
+
+def test_the_readme_is_read_in_minutes() -> None:
+    assert words((ROOT / "README.md").read_text()) <= README_WORDS
+
+
+def test_all_pages_together_are_no_longer_than_a_reader_bears() -> None:
+    pages = {str(path.relative_to(ROOT)): words(path.read_text()) for path in (ROOT / "docs").rglob("*.md")}
+    assert sum(pages.values()) <= PAGES_WORDS, sorted(pages.items(), key=lambda page: -page[1])[:10]
+
+
+@pytest.mark.parametrize(
+    "document", [path for path in DOCUMENTS if path.name not in HISTORY], ids=lambda path: path.name
+)
+def test_sentences_of_a_document_are_short(document: Path) -> None:
+    """Three quarters of the bound on average; one in ten may be over it."""
+    lengths = {sentence: words(sentence) for sentence in sentences(document.read_text())}
+    long = {sentence: length for sentence, length in lengths.items() if length > SENTENCE_WORDS}
+    assert sum(lengths.values()) <= 0.75 * SENTENCE_WORDS * len(lengths)
+    assert len(long) <= max(1, len(lengths) // 10), long
+
+
+def test_what_counts_as_a_word_and_a_sentence() -> None:
+    page = "# Head\n\n| a | b |\n\n    make demo\n\nOne `x y` here. Two, [three](x.md) more; four:\n\n- Five.\n- six\n"
+    assert sentences(page) == ["One Code here.", "Two, [three] more;", "four:", "- Five.", "- six"]
+    assert words("| a | b-c |\n|---|---|\n") == 2
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

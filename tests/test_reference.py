@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.reference import __main__ as reference
-from tools.reference import imports, processes, rooms
+from tools.reference import imports, options, processes, rooms
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -57,3 +57,11 @@ def test_a_picture_is_svg_in_which_no_box_covers_another(picture) -> None:
             assert x >= left + width or x + w <= left or y >= top + height or y + h <= top
     wide, high = map(float, re.findall(r"[\d.]+", root.attrib["viewBox"])[2:])
     assert all(x + w <= wide and y + h <= high for x, y, w, h in boxes)
+
+
+def test_what_several_commands_take_is_told_once() -> None:
+    page = options.page("")
+    assert page.count("`--kubeconfig FILE`") == 2, "the extender's own, and one for all commands of kubectl numakin"
+    assert page.count("`--nri-socket PATH`") == 1
+    assert "The options of `numakin-enforcer run`, and:" in page
+    assert "`--mode nri\\|bypass`" in page, "a bar within a cell is no border"

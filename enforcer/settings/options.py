@@ -20,20 +20,18 @@ HELP = {
     "plugin_name": "our name as an NRI plugin",
     "node_name": "this Kubernetes node's name (default: the host's name)",
     "extender": "HOST:PORT of the extender's gRPC port, several with commas between; none: decide alone",
-    "extender_ca": "file with the CA that signed the extender's certificate; none: no TLS; read anew at each dial",
-    "extender_cert": "file with our own certificate, for an extender that demands one; read anew at each dial",
-    "extender_key": "file with its private key",
-    "extender_token": "file with the service account token that proves which node this is",
+    "extender_ca": "the CA that signed the extender's certificate; none: no TLS; read anew at each dial",
+    "extender_cert": "our own certificate, for an extender that demands one; read anew at each dial",
+    "extender_key": "its private key",
+    "extender_token": "the service account token that proves which node this is",
     "run_dir": "folder for the lock and the hook's socket",
     "sysfs": "where the machine is read from",
     "procfs": "where the kernel's facts are read from",
     "reserved_cpus": "CPUs that no member may use, such as 0-1",
-    "memory_tiers": "NUMA nodes of memory alone that members may spill to although the kernel keeps only movable pages "
-    "there: CXL; not a GPU's",
-    "shared_pool": "members: only members are moved off exclusive CPUs; all: every container of the node is, but for "
-    "one that somebody else keeps to fewer CPUs, which would be widened",
-    "span": "numa: members share their NUMA node's CPUs; cache: those of one last-level cache of it, while that has "
-    "room; for pods without span.numakin.io",
+    "memory_tiers": "NUMA nodes of movable memory alone that members may spill to: CXL; not a GPU's",
+    "shared_pool": "who keeps off exclusive CPUs; all: every container of the node that no other owner keeps to fewer",
+    "span": "numa: members share their NUMA node's CPUs; cache: those of one last-level cache, while that has room; "
+    "for pods without span.numakin.io",
     "prefer_closest_numa_nodes": "among sets of equally many NUMA nodes, prefer the closest",
     "max_allowable_numa_nodes": "refuse a machine with more NUMA nodes; 0: no limit",
     "distribute_cpus_across_numa": "exclusive CPUs that need several NUMA nodes come from each in equal parts",
@@ -43,13 +41,12 @@ HELP = {
     "max_exclusive_cpus_per_namespace": (
         "exclusive CPUs that one namespace's containers may have here, unless its Namespace object says otherwise"
     ),
-    "within_others": "on: a member that another owner confines to more than one NUMA node is narrowed to one of them, "
-    "once it has started; off: it is left to the other owner. Not in bypass mode",
-    "vm_runtimes": "handlers of RuntimeClasses whose containers run in virtual machines, with commas between and * for "
-    "any characters: they are left open, since their cpuset sizes the machine; empty: none",
+    "within_others": "on: a member that another owner confines to several NUMA nodes is narrowed to one of them once "
+    "it has started; off: it is left alone. Not in bypass mode",
+    "vm_runtimes": "handlers of RuntimeClasses whose containers run in virtual machines, and are left open, with "
+    "commas between and * for any characters; empty: none",
     "podresources_socket": "where the kubelet reports which devices containers have; off: it is not asked",
-    "podresources_listen": "a socket on which numakin itself answers as the kubelet's podresources API does, with the "
-    "CPUs and memory that it gave; off: none",
+    "podresources_listen": "a socket on which numakin answers as the kubelet's podresources API, with what it gave",
     "kubelet_root": "the kubelet's --root-dir, for doctor (default: as the kubelet's command line says)",
     "metrics_listen": "HOST:PORT of /metrics, /healthz and /readyz; empty: none",
     "heartbeat_s": "seconds between heartbeats on the stream",
@@ -59,10 +56,10 @@ HELP = {
     "moves": "make: running members are moved to their kin; plan: moves are looked for and told, but none is made",
     "move_hours": "hours of the day, in UTC, in which running members are moved, such as 22:00-06:00; empty: always",
     "move_budget": "running members that are moved to their kin in one window on average; 0: none is ever moved",
-    "move_group_share": "share of a group's members on a node, rounded up, that are moved within six windows (of auto "
-    "groups: of a workload's replicas); 1: all",
-    "move_memory": "memory on the NUMA nodes that running members leave, summed over those that are moved within six "
-    "windows, such as 16Gi: whoever has more is never moved; none: no limit",
+    "move_group_share": "share of a group's members on a node (of auto groups: of a workload's replicas) that are "
+    "moved within six windows; 1: all",
+    "move_memory": "memory that members may leave behind within six windows, such as 16Gi: whoever has more is never "
+    "moved; none: no limit",
     "replay": "file of recorded traffic to learn from instead of the kernel's",
     "log_level": "the least severe level logged",
     "log_format": "text for people, json for machines",
@@ -127,7 +124,7 @@ def add_to(run: argparse.ArgumentParser) -> None:
             "--" + field.name.replace("_", "-"),
             default=None,
             metavar=METAVARS.get(field.name, field.name.rpartition("_")[2].upper()),
-            help=HELP[field.name] + ("" if "default:" in HELP[field.name] else f" (default: {default or 'none'})"),
+            help=HELP[field.name] + ("" if "default:" in HELP[field.name] or not default else f" (default: {default})"),
         )
 
 

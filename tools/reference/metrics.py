@@ -37,6 +37,10 @@ NOBODY = {
 TABLE = re.compile(r"(<!-- (extender|enforcer): made by `make reference` -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+ANY_PROCESS = "process_"
+"""What Prometheus' own client tells of any process."""
+
+
 class Row(NamedTuple):
     """One metric. name: as people query it."""
 
@@ -53,9 +57,13 @@ def page(before: str) -> str:
 
 
 def table(registry: CollectorRegistry) -> str:
-    rows = sorted(set(_rows(registry)))
-    lines = [f"| `{row.name}` | {row.kind} | {', '.join(row.labels)} | {row.text} |" for row in rows]
-    return "\n".join(["| name | kind | labels | meaning |", "|---|---|---|---|", *lines, ""])
+    rows = sorted({row for row in _rows(registry) if not row.name.startswith(ANY_PROCESS)})
+    lines = [f"| `{row.name}` | {row.kind}{_by(row.labels)} | {row.text} |" for row in rows]
+    return "\n".join(["| name | kind | meaning |", "|---|---|---|", *lines, ""])
+
+
+def _by(labels: tuple[str, ...]) -> str:
+    return f" by {', '.join(labels)}" if labels else ""
 
 
 def enforcer() -> CollectorRegistry:
