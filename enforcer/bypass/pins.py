@@ -91,7 +91,7 @@ class Pins:
         self._tree.set_cpuset(pin.cgroups_path, pin.cpus, pin.mems)
 
     def overwritten(self) -> Iterator[tuple[str, Cpuset]]:
-        """The containers whose cpuset somebody else has set since, and to what."""
+        """The containers whose cpuset another program has set since, and to what."""
         for key, pin in list(self._pins.items()):
             now = self._now(pin.cgroups_path) if pin.written else None
             if now is not None and not _as_written(now, (pin.cpus, pin.mems)):

@@ -1,7 +1,7 @@
 """The bypass: the process that stands in for the hook where the container runtime has no NRI. It follows the runtime
 over CRI and writes the cgroups itself, a moment after a container's start.
 
-Nobody waits for it, so it may use gRPC. One thread asks the runtime; the loop's owns the agent and writes.
+No container waits for it, so it may use gRPC. One thread asks the runtime; the loop's owns the agent and writes.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _listening(path: Path, procfs: Path) -> Finding:
     if listening is None:
         return Finding("NRI", "note", f"there is a socket at {path}; whether a runtime listens can't be seen from here")
     if not listening:
-        text = f"nobody listens at {path}: the container runtime is down, or has NRI switched off"
+        text = f"no process listens at {path}: the container runtime is down, or has NRI switched off"
         return Finding("NRI", "bad", text, NRI_CONFIGURED)
     return Finding("NRI", "good", f"the container runtime listens at {path}")
 

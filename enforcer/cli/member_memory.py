@@ -1,5 +1,5 @@
-"""How much of each pod's memory lies away from its NUMA nodes, read from the cgroups when somebody asks: by the program
-that was asked with, so that nobody else takes time for it.
+"""How much of each pod's memory lies away from its NUMA nodes. The command-line program reads it from the cgroups
+itself, so that no process of the enforcer takes time for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numakin.placement.state.memory_places import MemoryPlaces, size
 def rows(containers: Iterable[Mapping[str, Any]], procfs: Path) -> list[dict[str, Any]]:
     """A row for each pod with a pinned container whose cgroup can be read, as JSON values; sizes in bytes.
 
-    containers: of the hook's answer. procfs: as `CgroupTree.discover` has it.
+    containers: rows of the hook's answer. procfs: where the node's /proc is mounted.
     """
     try:
         tree = CgroupTree.discover(procfs)

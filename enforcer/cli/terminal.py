@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 WIDE = 200
-"""Columns where no terminal says how many there are: names are not broken for whoever greps."""
+"""Columns where no terminal says how many there are: a name that is searched for stays on one line."""
 
 
 def console() -> Console:

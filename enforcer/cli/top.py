@@ -44,7 +44,7 @@ def get(address: str, path: str) -> Any:
 
 
 def top(address: str, *, as_json: bool) -> int:
-    """A table that follows the traffic until Ctrl-C; one answer as JSON, or one table where nobody looks."""
+    """A table that follows the traffic until Ctrl-C; one answer as JSON, or one table where there is no terminal."""
     try:
         if as_json:
             print(json.dumps(get(address, "/api/v1/traffic"), indent=2))
@@ -104,7 +104,7 @@ class Tape:
         self._session, self._away = "", False
 
     def newer(self) -> list[str]:
-        """The lines since the last time. NoAnswerError when nobody has answered yet at all."""
+        """The lines since the last time. NoAnswerError until the observer has answered once."""
         try:
             answer = self._asked()
         except NoAnswerError as error:

@@ -140,7 +140,7 @@ class Control:
     def _failed(self, error: OSError) -> None:
         """Logged once for each reason."""
         if str(error) != self._failure:
-            log.error("nobody can reach the hook: no socket", path=self._path, error=error)
+            log.error("the hook cannot be reached: no socket", path=self._path, error=error)
         self._failure = str(error)
 
     def _close_listener(self) -> None:
@@ -182,7 +182,7 @@ class Control:
         self._close_listener()
 
     def _accept(self, listener: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # nobody there any more, or no descriptor left for one more
+        with contextlib.suppress(OSError):  # the peer is gone, or no descriptor is left for one more
             sock, _ = listener.accept()
             if len(self._connections) >= MOST_CONNECTIONS:
                 log.warning("a reader was refused: too many are connected", most=MOST_CONNECTIONS)

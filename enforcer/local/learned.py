@@ -100,7 +100,7 @@ def plan_to(plan: Plan) -> local.Plan:
 
 
 def plan_from(message: local.Plan) -> Plan:
-    """As far as newcomers are concerned: how local it is stays with whoever made it."""
+    """The plan without its locality, which the placement of newcomers does not need."""
     rows = message.workloads
     return Plan(
         slots={

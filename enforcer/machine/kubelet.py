@@ -1,6 +1,6 @@
 """The kubelet's own resource managers, by what they left on disk: who else would set cpusets here.
 
-The files are in the kubelet's root folder, which holds every pod's secrets too, so that nobody should mount it into
+The files are in the kubelet's root folder, which holds every pod's secrets too, so it is not to be mounted into
 our container. They are read through /proc/PID/root instead, of the kubelet's process or else of the node's first one:
 for that the process ids of the node and CAP_SYS_PTRACE do, which the enforcer has to attribute traffic.
 """
@@ -75,8 +75,8 @@ def _root_dir_flag(arguments: list[str]) -> str:
 
 
 def _policy(file: Path) -> str:
-    """Empty where there is no file, none that may be read, or none of the kubelet's. It may be in anybody's folder: a
-    pipe there keeps nobody waiting.
+    """The policy's name; empty where there is no file, none that may be read, or none of the kubelet's. The folder may
+    be anyone's: a pipe there does not block the reader.
     """
     try:
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as opened:

@@ -1,4 +1,4 @@
-"""Whether somebody listens at a unix socket, by the kernel's table of them: asked without a connection."""
+"""Whether a process listens at a unix socket, by the kernel's table of them: asked without a connection."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def shares(before: Mapping[int, CpuTime], after: Mapping[int, CpuTime]) -> dict[
 
 
 def used_cpus(machine: Machine, busy: Mapping[int, float]) -> dict[int, float]:
-    """CPUs in use on each NUMA node: 2.5 is two and a half CPUs' worth. busy: as `shares` has it."""
+    """CPUs in use on each NUMA node: 2.5 is two and a half CPUs' worth. busy: by CPU, 0 to 1."""
     return {node.id: sum(busy.get(cpu, 0.0) for cpu in node.cpus) for node in machine.numa_nodes}
 
 
@@ -45,7 +45,7 @@ def stalled(machine: Machine, share: float | None, available: Mapping[int, int])
 
     share: of the whole machine, as the kernel has it; None where it keeps none, and then nothing waits. It counts for
     the NUMA nodes where memory is scarce: a container that waits for its own limit (two that did brought the machine to
-    30 %, with 23 GiB free) slows nobody else.
+    30 %, with 23 GiB free) slows no other.
     """
     return {
         node.id: share or 0.0 if available.get(node.id, 0) < node.ordinary_memory // SCARCE else 0.0

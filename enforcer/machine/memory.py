@@ -13,7 +13,7 @@ from enforcer.machine.tree import Tree
 
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
-# What the kernel gives back under pressure. Of the page cache only its inactive half, as the active one is somebody's
+# What the kernel gives back under pressure. Of the page cache only its inactive half, as the active one is a
 # working set; of the slabs with a shrinker half, since the kernel's own estimate (MemAvailable) trusts them no further.
 FREE = "MemFree"
 INACTIVE_CACHE = "Inactive(file)"

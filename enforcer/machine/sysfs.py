@@ -41,7 +41,7 @@ class MachineReading:
 
 
 def read_machine(sysfs_root: Path = SYSFS, name: str = "", proc_root: Path = PROCFS) -> Machine:
-    """As `read` has it, without its doubts."""
+    """The machine that sysfs and procfs describe. MachineError when they describe none."""
     return read(sysfs_root, name, proc_root).machine
 
 

@@ -100,7 +100,7 @@ class DeviceWatch:
             return not self._thread.stopping.is_set()
 
     def _asked(self) -> list[pb.PodResources] | None:
-        """None when nobody answers."""
+        """None when the kubelet does not answer."""
         try:
             pods = self._lister.pods()
         except Absent:

@@ -1,4 +1,4 @@
-"""On which NUMA nodes the members' memory lies, as their cgroups say at the moment somebody asks.
+"""On which NUMA nodes the members' memory lies, as their cgroups say at the moment of the request.
 
 The kernel does not move all that a container has when its CPUs are moved: with `move.numakin.io: cpus`, on cgroup v1
 and for pages that are shared, what was touched before stays. The observer reads it and not the hook, as no container is

@@ -38,7 +38,7 @@ class Absent(Exception):
 
 
 class Unanswered(Exception):
-    """The socket is there, and nobody answers as the API has it; the text says what happened."""
+    """The socket is there, and what answers does not speak the API; the text says what happened."""
 
 
 class Lister:

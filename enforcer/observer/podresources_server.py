@@ -146,7 +146,7 @@ class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
         raise AssertionError("abort raises")
 
     def _round(self) -> None:
-        """Serves, and anew where somebody has deleted the socket."""
+        """Serves, and anew where the socket was deleted."""
         if self._server is not None and not self._path.exists():
             self._close()
         if self._server is None:
@@ -179,7 +179,7 @@ class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
 
 
 def _answers(path: str) -> bool:
-    """Whether somebody listens at the socket. gRPC deletes one that is there, the kubelet's too."""
+    """Whether a process listens at the socket. gRPC deletes one that is there, the kubelet's too."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock, contextlib.suppress(OSError):
         sock.connect(path)
         return True

@@ -254,7 +254,7 @@ class Observer:
         )  # fmt: skip
 
     def _owners(self, config: Config) -> Sequence[str]:
-        """Who may have the cpusets that we yielded; nobody is looked for where we did not."""
+        """Who may have the cpusets that were yielded; empty where none was."""
         if not self.mirror.yielded.containers:
             return ()
         try:

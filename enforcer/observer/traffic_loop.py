@@ -48,7 +48,7 @@ HALF_LIVES = 6
 
 @dataclass(frozen=True, slots=True)
 class TrafficView:
-    """What is known now, for whoever asks. windows: the latest. unseen: containers whose traffic can't be
+    """What is known now. windows: the latest. unseen: containers whose traffic can't be
     told from others', by the reason. session: of the observer whose windows these are, which count from 1. learned_at:
     when the latest window was added to the graph, by the monotonic clock; None before the first. programs: how those
     in the kernel were loaded, empty without any.

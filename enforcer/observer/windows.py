@@ -227,7 +227,7 @@ def _window(reading: Reading, attribution: Attribution, edges: Iterable[Edge], s
 
 
 def _flow(edge: Edge) -> Flow | None:
-    """Between pods, or a pod and an address; what stays inside a pod is nobody's business here."""
+    """A flow between pods, or a pod and an address; None for what stays inside a pod."""
     source, target = _end(edge.source, edge.port), _end(edge.target, edge.port)
     return Flow(source, target, edge.kind, edge.bytes, edge.messages, edge.by_server) if source != target else None
 

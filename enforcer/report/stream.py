@@ -111,8 +111,8 @@ class ReportStream:
             self._wake.put_nowait(None)
 
     def send(self, message: pb.FromEnforcer) -> None:
-        """A message that is not the mirror's, such as traffic; dropped while there is no stream, or one that nobody
-        reads.
+        """Sends a message that is not the mirror's, such as traffic. It is dropped while there is no stream, or the
+        extender does not read it.
         """
         if not self.connected:
             return

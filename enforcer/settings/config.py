@@ -23,14 +23,14 @@ from numakin.process.files import read_regular, worded
 ENVIRONMENT = "NUMAKIN_"
 
 METRICS_PORT = 16862
-"""NUMA on a telephone's keys, after a 1. On a node it meets nobody's custom: exporters share 9100 to 9999 (9464 is
+"""NUMA on a telephone's keys, after a 1. No convention has it on a node: exporters share 9100 to 9999 (9464 is
 OpenTelemetry's), Kubernetes' own components 10248 to 10259, Ceph 6800 to 7568, node ports and the kernel's ephemeral
 ones begin at 30000.
 """
 
 
 class ConfigError(ValueError):
-    """An option that can't be taken, worded for whoever wrote it."""
+    """An option that can't be taken, worded for the operator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 An Event that was sent before is not sent anew but counted (`kubectl describe` shows "x12 over 3m"); and a pod that has
 too many gets no more for a while, as client-go's recorder has it: 25 at once, then one in five minutes. Sending goes on
-a thread of its own: nobody waits for it, and where it can't keep up Events are dropped and counted. Nothing depends on
+a thread of its own: no call waits for it, and where it can't keep up Events are dropped and counted. Nothing depends on
 them.
 """
 

@@ -132,7 +132,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who leads, as last seen; empty when nobody does."""
+        """The identity of the leader, as last seen; empty without one."""
         return self._seen.holder
 
     def start(self) -> None:

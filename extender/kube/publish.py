@@ -59,9 +59,9 @@ and is made anew.
 class Desired:
     """An object as it should be. path: of the object. status: applied to its status subresource, after `body`.
 
-    learned: a part of the status that outlives whoever knows it: it is applied by a manager of its own, so that a
+    learned: a part of the status that outlives the extender: it is applied by a manager of its own, so that a
     status that comes without it does not take it away. uid: of the object that is there, empty where none is, so that
-    one that somebody deleted is applied anew; None where that is not followed.
+    one that was deleted is applied anew; None where that is not followed.
     """
 
     path: str
@@ -223,7 +223,7 @@ class Publisher:
             self._ledger.absent[item.kind] = now + ABSENT_S
             _log.info("kind not served: not published", kind=item.kind)
             return
-        # Not found: somebody deletes it just now.
+        # Not found: it is being deleted just now.
         passing = refused.code in {404, 429} or refused.code >= 500
         left_s = max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S
         self._ledger.aside[item.path] = item.uid, now + left_s

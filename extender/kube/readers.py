@@ -34,11 +34,11 @@ Known = TypeVar("Known")
 
 
 class Unknown(Exception):
-    """Nobody that the API server knows."""
+    """A token that the API server does not know."""
 
 
 class Forbidden(Exception):
-    """Somebody who may not read this."""
+    """A reader without the right to read this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_r
 from numakin.placement.model.workload import NODE, top_owner
 from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
-from numakin.placement.traffic.mentions import NOBODY, mentions
+from numakin.placement.traffic.mentions import NO_MENTIONS, mentions
 
 MIRROR = "kubernetes.io/config.mirror"
 _HASH = re.compile(r"[0-9a-f]{32}")
@@ -154,7 +154,7 @@ class PodRows:
             requests=amounts(own.requests) if own.requests else _NOTHING,
             limits=amounts(own.limits) if own.limits else _NOTHING,
             labels=_shared(metadata.labels or _NOTHING) if member else _NOTHING,
-            mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NOBODY,
+            mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NO_MENTIONS,
             leaving=metadata.deletion_timestamp is not None,
             nominated=intern(status.nominated_node_name or ""),
             scheduling_group=(spec.scheduling_group.pod_group_name or "") if spec.scheduling_group else "",

@@ -25,8 +25,8 @@ _log = structlog.get_logger("waking")
 
 
 class Waker:
-    """A thread of its own: nobody waits for a patch. Each replica wakes what it has refused itself, also one that does
-    not hold the Lease.
+    """Wakes pods in a thread of its own, so that no call waits for a patch. Each replica wakes what it
+    has refused itself, also one that does not hold the Lease.
     """
 
     def __init__(self, api: Api, *, threads: Threads) -> None:

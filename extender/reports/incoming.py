@@ -54,7 +54,7 @@ def hello(message: pb.Hello) -> None:
 
 
 def machine(message: pb.Machine) -> tuple[Machine, Occupancy]:
-    """The machine, and how it is when nobody is there: with its reserved CPUs and its operator's rules.
+    """The machine, and its occupancy without containers: with its reserved CPUs and its operator's rules.
 
     Equal messages give the same values: of a cluster's thousands of machines most are alike.
     """

@@ -11,7 +11,7 @@ from numakin.wire import report_pb2 as pb
 
 class Unsent:
     """In order, and at the end None. One that is further behind than the bound has its stream ended: what waits is
-    dropped, since whoever does not read may never do so again.
+    dropped, since a peer that does not read may never do so again.
     """
 
     def __init__(self) -> None:

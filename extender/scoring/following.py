@@ -21,8 +21,8 @@ from numakin.placement.state.pools import is_hot
 
 def begins(want: Wanted, kins: Kins) -> bool:
     """Whether the pod is the first of a group whose size is not known, and nothing is planned for it."""
-    unknown = not want.opt_in.size and not kins.nobody.room_milli
-    return unknown and not kins.nobody.elsewhere and not kins.near
+    unknown = not want.opt_in.size and not kins.no_kin.room_milli
+    return unknown and not kins.no_kin.elsewhere and not kins.near
 
 
 def of_cells(there: Cells, taken: int) -> Floats:

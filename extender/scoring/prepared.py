@@ -76,7 +76,7 @@ def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> P
     factors = age_factor(candidates.ages, timeout)
     ranked = points(candidates, weighed, factors, want.group or want.pod.workload)
     names, kins = candidates.names, candidates.kins
-    hidden = bool(names) and kins.nobody.elsewhere > 0 and not weighed.kin.any()
+    hidden = bool(names) and kins.no_kin.elsewhere > 0 and not weighed.kin.any()
     offer = Offer(want, at, names, candidates.views, kins, ranked.scores, candidates.ages, hidden)
     return Prepared(snapshot, offer, ranked.leader)
 

@@ -65,8 +65,8 @@ class KinShares:
             self._each(candidates, columns, want, on_nodes, faults)
         elif len(near):
             kins, names, slots = candidates.kins, candidates.names, candidates.slots[near]
-            there, nobody = kins.near.get, kins.nobody
-            elsewhere = np.array([there(names[at], nobody).elsewhere for at in candidates.near])
+            there, no_kin = kins.near.get, kins.no_kin
+            elsewhere = np.array([there(names[at], no_kin).elsewhere for at in candidates.near])
             with self._lock:
                 rows = self._group(candidates, near, want, faults, len(share))
                 here, plain[columns] = rows.here[slots], rows.plain[slots]

@@ -91,7 +91,7 @@ def covered(want: Wanted) -> bool:
 
 def needs_of(want: Wanted, kins: Kins) -> Needs | None:
     """None where such a pod's place can't be computed here."""
-    rest = kins.nobody.room_milli
+    rest = kins.no_kin.room_milli
     if not covered(want) or (want.opt_in.size and not rest):
         return None
     deciding = want.whole[:1] if want.alone_decides else want.whole

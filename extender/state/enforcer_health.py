@@ -34,7 +34,7 @@ class EnforcerHealth:
     """collector: by which traffic is seen. runtime: the connection to the container runtime, in words.
 
     devices_left_out: beyond the bound of a message. cpuset_owners: who else may set cpusets there, in words; empty:
-    nobody is known.
+    none is known.
     """
 
     collector: str

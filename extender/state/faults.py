@@ -39,7 +39,7 @@ class Faults:
             self._counts[node] += 1
             logged, self._logged[node] = self._logged.get(node) == text, text
         if not logged:
-            _log.error("a node could not be weighed: it scores 0, and is refused to nobody", node=node, exc_info=error)
+            _log.error("a node could not be weighed: it scores 0, and is refused to no pod", node=node, exc_info=error)
 
     def forget(self, nodes: Iterable[str]) -> None:
         """Nodes that are no more in the cluster."""

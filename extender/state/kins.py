@@ -11,15 +11,15 @@ from numakin.placement.model.cpuset import NumaSet
 
 @dataclass(frozen=True, slots=True)
 class Kins:
-    """As each node's enforcer should weigh them. nobody: of all nodes but those of `near`: nearly all have no kin."""
+    """The kin as each node's enforcer should weigh them. no_kin: of all nodes but those of `near`."""
 
-    nobody: Kin = field(default_factory=Kin)
+    no_kin: Kin = field(default_factory=Kin)
     near: Mapping[str, Kin] = field(default_factory=dict)
 
     def of(self, node: str) -> Kin:
-        return self.near.get(node, self.nobody)
+        return self.near.get(node, self.no_kin)
 
     def planned(self, node: str, numa_node: int) -> Kins:
         """With a slot for the pod there."""
         kin = replace(self.of(node), planned=NumaSet.of((numa_node,)))
-        return Kins(self.nobody, {**self.near, node: kin})
+        return Kins(self.no_kin, {**self.near, node: kin})

@@ -41,13 +41,13 @@ class NodeIndex:
         return frozenset(reservation.pod for reservation in shown if reservation.opted_in)
 
 
-NOBODY: Mapping[str, tuple[str, ...]] = {}
+NO_PODS: Mapping[str, tuple[str, ...]] = {}
 
 
 def changed_members(before: Occupancy | None, after: Occupancy | None) -> Iterator[tuple[str, bool]]:
     """The uids of opted-in pods that came (True) or went (False); None: no node."""
-    old = before.directory.by_pod if before is not None else NOBODY
-    new = after.directory.by_pod if after is not None else NOBODY
+    old = before.directory.by_pod if before is not None else NO_PODS
+    new = after.directory.by_pod if after is not None else NO_PODS
     for uid in {uid for uid, _ in old.items() ^ new.items()}:
         was, stays = _is_member(before, old.get(uid, ())), _is_member(after, new.get(uid, ()))
         if was != stays:
@@ -56,8 +56,8 @@ def changed_members(before: Occupancy | None, after: Occupancy | None) -> Iterat
 
 def changed_groups(before: Occupancy | None, after: Occupancy | None) -> Iterator[tuple[str, int, int]]:
     """The groups with more or fewer pods than before; how many before, and after."""
-    old = before.directory.by_group if before is not None else NOBODY
-    new = after.directory.by_group if after is not None else NOBODY
+    old = before.directory.by_group if before is not None else NO_PODS
+    new = after.directory.by_group if after is not None else NO_PODS
     for group in {group for group, _ in old.items() ^ new.items()}:
         yield group, _pods(before, group), _pods(after, group)
 

@@ -124,7 +124,7 @@ class PodIndex:
         return found
 
     def by_ip(self, ip: str) -> str | None:
-        """The pod whose own address it is: a uid, or OUTSIDE; None when nobody's: a Service, a node, the world."""
+        """The pod whose own address it is: a uid, or OUTSIDE; None when no pod has it: a Service, a node, the world."""
         return self._ips.get(ip)
 
     def server(self, at: Address) -> str | None:

@@ -15,7 +15,7 @@ from numakin.placement.model.budget import Budget
 from numakin.placement.model.demand import Demand, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
-from numakin.placement.traffic.mentions import NOBODY, Mentions
+from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
 
 Row = TypeVar("Row")
 
@@ -71,7 +71,7 @@ class OwnerRow:
 
 
 def owner_row(kind: str, name: str, uid: str = "") -> OwnerRow | None:
-    """None for an owner that no controller is: whoever makes a pod may write there what they like."""
+    """None for an owner that no controller is: a pod's author may write anything there."""
     return OwnerRow(kind, name, uid) if is_kind(kind) and is_object(name) else None
 
 
@@ -103,7 +103,7 @@ class PodRow:
     requests: Mapping[str, str] = field(default_factory=dict, hash=False)
     limits: Mapping[str, str] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    mentions: Mentions = NOBODY
+    mentions: Mentions = NO_MENTIONS
     leaving: bool = False
     nominated: str = ""
     scheduling_group: str = ""

@@ -1,8 +1,8 @@
 """Groups for pods that say `auto`: workloads of one namespace that talk more with each other than with its rest.
 
-Each namespace is divided by what its workloads exchange with each other, and by nothing else: whoever sends traffic to
-a pod of another namespace joins, enlarges and changes no group there. So DNS, a collector of metrics or an ingress in a
-namespace of its own joins nobody either.
+Each namespace is divided by what its workloads exchange with each other, and by nothing else: traffic from another
+namespace joins, enlarges and changes no group there. So DNS, a collector of metrics or an ingress in a namespace of its
+own joins no workloads either.
 
 The measure is modularity: the share of all traffic inside groups, less what it would be if the same workloads talked
 with each other at random. It is raised by moving single workloads, then merging whole groups, until nothing gains
@@ -15,8 +15,8 @@ with each other at random. It is raised by moving single workloads, then merging
 Where pods say by a label which application they are of, groups are found within each application likewise: a database
 that several of a namespace share, and that is of none of them, does not join them.
 
-Relays (numakin/placement/traffic/relays.py) join nobody: what they exchange is left out, and each is then a member of
-the group that it exchanges most with.
+Relays (numakin/placement/traffic/relays.py) join no workloads: what they exchange is left out, and each is then a
+member of the group that it exchanges most with.
 
 Groups that users named are taken as they are: their workloads stay, and an `auto` workload may join them. Same
 arguments, same partition.
@@ -33,7 +33,7 @@ from types import MappingProxyType
 
 from extender.traffic.climbing import STAYS, climbed
 from extender.traffic.exchanged import Traffic, namespace_of
-from extender.traffic.memberships import NOBODY, Membership, Partition, membership
+from extender.traffic.memberships import NO_GROUPS, Membership, Partition, membership
 from numakin.placement.traffic.tenancy import SEPARATE
 
 PAYS = 0.02
@@ -52,7 +52,7 @@ def partition(
     weights: Mapping[tuple[str, str], float],
     auto: Iterable[str],
     named: Mapping[str, str],
-    previous: Partition = NOBODY,
+    previous: Partition = NO_GROUPS,
     relays: AbstractSet[str] = frozenset(),
     *,
     applications: Mapping[str, str] = MappingProxyType({}),
@@ -148,7 +148,7 @@ def _parted(traffic: Traffic, before: Mapping[str, str]) -> dict[str, str]:
 def _titled(
     traffic: Traffic, labels: Mapping[str, str], named: Mapping[str, str], before: Mapping[str, str]
 ) -> dict[str, str]:
-    """With names that last: an old group's goes to whoever has most of its traffic, a new group is called after its
+    """With names that last: an old group's goes to the one with most of its traffic, a new group is called after its
     heaviest workload.
     """
     taken = set(named.values())

@@ -1,4 +1,4 @@
-"""What traffic has taught, in one immutable value for whoever asks, and who keeps it up to date."""
+"""What traffic has taught, in one immutable value, and the object that keeps it up to date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from extender.traffic.communities import partition
 from extender.traffic.exchanged import namespace_of
 from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
-from extender.traffic.memberships import NOBODY, Membership, Partition
+from extender.traffic.memberships import NO_GROUPS, Membership, Partition
 from extender.traffic.priors import Pair, Priors
 from extender.traffic.uses import WorkloadUses
 from numakin.placement.model.demand import Demand
@@ -46,7 +46,7 @@ class ClusterTraffic:
     peers: Peers = field(default_factory=dict)
     partners: Peers = field(default_factory=dict)
     declared: Mapping[str, str] = field(default_factory=dict)
-    found: Partition = NOBODY
+    found: Partition = NO_GROUPS
     replicas: Mapping[str, int] = field(default_factory=dict)
     fates: Mapping[str, int] = field(default_factory=dict)
     dropped: int = 0
@@ -100,7 +100,7 @@ class TrafficLearning:
         self.priors = Priors()
         self.tenancy = SEPARATE
         self._uses = WorkloadUses()
-        self._found = NOBODY
+        self._found = NO_GROUPS
         self._restored = 0
         self._relays: frozenset[str] = frozenset()
         self._own_relays: frozenset[str] = frozenset()
@@ -128,7 +128,7 @@ class TrafficLearning:
     def restored(self, group: str, learned: LearnedGroup, now: float) -> None:
         """What an extender before us wrote down of a group; what is known already stays."""
         self._restored += 1
-        # Whoever may write a namespace's objects has no say about two workloads of others.
+        # A namespace's objects have no say about two workloads of others.
         namespace = f"{group.partition('/')[0]}/"
         edges = {key: rate for key, rate in learned.edges.items() if any(end.startswith(namespace) for end in key[:2])}
         self.graph.remembered.restored(edges, now)
@@ -167,7 +167,7 @@ class TrafficLearning:
     def _relays_changed(self, now: frozenset[str]) -> None:
         for workload in sorted(now - self._relays):
             _log.warning(
-                "a workload passes on what it receives: who talks through it is not seen, and nobody is joined by it",
+                "a workload passes on what it receives: who talks through it is not seen, and it joins no workloads",
                 workload=workload,
             )
         for relay in sorted(self._relays - now):

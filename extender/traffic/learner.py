@@ -98,7 +98,7 @@ class Learner:
         self._steps.put(lambda: self._learning.used(node, milli, now))
 
     def pods(self, changes: Changes[PodRow]) -> None:
-        """What the API server reports. Only members that wait for a node are worth waking the thread for: whoever is
+        """What the API server reports. Only members that wait for a node are worth waking the thread for: one that is
         bound is placed already, and in a burst each pod is reported several times.
         """
         now = self._clock()
@@ -110,7 +110,7 @@ class Learner:
         self._steps.put(lambda: self._learning.governed_by(namespaces))
 
     def asked(self, row: PodRow, _longest_s: float) -> None:
-        """What kube-scheduler sends; nobody waits."""
+        """What kube-scheduler sends; the call does not wait."""
         now = self._clock()
         self._steps.put(lambda: self._learning.asked(row, now))
 

@@ -16,7 +16,7 @@ NAMED = 3
 class Membership:
     """group: NAMESPACE/name. share: of the workload's traffic with other opted-in workloads of its namespace, what
     stays in the group. partners: those of it that it talks with most; size: how many of it it talks with. relay: it
-    passes on what it receives, and so joins nobody with its group. expected: none of that traffic was seen yet.
+    passes on what it receives, and so joins no workload with its group. expected: none of that traffic was seen yet.
     application: the one that the workload is of, and within which its group was found; empty: its namespace.
     """
 
@@ -53,7 +53,7 @@ class Partition:
         return dict(sorted(workloads.items()))
 
 
-NOBODY = Partition()
+NO_GROUPS = Partition()
 
 
 def membership(traffic: Traffic, workload: str, groups: Mapping[str, str]) -> Membership:

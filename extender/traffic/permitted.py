@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from extender.traffic.limits import POLICIES_OF_NAMESPACE, WORKLOADS_SELECTED
 from extender.traffic.policies import PolicyPeer, PolicyRow
-from extender.traffic.selected import NOBODY, SelectedWorkloads
+from extender.traffic.selected import NO_WORKLOADS, SelectedWorkloads
 from numakin.placement.namespaces import Namespaces
 
 PERMITTED = 0.5
@@ -74,13 +74,13 @@ class _Joined:
 def _selected(row: PolicyRow, peer: PolicyPeer, workloads: SelectedWorkloads, joined: _Joined) -> frozenset[str]:
     if peer.namespaces is None:
         return workloads.few(row.namespace, peer.pods)
-    selected = NOBODY
+    selected = NO_WORKLOADS
     for name, labels in joined.of(row.namespace):
         if peer.namespaces.selects(labels):
             selected |= workloads.few(name, peer.pods)
             if len(selected) > WORKLOADS_SELECTED:
                 workloads.wide.add((row.namespace, peer.pods))
-                return NOBODY
+                return NO_WORKLOADS
     return selected
 
 

@@ -11,7 +11,7 @@ IN, EXISTS = "In", "Exists"
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """operator: of the API's label selectors; one that is none of them holds for nobody."""
+    """operator: of the API's label selectors; one that is none of them holds for no workload."""
 
     key: str
     operator: str = EXISTS

@@ -9,7 +9,7 @@ from extender.traffic.exchanged import namespace_of
 from extender.traffic.limits import WORKLOADS_SEARCHED, WORKLOADS_SELECTED
 from extender.traffic.policies import IN, Requirement, Selector
 
-NOBODY: frozenset[str] = frozenset()
+NO_WORKLOADS: frozenset[str] = frozenset()
 
 
 class SelectedWorkloads:
@@ -32,7 +32,7 @@ class SelectedWorkloads:
         return {key[0] for key in self._having}
 
     def few(self, namespace: str, selector: Selector) -> frozenset[str]:
-        """Those that it selects in a namespace; nobody where they are too many, or all but those with some label."""
+        """Those that it selects in a namespace; none where they are too many, or all but those with some label."""
         at = namespace, selector
         if at not in self._selected:
             self._selected[at] = self._search(namespace, selector)
@@ -41,18 +41,18 @@ class SelectedWorkloads:
     def _search(self, namespace: str, selector: Selector) -> frozenset[str]:
         candidates = [self._having_one(namespace, requirement) for requirement in selector.narrowing]
         if not candidates:
-            return NOBODY
+            return NO_WORKLOADS
         rarest = min(candidates, key=lambda sets: sum(map(len, sets)))
         if sum(map(len, rarest)) <= WORKLOADS_SEARCHED:
             selected = frozenset(name for name in set().union(*rarest) if selector.selects(self._labels[name]))
             if len(selected) <= WORKLOADS_SELECTED:
                 return selected
         self.wide.add((namespace, selector))
-        return NOBODY
+        return NO_WORKLOADS
 
     def _having_one(self, namespace: str, requirement: Requirement) -> list[Collection[str]]:
         """The workloads with each value of a label that is asked for, or with any."""
         key = requirement.key
         if requirement.operator == IN:
-            return [self._having.get((namespace, key, value), NOBODY) for value in requirement.values]
-        return [self._having.get((namespace, key), NOBODY)]
+            return [self._having.get((namespace, key, value), NO_WORKLOADS) for value in requirement.values]
+        return [self._having.get((namespace, key), NO_WORKLOADS)]

@@ -14,7 +14,7 @@ from extender.state.groups import Place, shared
 from numakin.placement.state.allocations import as_one
 from numakin.placement.state.occupancy import Occupancy, Reservation
 
-NOBODY = Occupancy()
+NO_MEMBERS = Occupancy()
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class GroupSums:
         """By group. groups: by workload, of those whose pods name none."""
         now = {state.view.name: state.view.occupancy for state in nodes}
         for node in self._nodes.keys() | now.keys():
-            before, after = self._nodes.get(node, NOBODY), now.get(node, NOBODY)
+            before, after = self._nodes.get(node, NO_MEMBERS), now.get(node, NO_MEMBERS)
             if before.reservations is not after.reservations:
                 self._changed(node, before, after)
         self._nodes = now

@@ -9,7 +9,7 @@ from numakin.placement.optin import quotas
 from numakin.placement.optin.parsing import DOMAIN
 from numakin.placement.optin.quotas import UNLIMITED, Quota
 from numakin.placement.traffic import tenancy
-from numakin.placement.traffic.tenancy import MOST_NAMES, NOBODY, Tenancy
+from numakin.placement.traffic.tenancy import MOST_NAMES, NO_NAMESPACES, Tenancy
 
 AFFINITY_KEY = f"{DOMAIN}/affinity-with"
 
@@ -18,7 +18,7 @@ AFFINITY_KEY = f"{DOMAIN}/affinity-with"
 class Settings:
     """Of one namespace. affinity_with: as `Tenancy.allowed`. labels: the object's own where it allows others."""
 
-    affinity_with: frozenset[str] = NOBODY
+    affinity_with: frozenset[str] = NO_NAMESPACES
     quota: Quota = UNLIMITED
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 

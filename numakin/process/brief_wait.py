@@ -7,7 +7,7 @@ from threading import Condition, Lock
 
 
 class BriefWait:
-    """What is asked for in vain keeps one thread at most; after a wait in vain nobody waits until there is news."""
+    """What is asked for in vain keeps one thread at most; after a wait in vain no thread waits until there is news."""
 
     def __init__(self) -> None:
         self._changed, self._turn = Condition(), Lock()
@@ -15,7 +15,7 @@ class BriefWait:
 
     def until(self, known: Callable[[], bool], longest_s: float) -> None:
         """Returns once `known()`, or without that where it is another caller's turn or takes longer; with no time
-        left, nobody has waited in vain.
+        left, no wait was in vain.
         """
         if not self.waits(known, longest_s) or not self._turn.acquire(blocking=False):
             return

@@ -1,6 +1,6 @@
 """Files that people name, or that should be the kernel's: read only when they are regular files.
 
-Whoever opens a FIFO waits for somebody to write, and a device may never end; here either is an error, at once.
+Opening a FIFO waits for its writer, and a device may never end; here either is an error, at once.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from typing import NoReturn
 from numakin.process.title import set_title
 
 POLL_S = 0.02
-"""Between two looks at whether a process has ended, where somebody waits for that; not by time.sleep(), which waits for
-a point in time, and so fails where libfaketime misleads it.
+"""Seconds between two looks at whether a process has ended, while a caller waits for that; not by time.sleep(), which
+waits for a point in time, and so fails where libfaketime misleads it.
 """
 
 
@@ -38,7 +38,7 @@ class Program:
 
 @dataclass(slots=True)
 class Forked:
-    """A process, as subprocess.Popen has it. returncode: minus the number of the signal that ended it."""
+    """A process, with the attributes of subprocess.Popen. returncode: minus the number of the signal that ended it."""
 
     pid: int
     returncode: int | None = None

@@ -50,7 +50,7 @@ def acquire(run_dir: Path) -> int:
 
 
 def renewed(run_dir: Path, descriptor: int) -> int:
-    """The lock's descriptor, another one where somebody has deleted the file, which a second enforcer would make anew.
+    """The lock's descriptor, another one where the file was deleted, which a second enforcer would make anew.
 
     AnotherRunsError when one already did. The old descriptor where there can be no new file now.
     """

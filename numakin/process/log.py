@@ -76,7 +76,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up(level: str, log_format: str) -> None:
-    """To stderr, where a container's log is read. An exception that nobody catches is an event too."""
+    """To stderr, where a container's log is read. An uncaught exception is an event too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -102,7 +102,7 @@ def _fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str
 
 
 def _json(value: object) -> object:
-    """As JSON has it; what it has no type for, as text."""
+    """The value as JSON; what JSON has no type for, as text."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -29,7 +29,7 @@ class Timer:
 class Loop:
     """Calls back when a file descriptor can be read and when a timer is due.
 
-    Somebody may wait for what can be read, and nobody for a timer: so a due timer runs when nothing can be read, or
+    A peer may wait for what can be read, and none for a timer: so a due timer runs when nothing can be read, or
     when it is OVERDUE_S late, and one at a time, with a check of the descriptors after each.
 
     Callbacks must not block, and what they raise ends the loop: each owner handles its own errors.

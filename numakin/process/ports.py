@@ -12,7 +12,7 @@ from random import SystemRandom
 
 FIRST, LAST = 20_000, 29_999
 """Below those that Linux gives to connections and to who asks for any (net.ipv4.ip_local_port_range): a port from there
-may be somebody else's by the time that it is used. And below those of Kubernetes' Services (30000 to 32767), which
+may be another program's by the time that it is used. And below those of Kubernetes' Services (30000 to 32767), which
 nothing may listen on and which lead elsewhere all the same.
 """
 
@@ -46,5 +46,5 @@ def free_port() -> int:
 
 
 def free_address() -> str:
-    """HOST:PORT, as `free_port` has it."""
+    """HOST:PORT with a free port of this process's part."""
     return f"127.0.0.1:{free_port()}"

@@ -76,7 +76,7 @@ class Pulse:
 
 
 def beat(environment: Mapping[str, str]) -> None:
-    """One sign of life; nothing for a process that nobody supervises."""
+    """One sign of life; nothing for a process without a supervisor."""
     descriptor = environment.get(PULSE)
     if descriptor is not None:
         with suppress(OSError):

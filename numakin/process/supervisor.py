@@ -45,7 +45,7 @@ TICK_S = 0.5
 """A process that waits for its next start is checked this often."""
 
 WAITED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
-"""What ends the supervisor's wait. Not by `signal.sigtimedwait`: CPython's returns memory that nobody wrote when the
+"""What ends the supervisor's wait. Not by `signal.sigtimedwait`: CPython's returns uninitialized memory when the
 wait is interrupted and its time is over, as by SIGSTOP and SIGCONT.
 """
 

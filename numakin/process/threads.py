@@ -93,7 +93,7 @@ class Thread:
             raise
 
     def stop(self, timeout_s: float = 0.0) -> None:
-        """Ends it after the present round, and waits so long for that. Whoever makes the round wait wakes it."""
+        """Ends it after the present round, and waits so long for that. What makes the round wait has to wake it."""
         self.stopping.set()
         if timeout_s and self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout_s)

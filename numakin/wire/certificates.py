@@ -1,4 +1,4 @@
-"""The PEM files behind a TLS port or a dial: read anew when somebody has renewed them, and the last good ones kept.
+"""The PEM files behind a TLS port or a dial: read anew when they were renewed, and the last good ones kept.
 
 cert-manager and the kubelet renew a mounted Secret by swapping a symlink; others write file by file. What is half
 written, or does not fit together, is never used: the last good ones serve on until something good comes.
@@ -17,7 +17,7 @@ from numakin.wire.verification import unstrict
 
 
 class BadCertificate(ValueError):
-    """Files that can't be used, worded for whoever put them there."""
+    """Files that can't be used, worded for the operator."""
 
 
 State = tuple[bytes, bytes, bytes] | str
@@ -134,7 +134,7 @@ _SSL_REASONS = {
     "KEY_VALUES_MISMATCH": "the key does not belong to the certificate",
     "NO_CERTIFICATE_OR_CRL_FOUND": "the CA's file holds no certificate in PEM form",
 }
-"""What OpenSSL's words mean to whoever put the files there."""
+"""What OpenSSL's words mean to the operator."""
 
 
 def _loaded(files: Files, state: State) -> Loaded:

@@ -112,7 +112,7 @@ def machine_from(message: pb.Machine) -> Machine:
 
 
 def empty_from(message: pb.Machine) -> Occupancy:
-    """The occupancy of a machine on which nobody is yet: all of it that reports do not bring. PlacementError when its
+    """The occupancy of a machine without containers: all of it that reports do not bring. PlacementError when its
     reserved CPUs are not a list.
     """
     return Occupancy(reserved=CpuSet.parse(message.reserved_cpus), rules=rules_from(message))

@@ -1,4 +1,4 @@
-"""Modules of libraries that are loaded when somebody first asks them for something."""
+"""Modules of libraries that are loaded at their first use."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_the_doctor_finds_that_nobody_listens_at_a_socket_that_is_there(enforcer
     with Runtime(left):
         pass
     ((grade, text),) = doctor(enforcer, "NRI", left)
-    assert (grade, text.partition(":")[0]) == ("bad", f"nobody listens at {left}")
+    assert (grade, text.partition(":")[0]) == ("bad", f"no process listens at {left}")
 
 
 @pytest.mark.parametrize(

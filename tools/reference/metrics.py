@@ -24,7 +24,7 @@ from extender.config import load
 from extender.main import Program
 from numakin.process.threads import Threads
 
-NOBODY = {
+NEVER_ASKED = {
     "apiVersion": "v1",
     "kind": "Config",
     "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
@@ -82,7 +82,7 @@ def extender() -> CollectorRegistry:
     """As the program has them with an API server."""
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"
-        kubeconfig.write_text(json.dumps(NOBODY))
+        kubeconfig.write_text(json.dumps(NEVER_ASKED))
         program = Program(load(["--kubeconfig", str(kubeconfig)], {}))
     assert program._kube is not None
     program.metrics.gauges(program._watched(program._kube).gauges)

@@ -3,9 +3,9 @@
 A pair on one node is counted by both its ends, so one must be left out. The server's end is kept: it sees the client's
 true address even behind a Service, where the client sees that of the Service. So
 
-  - the server's end always makes edges, with whoever has its peer's address;
+  - the server's end always makes edges, with the pod that has its peer's address;
   - the client's end makes edges only with peers that are not on this node, and with no Service's address (services.py);
-  - what counts as a server's end with a peer elsewhere, on a port that nobody listens on, is a client's: the role is
+  - what counts as a server's end with a peer elsewhere, on a port without a listener, is a client's: the role is
     only a convention where a connection is older than the probes (listening.py);
   - inside one network namespace client and server are joined by the port (loopback.py);
   - hostNetwork pods share the node's address, and are told apart by the port they serve or by whom they ask (peers.py).

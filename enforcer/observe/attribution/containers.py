@@ -59,7 +59,9 @@ class ContainerIndex:
     _by_address: Mapping[bytes, tuple[LocalContainer, ...]] = field(default_factory=dict, repr=False, compare=False)
     _by_namespace: Mapping[int, LocalContainer] = field(default_factory=dict, repr=False, compare=False)
     shared_cgroups: frozenset[int] = frozenset()
-    """Cgroups that several pods are in, as that of the runtime is where containers have none of their own: nobody's."""
+    """Cgroups that several pods share, such as the runtime's where containers have none of their own. Their traffic is
+    counted for no pod.
+    """
 
     @classmethod
     def of(

@@ -48,7 +48,7 @@ class Listening:
         return frozenset().union(*self.ports.values())
 
     def is_client(self, flow: FlowKey, container: LocalContainer) -> bool:
-        """Whether a flow counted as a server's is a client's after all: nobody listens on what would be its port."""
+        """Whether a flow counted as a server's is a client's after all: what would be its port has no listener."""
         here = self.ports.get(namespace(container))
         return flow.protocol == TCP and here is not None and flow.port not in here
 

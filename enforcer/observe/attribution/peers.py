@@ -36,7 +36,7 @@ class Peers:
         return flow.peer not in self._residents.node_addresses and not self._residents.by_address(flow.peer)
 
     def clients(self, flow: FlowKey, volume: Volume, server: LocalContainer) -> Iterator[tuple[End, Volume]]:
-        """Whoever a server's flow is with, and the share of the volume that is theirs."""
+        """The ends that a server's flow is with, each with its share of the volume."""
         pod = self._residents.by_address(flow.peer)
         asking = list(self._asking(flow, server))
         if pod:

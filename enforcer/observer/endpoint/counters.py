@@ -12,7 +12,7 @@ from numakin.wire.certificates import Files, Renewed
 
 log = Log("observer")
 
-disable_created_metrics()  # a second series for each counter, which nobody asks for
+disable_created_metrics()  # a second series for each counter, which no dashboard needs
 
 
 class Counters:

@@ -31,7 +31,7 @@ def single(name: str, text: str, value: float) -> Metric:
 
 
 def histogram(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, local.Durations]) -> Metric:
-    """In seconds, with the bounds of `numakin.process.durations`. values: as `family` has them."""
+    """A histogram in seconds, with the bounds of `numakin.process.durations`. values: by the labels' values."""
     made = HistogramMetricFamily(f"numakin_{name}", text, labels=labels)
     bounds = [*map(floatToGoString, BOUNDS_S), "+Inf"]
     for key, durations in values.items():

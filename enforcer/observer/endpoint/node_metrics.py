@@ -135,7 +135,7 @@ def _live(live: Live) -> Iterator[Metric]:
         "enforcer_memory_stalled", f"Share of time that memory was waited for. {notably}", by_node, live.stalled
     )
     yield family(
-        "enforcer_free_hugepages_bytes", "Hugepages that nobody uses.", ("numa_node", "size"), live.free_hugepages
+        "enforcer_free_hugepages_bytes", "Hugepages that are not in use.", ("numa_node", "size"), live.free_hugepages
     )
     yield family(
         "enforcer_hot",

@@ -1,8 +1,8 @@
 """AffinityGroup (numakin.io/v1alpha1): what became of a group, for `kubectl get affinitygroups`, and what was learned
 of it, for the next extender.
 
-The status is ours; the spec is the operator's, and never touched. A group that nobody wrote an object for gets one
-without a spec.
+The status is ours; the spec is the operator's, and never touched. A group without an object gets one without a
+spec.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The AffinityGroup objects that are there: what operators ask for in them, and which of ours nobody needs any more."""
+"""The AffinityGroup objects that are there: what operators ask for in them, and which of ours no pod needs any more."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from extender.state.group_spec import GroupSpec
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """What an object says: the operator's settings, and what an extender before us learned. spec: None where there is
-    none. problems: what of it does not count. ours: nobody else has written any field of the object. accepted, since:
-    the condition as it is there, and its last transition; empty where there is none.
+    none. problems: what of it does not count. ours: every field of the object was written by an extender.
+    accepted, since: the condition as it is there, and its last transition; empty where there is none.
     """
 
     namespace: str

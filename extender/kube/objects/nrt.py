@@ -1,5 +1,5 @@
-"""NodeResourceTopology (topology.node.k8s.io/v1alpha2): a node's NUMA nodes and what is free on each, for whoever reads
-such objects.
+"""NodeResourceTopology (topology.node.k8s.io/v1alpha2): a node's NUMA nodes and what is free on each, for the readers
+of such objects.
 
 As the Node Feature Discovery's topology updater writes them: a zone of type Node for each NUMA node, named node-ID,
 with the SLIT distances as costs. What differs: `available` is what is left after all that numakin knows to be placed on

@@ -96,11 +96,11 @@ class SavedLearning:
                 self._take_in()
 
     def texts(self, *, last: bool = False) -> Mapping[str, Text]:
-        """By group, NAMESPACE/NAME, what its object should say; a group without one is left as it is. One that nobody
-        speaks for any more is given as long as its object, if it still has one, says something else.
+        """By group, NAMESPACE/NAME, what its object should say; a group without one is left as it is. One of which no
+        more is known is given as long as its object, if it still has one, says something else.
 
-        None are given before what is at the API server was read and is part of what is known. last: nobody will ask
-        again, so that what is new is not kept back for its minute.
+        None are given before what is at the API server was read and is part of what is known. last: this is
+        the last call, so that what is new is not kept back for its minute.
         """
         with self._lock:
             known = self._known()
@@ -174,8 +174,8 @@ def notable(before: LearnedGroup, after: LearnedGroup, costs: Costs) -> bool:
 
 
 def _with_resting(learned: LearnedGroup, before: Collection[Key], known: ClusterTraffic) -> LearnedGroup:
-    """With the edges that were the group's before and are still remembered, though nobody who runs says that group now:
-    of workloads that are scaled to nothing.
+    """With the edges that were the group's before and are still remembered, though no running pod is of that group now:
+    those of workloads that are scaled to nothing.
     """
     resting = {
         key: rate

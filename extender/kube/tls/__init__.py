@@ -1,1 +1,1 @@
-"""Certificates that nobody has to make: numakin's own CA, kept in a Secret, and what it signs."""
+"""Certificates that no operator has to make: numakin's own CA, kept in a Secret, and what it signs."""

@@ -1,6 +1,6 @@
 """Keeps numakin's own CA in a Secret, publishes its certificates, and writes this process's own into files.
 
-Every replica does this alike: whoever comes first makes the Secret, the others take what is there, and a change goes
+Every replica does this alike: the first makes the Secret, the others take what is there, and a change goes
 through only on the version that was read. A Secret that was deleted or spoilt is written anew as a running replica
 knows it: enforcers and kube-scheduler trust that authority. Where the API server does not take a change, what there is
 serves on. An authority that has ended is kept: this replica's clock may be wrong. The files are those that the ports
@@ -204,7 +204,7 @@ def _parts(pair: Pair) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, for nobody else to read."""
+    """Writes the file whole or not at all, readable by its owner alone."""
     if path.exists() and path.read_bytes() == content:
         return
     descriptor, draft = tempfile.mkstemp(dir=path.parent)

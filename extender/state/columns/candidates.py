@@ -70,7 +70,7 @@ class Candidates:
 
     views: None, ages: infinite, for one that is not known. placing: as
     `NodeView.placing` has it. free_share: of each
-    node's CPUs, all its NUMA nodes together, the share that nobody requests. limited: where the node itself limits
+    node's CPUs, all its NUMA nodes together, the share that is not requested. limited: where the node itself limits
     each namespace's exclusive CPUs. slots: where the store has them. revisions: one for each view that there was; 0
     for nodes that are not known. near: the positions of the nodes that are not like most, ascending: with a
     reservation of the pod itself, of its group or of its kin, or planned for it. slot: the position of the node on

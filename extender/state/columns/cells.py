@@ -21,12 +21,12 @@ class Cells:
     """Columns of numbers, all of one shape: of NUMA nodes that a pod could be on.
 
     free: millicores unrequested; unused: neither requested nor expected to be used; whole: of all its CPUs; used: in
-    use; groups: that have members there. account, real: bytes free by account, and really. spare: CPUs that nobody has
-    for himself; cores: those of them in cores of which all are; core: CPUs of a core, 0 where the machine's differ;
-    shared: 1 where somebody runs on a spare one; unowned: spare CPUs of the whole machine, reserved ones too. keeps: 1
-    where groups that declared their size have room kept for the rest of them, on all of the machine's; limited: 1
-    where the node itself limits each namespace's exclusive CPUs, likewise. hot: 1 where no newcomer is to go while
-    another NUMA node will do.
+    use; groups: that have members there. account, real: bytes free by account, and really. spare: CPUs that no
+    container has alone; cores: those of them in cores of which all are; core: CPUs of a core, 0 where the machine's
+    differ; shared: 1 where a container runs on a spare one; unowned: spare CPUs of the whole machine, reserved ones
+    too. keeps: 1 where groups that declared their size have room kept for the rest of them, on all of the machine's;
+    limited: 1 where the node itself limits each namespace's exclusive CPUs, likewise. hot: 1 where no newcomer is to go
+    while another NUMA node will do.
     """
 
     numa_node: Floats
@@ -57,7 +57,7 @@ COLUMNS = tuple(Cells.__slots__)
 LOADED = COLUMNS.index("reservations") + 1
 """The first columns, which a reservation may change."""
 
-NOBODY: Floats = np.array([-1.0, 0, 0, 1, *[0] * (len(COLUMNS) - 4)])
+EMPTY_NODE: Floats = np.array([-1.0, 0, 0, 1, *[0] * (len(COLUMNS) - 4)])
 """A column's value where there is no NUMA node: nothing fits there."""
 
 
@@ -71,7 +71,7 @@ def table(machine: Machine, occupancy: Occupancy) -> Floats | None:
     hot = any(occupancy.live.hot.values())
     special = bool(directory.special or directory.stable)
     if special or pressed or not machine.mems or (hot and any(machine.lower_tier.values())):
-        return None  # where nothing is hot, whoever needs a lower tier's memory comes last in any case
+        return None  # where nothing is hot, a pod that needs a lower tier's memory comes last in any case
     keeps = float(bool(directory.sized and occupancy.kept(machine)))
     limited = float(occupancy.rules.max_exclusive_cpus_per_namespace is not None)
     taken = directory.exclusive | occupancy.reserved.mask
@@ -150,12 +150,12 @@ def _row(machine: Machine, occupancy: Occupancy, cpu_node: int) -> tuple[float, 
 
 
 def free_milli(machine: Machine, occupancy: Occupancy, cpu_node: int, row: NodeLoad) -> int:
-    """Millicores of the NUMA node that nobody requests; negative where it is over-committed. row: what it carries."""
+    """Millicores of the NUMA node that are not requested; negative where it is over-committed. row: what it carries."""
     return _offered_milli(machine, occupancy, cpu_node) - row.cpu
 
 
 def unused_milli(machine: Machine, occupancy: Occupancy, cpu_node: int, row: NodeLoad) -> int:
-    """Likewise, of what nobody requests or is expected to use."""
+    """Millicores of the NUMA node that are neither requested nor expected to be used."""
     return _offered_milli(machine, occupancy, cpu_node) - row.expected
 
 
@@ -172,7 +172,7 @@ def groups_on(occupancy: Occupancy, cpu_node: int) -> int:
 def _own(machine: Machine, cpu_node: int, spare: int, size: int) -> tuple[int, int, int]:
     """spare, cores, core."""
     node, cores = machine.node(cpu_node), machine.cores_by_node[cpu_node]
-    # Mostly nobody has a CPU of his own there, and each core is spare as a whole.
+    # Mostly no container has a CPU alone there, and each core is spare as a whole.
     all_spare = spare == node.cpus.mask == node.all_cpus.mask
     whole = len(cores) if all_spare else sum(1 for core in cores if core & spare == core)
     return spare.bit_count(), whole * size, size

@@ -9,7 +9,7 @@ import numpy as np
 
 from extender.state.columns.arrays import Floats, Objects, Positions
 from extender.state.columns.candidates import NO_KINS, Candidates, Views, Weighing
-from extender.state.columns.cells import COLUMNS, NOBODY, Cells
+from extender.state.columns.cells import COLUMNS, EMPTY_NODE, Cells
 from extender.state.columns.memo import SlotMemo
 from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
@@ -147,7 +147,7 @@ class ColumnStore:
         table = view.table if view is not None else None
         width = 0 if table is None else table.shape[1]
         self._grow(slot + 1, width)
-        self._block[:, :, slot] = NOBODY[:, None]
+        self._block[:, :, slot] = EMPTY_NODE[:, None]
         if table is not None:
             self._block[:, :width, slot] = table
         self._free_share[slot] = 0.0 if table is None else np.maximum(table[FREE], 0.0).sum() / table[WHOLE].sum()
@@ -173,4 +173,4 @@ class ColumnStore:
 
 
 def _blank(slots: int, width: int) -> Floats:
-    return np.broadcast_to(NOBODY[:, None, None], (len(COLUMNS), width, slots)).copy()
+    return np.broadcast_to(EMPTY_NODE[:, None, None], (len(COLUMNS), width, slots)).copy()

@@ -64,7 +64,7 @@ LOOKED_FOR = 3
 RUNS = 4
 """Of each round."""
 
-NOBODY = 65532
+UNPRIVILEGED_USER = 65532
 GONE = 404
 T = TypeVar("T")
 
@@ -201,7 +201,11 @@ def _pod(given: argparse.Namespace, name: str) -> dict[str, Any]:
         "activeDeadlineSeconds": int(_longest_s(given) + GRACE_S),
         "automountServiceAccountToken": False,
         "tolerations": [{"operator": "Exists"}],
-        "securityContext": {"runAsNonRoot": True, "runAsUser": NOBODY, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UNPRIVILEGED_USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "containers": [container],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }

@@ -30,7 +30,7 @@ class Mentions(NamedTuple):
     over: str = ""
 
 
-NOBODY = Mentions()
+NO_MENTIONS = Mentions()
 
 
 def mention(name: str) -> int:

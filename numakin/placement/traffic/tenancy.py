@@ -18,7 +18,7 @@ ALL = "*"
 MOST_NAMES = 10
 """Namespaces that one may name in its annotation; what is named beyond them is left out, and said."""
 
-NOBODY: frozenset[str] = frozenset()
+NO_NAMESPACES: frozenset[str] = frozenset()
 
 Weight = TypeVar("Weight")
 
@@ -46,7 +46,7 @@ class Tenancy:
         }
 
     def _allows(self, namespace: str, other: str) -> bool:
-        allowed = self.allowed.get(namespace, NOBODY)
+        allowed = self.allowed.get(namespace, NO_NAMESPACES)
         return bool(other) and (other in allowed or ALL in allowed)
 
 

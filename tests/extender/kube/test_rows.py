@@ -7,7 +7,7 @@ import pytest
 from extender.kube.stream import nodes, pods, reduce, services
 from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
 from numakin.placement.model.budget import Budget
-from numakin.placement.traffic.mentions import NOBODY, mention
+from numakin.placement.traffic.mentions import NO_MENTIONS, mention
 
 
 def row(pod: dict):
@@ -194,7 +194,7 @@ class TestServiceNames:
     )
     def test_nothing_is_looked_for_without_being_asked(self, service_names, annotations):
         body = {**POD, "metadata": {**POD["metadata"], "annotations": annotations}, "spec": NAMING}
-        assert pods(service_names=service_names).row(json.dumps(body).encode()).mentions == NOBODY
+        assert pods(service_names=service_names).row(json.dumps(body).encode()).mentions == NO_MENTIONS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.traffic.communities import LEAST, partition
-from extender.traffic.memberships import NOBODY, Membership, Partition
+from extender.traffic.memberships import NO_GROUPS, Membership, Partition
 
 
 def wl(name: str) -> str:
@@ -25,7 +25,7 @@ def everybody(weights) -> set[str]:
     return {end for pair in weights for end in pair}
 
 
-def found(weights, *, named=None, previous=NOBODY) -> Partition:
+def found(weights, *, named=None, previous=NO_GROUPS) -> Partition:
     return partition(weights, everybody(weights), named or {}, previous)
 
 
@@ -59,7 +59,7 @@ def test_who_talks_with_nobody_is_in_no_group():
 
 
 def test_nothing_is_found_in_nothing():
-    assert partition({}, (), {}) == NOBODY
+    assert partition({}, (), {}) == NO_GROUPS
 
 
 def test_a_group_is_named_after_its_heaviest_workload():
