@@ -51,7 +51,7 @@ SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorde
 test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: a quarter of an hour on two busy CPUs (ARGS=... for pytest: any tests)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
-test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: forty minutes (ARGS=... for pytest)
+test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: forty minutes (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
 	@$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS) || $(PYTHON) -m tests.again $$?
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")

@@ -19,7 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 from numakin.process import ports
 from tests import trees
 
-pytest_plugins = ("tests.pace", "tests.again")
+pytest_plugins = ("tests.pace", "tests.again", "tests.ran")
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # Half of the time of what tests start would go into compiling it anew. Nothing is written beside the sources.

@@ -21,11 +21,11 @@ from lab.standins.patience import until
 from numakin.placement.model.demand import SHARES_PER_CPU, shares_of
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel, place
-from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.runtime import PATIENT, RealRuntime
+from tests.e2e.lab.runtimes import TRIXIE
 from tests.e2e.lab.split_machine import SplitMachine, split
 
-SUITE = "trixie"
 PASSER_BY_S = 3.0
 SHARED = "/harm"
 """The folder of results, in each container."""
@@ -54,7 +54,7 @@ class Times:
 class Node:
     """This machine's CPUs as two NUMA nodes, with a runtime."""
 
-    def __init__(self, folder: Path, runtime: RealContainerd, machine: SplitMachine) -> None:
+    def __init__(self, folder: Path, runtime: RealRuntime, machine: SplitMachine) -> None:
         self._folder, self._runtime, self._size = folder, runtime, worker.piece()
         options = ("--sysfs", str(machine.sysfs), "--procfs", "/proc")
         self._enforcer = RunningEnforcer(folder / "enforcer", runtime.nri_socket, *options)
@@ -137,13 +137,13 @@ def set_shares(cgroup: str, shares: int) -> None:
 @contextmanager
 def node() -> Iterator[Node]:
     """NotHere where this machine can't be one."""
-    if reason := place.lacking(place.CONTAINERD_TOOLS):
+    if reason := place.lacking(place.RUNTIME_TOOLS):
         raise NotHere(f"a real containerd {reason}")
     with tempfile.TemporaryDirectory(prefix="numakin-harm-", dir="/tmp") as name:
         folder = Path(name)
         try:
             machine = split(folder / "sysfs")
-            runtime = RealContainerd(SUITE, registration_timeout=PATIENT, request_timeout=PATIENT)
+            runtime = TRIXIE.runtime(registration_timeout=PATIENT, request_timeout=PATIENT)
         except (ValueError, CalledProcessError) as lack:
             raise NotHere(str(lack)) from lack
         try:

@@ -28,6 +28,11 @@ class Binaries:
         return str(self.folder / program)
 
     @property
+    def speaks_cri_v1(self) -> bool:
+        """Whether the kubelet does; before 1.23 it speaks v1alpha2 alone, which newer runtimes have dropped."""
+        return self.minor >= 23
+
+    @property
     def kubectl(self) -> str:
         """One that knows kustomize's components, where the machine has it; else the folder's own."""
         return shutil.which("kubectl") or self["kubectl"]

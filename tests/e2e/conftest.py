@@ -1,4 +1,4 @@
-"""The lab as fixtures: real containerds, the enforcer beside them, and the emulated NUMA machine.
+"""The lab as fixtures: real container runtimes, the enforcer beside them, and the emulated NUMA machine.
 
 Where the lab can't be had, its tests are skipped and say so; with NUMAKIN_REQUIRE_LAB=1 they fail instead.
 """
@@ -18,12 +18,13 @@ from lab.cluster.binaries import Binaries, NoKubernetes, binaries
 from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER
 from tests.e2e.guest import auto_group, bypass, chain, main_path, stages
-from tests.e2e.lab import containerd, place, vm
-from tests.e2e.lab.containerd import PATIENT, RealContainerd
+from tests.e2e.lab import place, vm
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.kubelet import has_address
-from tests.e2e.lab.node import SUITE
+from tests.e2e.lab.runtime import PATIENT, RealRuntime
+from tests.e2e.lab.runtimes import SID, Installation, installations
 from tests.e2e.lab.split_machine import SplitMachine, split
+from tests.ran import RAN_ON
 
 IN_ONE_BOOT = (main_path, bypass, auto_group, chain)
 """Programs, in this order: the first changes the hardware, and back."""
@@ -40,34 +41,46 @@ def absent(reason: str) -> None:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session", params=sorted(containerd.SUITES, reverse=True))
-def suite(request: pytest.FixtureRequest) -> str:
-    """A Debian release whose containerd is there to be started."""
-    name: str = request.param
-    have_containerd(name)
-    return name
+@pytest.fixture(scope="session", params=installations(), ids=lambda each: each.name)
+def installation(request: pytest.FixtureRequest) -> Installation:
+    """A runtime that is there to be started."""
+    made: Installation = request.param
+    have(made)
+    return made
 
 
-def have_containerd(name: str) -> None:
-    """Ends the test where that Debian release's containerd can't be had."""
-    if reason := place.lacking(place.CONTAINERD_TOOLS):
-        absent(f"a real containerd {reason}")
+def have(installation: Installation) -> None:
+    """Ends the test where that runtime can't be had."""
+    if reason := place.lacking(place.RUNTIME_TOOLS):
+        absent(f"a real container runtime {reason}")
     try:
-        containerd.root_folder(name)
+        installation.root()
     except subprocess.CalledProcessError:
-        why = f"Debian {name}'s containerd ({containerd.SUITES[name]}) could not be had; see the messages above"
-        # sid is a moving target, and now and then can't be installed for days.
-        pytest.skip(why) if name == "sid" else absent(why)
+        why = f"{installation.name}, from Debian {installation.suite}, could not be had; see the messages above"
+        pytest.skip(why) if installation is SID else absent(why)
 
 
-def have_real_node() -> None:
-    """Ends the test where this machine can't be a node of a cluster."""
-    have_containerd(SUITE)
+@pytest.fixture(scope="module", params=installations(), ids=lambda each: each.name)
+def for_kubelet(request: pytest.FixtureRequest, kubernetes: Binaries) -> Installation:
+    """A runtime that this kubelet can be given."""
+    made: Installation = request.param
+    have_real_node(kubernetes, made)
+    return made
+
+
+def have_real_node(kubernetes: Binaries, installation: Installation) -> None:
+    """Ends the test where this machine can't be a node of a cluster, or these two don't go together."""
+    if not kubernetes.speaks_cri_v1 and not installation.serves_old_kubelets:
+        pytest.skip(
+            f"a kubelet 1.{kubernetes.minor} speaks CRI v1alpha2, which {installation.name} does not: "
+            "KUBERNETES_BIN of 1.23 or newer does"
+        )
+    have(installation)
     if not has_address():
         absent("a real kubelet needs an address besides loopback's")
 
 
-def running(made: RealContainerd) -> Iterator[RealContainerd]:
+def running(made: RealRuntime) -> Iterator[RealRuntime]:
     """From its start to the end of whatever needs it."""
     try:
         made.start()
@@ -77,21 +90,21 @@ def running(made: RealContainerd) -> Iterator[RealContainerd]:
 
 
 @pytest.fixture(scope="session")
-def containerd_of_session(suite: str) -> Iterator[RealContainerd]:
-    yield from running(RealContainerd(suite, registration_timeout=PATIENT, request_timeout=PATIENT))
+def runtime_of_session(installation: Installation) -> Iterator[RealRuntime]:
+    yield from running(installation.runtime(registration_timeout=PATIENT, request_timeout=PATIENT))
 
 
 @pytest.fixture
-def impatient_runtime(suite: str) -> Iterator[RealContainerd]:
+def impatient_runtime(installation: Installation) -> Iterator[RealRuntime]:
     """With NRI's own timeouts, for a test of what is late."""
-    yield from running(RealContainerd(suite))
+    yield from running(installation.runtime())
 
 
 @pytest.fixture
-def runtime(containerd_of_session: RealContainerd) -> Iterator[RealContainerd]:
-    """A running containerd without pods; each test is run with each version."""
-    yield containerd_of_session
-    containerd_of_session.kubelet.end_all_pods()
+def runtime(runtime_of_session: RealRuntime) -> Iterator[RealRuntime]:
+    """A running runtime without pods; each test is run with each that there is."""
+    yield runtime_of_session
+    runtime_of_session.kubelet.end_all_pods()
 
 
 @pytest.fixture(scope="session")
@@ -105,7 +118,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> SplitMachine:
 
 
 @pytest.fixture
-def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+def enforcer(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """The enforcer, registered with `runtime`, on `machine`."""
     running = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
     try:
@@ -154,11 +167,21 @@ def four_nodes(numavm: Callable[..., vm.Result], request: pytest.FixtureRequest)
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    report.user_properties.extend((RAN_ON, on) for on in _ran_on(item))
     printed = item.session.stash.get(PRINTED, "")
     if printed and report.failed and "numavm" in getattr(item, "fixturenames", ()):
         report.sections.append(("The emulated machine printed", printed))
         item.session.stash[PRINTED] = ""
     return report
+
+
+def _ran_on(item: pytest.Item) -> Iterator[str]:
+    """The runtime and the Kubernetes of a test that has begun, of those that its parameters name."""
+    given = getattr(item, "funcargs", {}).values()
+    runtimes = [each for each in given if isinstance(each, Installation)]
+    releases = [f"Kubernetes 1.{each.minor}" for each in given if isinstance(each, Binaries)]
+    for runtime in runtimes:
+        yield " and ".join([runtime.title, *releases])
 
 
 @pytest.fixture(scope="session")

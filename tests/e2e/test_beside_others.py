@@ -14,10 +14,10 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.neighbour_plugin import neighbour
 from tests.e2e.lab.place import REPOSITORY
+from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -27,7 +27,7 @@ SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 millicores
 
 @pytest.mark.parametrize("index", ["00", "90"])
 def test_a_member_starts_with_the_other_plugins_cpuset_and_is_left_to_it(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine, index: str
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine, index: str
 ) -> None:
     """90 is what nri-plugins' charts install with, 00 what dra-driver-cpu and others do."""
     with neighbour(runtime.nri_socket, index, machine.halves[1]):
@@ -40,7 +40,7 @@ def test_a_member_starts_with_the_other_plugins_cpuset_and_is_left_to_it(
 
 
 def test_a_member_is_narrowed_within_the_other_plugins_cpuset_where_the_operator_allows_that(
-    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+    runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     """By an update, as a creation takes a cpuset from one plugin alone; older runtimes take one with an answer."""
     enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs), "--within-others", "on")
@@ -62,7 +62,7 @@ def test_a_member_is_narrowed_within_the_other_plugins_cpuset_where_the_operator
 
 
 @pytest.fixture
-def asked_first(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+def asked_first(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """The enforcer at an index before the other plugin's, as an operator may have set it."""
     options = ("--sysfs", str(machine.sysfs), "--plugin-index", "10")
     enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, *options)
@@ -74,7 +74,7 @@ def asked_first(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) 
 
 
 def test_where_the_other_plugin_is_asked_later_the_second_try_starts_and_the_conflict_is_said(
-    runtime: RealContainerd, asked_first: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, asked_first: RunningEnforcer, machine: SplitMachine
 ) -> None:
     with neighbour(runtime.nri_socket, "90", machine.halves[1]):
         pod = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
@@ -90,7 +90,7 @@ def test_where_the_other_plugin_is_asked_later_the_second_try_starts_and_the_con
 
 
 def test_a_start_that_fails_is_no_conflict_and_the_next_is_pinned(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     pod = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
     with pytest.raises(grpc.RpcError, match="/nowhere"):
@@ -101,7 +101,7 @@ def test_a_start_that_fails_is_no_conflict_and_the_next_is_pinned(
 
 
 def test_a_pod_of_a_vm_runtime_is_left_open_and_that_is_said_once(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     """The lab's handler of that name runs containers as any other: what the runtime tells of it is what is tried."""
     for name in ("cart", "checkout"):
@@ -114,7 +114,7 @@ def test_a_pod_of_a_vm_runtime_is_left_open_and_that_is_said_once(
 
 
 def test_the_doctor_leaves_no_error_in_the_runtimes_log(
-    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+    runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     before = len(runtime.log.read_text(errors="replace").splitlines())
     options = ["--nri-socket", str(runtime.nri_socket), "--sysfs", str(machine.sysfs)]

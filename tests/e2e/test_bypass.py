@@ -1,4 +1,4 @@
-"""The enforcer on a real containerd without NRI: what bypass mode nominations of pods, read back from the kernel."""
+"""The enforcer on a real runtime without NRI: what bypass mode nominations of pods, read back from the kernel."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.runtime import RealRuntime
+from tests.e2e.lab.runtimes import Installation
 from tests.e2e.lab.split_machine import SplitMachine
 from tests.enforcer.bypass.following import ENFORCER, HURRIED
 
@@ -22,8 +23,8 @@ SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 millicores
 
 
 @pytest.fixture(scope="module")
-def containerd_without_nri(suite: str) -> Iterator[RealContainerd]:
-    running = RealContainerd(suite, nri=False)
+def runtime_without_nri(installation: Installation) -> Iterator[RealRuntime]:
+    running = installation.runtime(nri=False)
     try:
         running.start()
         assert not running.nri_socket.exists()
@@ -33,13 +34,13 @@ def containerd_without_nri(suite: str) -> Iterator[RealContainerd]:
 
 
 @pytest.fixture
-def runtime(containerd_without_nri: RealContainerd) -> Iterator[RealContainerd]:
-    yield containerd_without_nri
-    containerd_without_nri.kubelet.end_all_pods()
+def runtime(runtime_without_nri: RealRuntime) -> Iterator[RealRuntime]:
+    yield runtime_without_nri
+    runtime_without_nri.kubelet.end_all_pods()
 
 
 def following(
-    runtime: RealContainerd, machine: SplitMachine, folder: Path, program: Sequence[str] = ENFORCER
+    runtime: RealRuntime, machine: SplitMachine, folder: Path, program: Sequence[str] = ENFORCER
 ) -> Iterator[RunningEnforcer]:
     """In bypass mode."""
     bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.socket}", "--sysfs", str(machine.sysfs))
@@ -52,17 +53,17 @@ def following(
 
 
 @pytest.fixture
-def enforcer(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+def enforcer(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     yield from following(runtime, machine, tmp_path)
 
 
 @pytest.fixture
-def hurried(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+def hurried(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """For what comes every ten seconds."""
     yield from following(runtime, machine, tmp_path, HURRIED)
 
 
-def run(runtime: RealContainerd, pod: str, group: str = "", **more: str) -> int:
+def run(runtime: RealRuntime, pod: str, group: str = "", **more: str) -> int:
     """A pod with one container, in `group` if that is given; the container's pid."""
     annotations = {"group.numakin.io": group, **more} if group else {}
     sandbox = runtime.kubelet.run_pod(pod, annotations=annotations)
@@ -75,7 +76,7 @@ def pinned(pid: int, machine: SplitMachine) -> str:
 
 
 def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     cart = run(runtime, "cart", "shop")
     home = pinned(cart, machine)
@@ -90,7 +91,7 @@ def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier
 
 
 def test_a_pod_that_has_not_opted_in_is_never_touched(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     plain = run(runtime, "plain")
     untouched = kernel.cpuset(plain)
@@ -100,7 +101,7 @@ def test_a_pod_that_has_not_opted_in_is_never_touched(
 
 
 def test_a_killed_enforcer_pins_on_its_return_what_it_missed_and_knows_its_own_work(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     own = {"cpus.numakin.io": "exclusive"}
     whole_cpu = cri.LinuxContainerResources(cpu_shares=1024)
@@ -117,9 +118,9 @@ def test_a_killed_enforcer_pins_on_its_return_what_it_missed_and_knows_its_own_w
     assert not enforcer.log_records("yielded"), "what it wrote before is its own"
 
 
-@pytest.mark.parametrize("ends", [RealContainerd.stop, RealContainerd.kill], ids=["restarted", "crashed"])
+@pytest.mark.parametrize("ends", [RealRuntime.stop, RealRuntime.kill], ids=["restarted", "crashed"])
 def test_it_follows_a_runtime_that_comes_back(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine, ends: Callable[[RealContainerd], None]
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine, ends: Callable[[RealRuntime], None]
 ) -> None:
     before = run(runtime, "cart", "shop")
     home = pinned(before, machine)
@@ -133,7 +134,7 @@ def test_it_follows_a_runtime_that_comes_back(
 
 
 def test_it_yields_where_somebody_else_writes_the_cpuset(
-    runtime: RealContainerd, hurried: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, hurried: RunningEnforcer, machine: SplitMachine
 ) -> None:
     sandbox = runtime.kubelet.run_pod("cart", annotations={"group.numakin.io": "shop"})
     container = runtime.kubelet.run(sandbox, resources=SMALL)
@@ -147,7 +148,7 @@ def test_it_yields_where_somebody_else_writes_the_cpuset(
 
 
 def test_a_cpuset_that_the_kernel_refuses_is_counted_and_left_alone(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     """On cgroup v1 a cgroup can't have less than one below it."""
     enforcer.kill()
@@ -169,7 +170,7 @@ def test_a_cpuset_that_the_kernel_refuses_is_counted_and_left_alone(
 
 
 def test_release_gives_back_what_the_containers_parents_have(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     pid = run(runtime, "cart", "shop")
     pinned(pid, machine)
@@ -180,17 +181,17 @@ def test_release_gives_back_what_the_containers_parents_have(
     assert kernel.allowed(later).cpus == machine.whole
 
 
-def test_a_second_enforcer_over_nri_says_so_and_leaves(runtime: RealContainerd, enforcer: RunningEnforcer) -> None:
+def test_a_second_enforcer_over_nri_says_so_and_leaves(runtime: RealRuntime, enforcer: RunningEnforcer) -> None:
     status, output = enforcer.try_another("--mode", "nri")
     assert status == 1
     assert "another" in output
 
 
 def test_containers_are_pinned_soon_after_their_start(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     for number in range(5):
         pinned(run(runtime, f"cart-{number}", "shop"), machine)
     until(lambda: len(enforcer.log_records("cpuset written")) >= 5, "each pin to be logged")
     late = [int(log_record["ms_after_start"]) for log_record in enforcer.log_records("cpuset written")]
-    print(f"{runtime.suite}: pinned {sorted(late)} ms after the start")
+    print(f"{runtime.kubelet.version()}: pinned {sorted(late)} ms after the start")

@@ -7,15 +7,15 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.cri import Pod
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
 
 
-def run(runtime: RealContainerd, pod: str, milli: int, **annotations: str) -> tuple[Pod, str, int]:
+def run(runtime: RealRuntime, pod: str, milli: int, **annotations: str) -> tuple[Pod, str, int]:
     """Its sandbox, its container, and that one's pid."""
     keys = {f"{key}.numakin.io": value for key, value in annotations.items()}
     sandbox = runtime.kubelet.run_pod(pod, annotations=keys)
@@ -25,7 +25,7 @@ def run(runtime: RealContainerd, pod: str, milli: int, **annotations: str) -> tu
 
 
 def test_who_fits_nowhere_is_off_exclusive_cpus_and_comes_home_when_they_are_free(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     sandbox, _, pid = run(runtime, "own", 1000, group="shop", cpus="exclusive")
     own = kernel.cpuset(pid).cpus

@@ -9,13 +9,13 @@ import pytest
 from enforcer.nri.handlers import Handlers
 from enforcer.nri.session import Stage
 from lab.standins.patience import PATIENCE_S, until
-from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.runtime import RealRuntime
 from tests.enforcer.nri.running import Running
 
 pytestmark = pytest.mark.runtime
 
 
-def test_a_plugin_that_is_late_with_synchronize_is_told_of_pods_again(impatient_runtime: RealContainerd) -> None:
+def test_a_plugin_that_is_late_with_synchronize_is_told_of_pods_again(impatient_runtime: RealRuntime) -> None:
     """containerd 1.7 leaves the socket of such a plugin open and tells it nothing any more; 2.1 closes it."""
 
     def forgotten() -> int:

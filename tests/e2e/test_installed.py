@@ -16,13 +16,13 @@ from lab.cluster.cluster import NAMESPACE, Cluster
 from tests.cluster.conftest import ANY_ANSWER
 from tests.cluster.secured import Secured
 from tests.cluster.workloads import Namespace
-from tests.e2e.conftest import absent, for_real_node, have_real_node
+from tests.e2e.conftest import absent, for_real_node
 from tests.e2e.lab import installed, place
-from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.inside import inside
 from tests.e2e.lab.kubelet import RealKubelet
-from tests.e2e.lab.node import SUITE
 from tests.e2e.lab.pods import Pods, runnable
+from tests.e2e.lab.runtime import PATIENT
+from tests.e2e.lab.runtimes import Installation
 from tests.e2e.lab.split_machine import SplitMachine
 from tests.manifests.rendered import BEFORE_1_30, one, rendered
 from tests.tools.setup import built_images
@@ -79,7 +79,9 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
+def cluster(kubernetes: Binaries, for_kubelet: Installation) -> Iterator[Cluster]:
+    """One of its own for each runtime."""
+    del for_kubelet
     yield from for_real_node(kubernetes, NODE, extenders=0)
 
 
@@ -87,16 +89,16 @@ def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
 def numakin(
     cluster: Cluster,
     kubernetes: Binaries,
+    for_kubelet: Installation,
     machine: SplitMachine,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installed]:
-    have_real_node()
     if reason := place.lacking(built_images.TOOLS):
         absent(f"building images {reason}")
     ports = installed.Ports()
     manifests = rendered("base" if kubernetes.minor >= 30 else BEFORE_1_30)
     with ExitStack() as stack:
-        runtime = RealContainerd(SUITE, registration_timeout=PATIENT, request_timeout=PATIENT)
+        runtime = for_kubelet.runtime(registration_timeout=PATIENT, request_timeout=PATIENT)
         stack.callback(runtime.destroy)
         runtime.start()
         for image in built_images.images().values():

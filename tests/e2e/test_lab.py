@@ -8,11 +8,11 @@ import pytest
 
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.runtime import RealRuntime
 
 
 @pytest.mark.runtime
-def test_a_containers_cpuset_is_read_back_from_the_kernel(runtime: RealContainerd) -> None:
+def test_a_containers_cpuset_is_read_back_from_the_kernel(runtime: RealRuntime) -> None:
     last = str(max(map(int, kernel.online_cpus().replace("-", ",").split(","))))
     pod = runtime.kubelet.run_pod("a")
     container = runtime.kubelet.run(pod, resources=cri.LinuxContainerResources(cpuset_cpus=last))
@@ -22,8 +22,8 @@ def test_a_containers_cpuset_is_read_back_from_the_kernel(runtime: RealContainer
 
 
 @pytest.mark.runtime
-@pytest.mark.parametrize("ends", [RealContainerd.stop, RealContainerd.kill], ids=["stopped", "killed"])
-def test_containers_outlive_their_containerd(runtime: RealContainerd, ends: Callable[[RealContainerd], None]) -> None:
+@pytest.mark.parametrize("ends", [RealRuntime.stop, RealRuntime.kill], ids=["stopped", "killed"])
+def test_containers_outlive_their_containerd(runtime: RealRuntime, ends: Callable[[RealRuntime], None]) -> None:
     pod = runtime.kubelet.run_pod("a")
     container = runtime.kubelet.run(pod)
     pid = runtime.kubelet.pid(container)

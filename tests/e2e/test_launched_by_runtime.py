@@ -1,4 +1,4 @@
-"""The enforcer as a plugin that a real containerd launches: NN-name, a socket as file descriptor 3, and a drop-in file."""
+"""The enforcer as a plugin that a real runtime launches: NN-name, a socket as file descriptor 3, and a drop-in file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 from enforcer.cli.status import NobodyAnswersError, NotFinishedError, ask
 from lab.standins.patience import until
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
+from tests.e2e.lab.runtime import PATIENT, RealRuntime
+from tests.e2e.lab.runtimes import Installation
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -33,9 +34,9 @@ runpy.run_module("enforcer", run_name="__main__")'
 
 
 @pytest.fixture
-def launching(suite: str, tmp_path: Path) -> Iterator[RealContainerd]:
-    """A containerd, not started, that will launch the enforcer as 99-numakin."""
-    runtime = RealContainerd(suite, registration_timeout=PATIENT, request_timeout=PATIENT)
+def launching(installation: Installation, tmp_path: Path) -> Iterator[RealRuntime]:
+    """A runtime, not started, that will launch the enforcer as 99-numakin."""
+    runtime = installation.runtime(registration_timeout=PATIENT, request_timeout=PATIENT)
     plugin = runtime.plugins / "99-numakin"
     text = PLUGIN.format(
         run_dir=tmp_path / "run", log_inside=runtime.folder / "plugin.log", python=sys.executable, repository=REPOSITORY
@@ -48,12 +49,12 @@ def launching(suite: str, tmp_path: Path) -> Iterator[RealContainerd]:
         runtime.destroy()
 
 
-def configure(runtime: RealContainerd, name: str, **options: str) -> None:
+def configure(runtime: RealRuntime, name: str, **options: str) -> None:
     lines = (f"{key.replace('_', '-')} = {json.dumps(value)}\n" for key, value in options.items())
     (runtime.conf_d / name).write_text("".join(lines))
 
 
-def run(runtime: RealContainerd, group: str) -> int:
+def run(runtime: RealRuntime, group: str) -> int:
     pod = runtime.kubelet.run_pod(f"pod-of-{group}", annotations={"group.numakin.io": group})
     return runtime.kubelet.pid(runtime.kubelet.run(pod))
 
@@ -77,7 +78,7 @@ def left(run_dir: Path) -> bool:
 
 @pytest.mark.parametrize("file_name", ["99-numakin.conf", "numakin.conf"])
 def test_a_launched_enforcer_takes_its_options_from_the_runtimes_drop_in_file_and_pins(
-    launching: RealContainerd, machine: SplitMachine, tmp_path: Path, file_name: str
+    launching: RealRuntime, machine: SplitMachine, tmp_path: Path, file_name: str
 ) -> None:
     configure(
         launching,
@@ -95,7 +96,7 @@ def test_a_launched_enforcer_takes_its_options_from_the_runtimes_drop_in_file_an
 
 
 def test_a_bad_drop_in_file_is_refused_by_name_and_containers_start_all_the_same(
-    launching: RealContainerd, machine: SplitMachine
+    launching: RealRuntime, machine: SplitMachine
 ) -> None:
     configure(launching, "99-numakin.conf", sysfz=str(machine.sysfs))
     launching.start()
@@ -105,7 +106,7 @@ def test_a_bad_drop_in_file_is_refused_by_name_and_containers_start_all_the_same
 
 
 def test_a_launched_enforcer_leaves_with_its_runtime(
-    launching: RealContainerd, machine: SplitMachine, tmp_path: Path
+    launching: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     configure(launching, "99-numakin.conf", sysfs=str(machine.sysfs), metrics_listen="")
     launching.start()

@@ -11,9 +11,9 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.place import REPOSITORY
+from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -22,7 +22,7 @@ TTRPC_LIMIT = 4 << 20
 
 
 @pytest.mark.parametrize("size", [4096, 4097, 8193, 1 << 20])
-def test_an_answer_of_that_many_bytes_pins(runtime: RealContainerd, machine: SplitMachine, size: int) -> None:
+def test_an_answer_of_that_many_bytes_pins(runtime: RealRuntime, machine: SplitMachine, size: int) -> None:
     cpus = machine.halves[1]
     command = [sys.executable, "-m", "tests.e2e.lab.padding_plugin", str(runtime.nri_socket), cpus, str(size)]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as plugin:
@@ -39,7 +39,7 @@ def test_an_answer_of_that_many_bytes_pins(runtime: RealContainerd, machine: Spl
 
 @pytest.mark.timeout(300)
 def test_a_synchronize_over_4_mib_pins_every_member(
-    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+    runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     """Older runtimes send it as one message over ttrpc's limit, newer ones in parts."""
     pods, annotation, variable = 20, "a" * (170 << 10), "e" * (100 << 10)

@@ -28,6 +28,7 @@ from tests.e2e.lab import vm
 from tests.e2e.lab.kubelet import configuration
 from tests.e2e.lab.node import Node, running
 from tests.e2e.lab.pods import pod_spec, program
+from tests.e2e.lab.runtimes import TRIXIE
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = [pytest.mark.thorough, pytest.mark.numavm, pytest.mark.runtime, pytest.mark.timeout(vm.TEST_S)]
@@ -77,7 +78,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def cluster(numavm: Callable[..., vm.Result], kubernetes: Binaries) -> Iterator[Cluster]:
-    have_real_node()
+    have_real_node(kubernetes, TRIXIE)
     yield from for_real_node(kubernetes, HERE, EMULATED)
 
 
@@ -85,7 +86,7 @@ def cluster(numavm: Callable[..., vm.Result], kubernetes: Binaries) -> Iterator[
 def node(
     cluster: Cluster, kubernetes: Binaries, machine: SplitMachine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Node]:
-    with running(cluster, kubernetes, HERE, machine.sysfs, tmp_path_factory.mktemp("enforcer")) as made:
+    with running(cluster, kubernetes, TRIXIE, HERE, machine.sysfs, tmp_path_factory.mktemp("enforcer")) as made:
         yield made
 
 

@@ -1,4 +1,4 @@
-"""The enforcer on a real containerd: what it nominations of pods, read back from the kernel."""
+"""The enforcer on a real container runtime: what it nominations of pods, read back from the kernel."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lab.standins.patience import until
 from numakin.placement.model.cpuset import CpuSet
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.runtime
 SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 millicores
 
 
-def run(runtime: RealContainerd, pod: str, group: str = "") -> int:
+def run(runtime: RealRuntime, pod: str, group: str = "") -> int:
     """A pod with one container, in `group` if that is given; the container's pid."""
     annotations = {"group.numakin.io": group} if group else {}
     sandbox = runtime.kubelet.run_pod(pod, annotations=annotations)
@@ -31,7 +31,7 @@ def run(runtime: RealContainerd, pod: str, group: str = "") -> int:
 
 
 def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     cart, checkout, stranger = (
         run(runtime, "cart", "shop"),
@@ -47,7 +47,7 @@ def test_members_of_a_group_share_a_numa_node_and_another_group_gets_the_emptier
 
 
 def test_a_pod_is_pinned_beside_the_device_that_the_kubelet_gave_it(
-    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+    runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     """The runtime's word that the pod's sandbox runs has the kubelet asked, over its own API."""
     options = ("--sysfs", str(machine.sysfs), "--podresources-socket", str(tmp_path / "kubelet.sock"))
@@ -69,7 +69,7 @@ def test_a_pod_is_pinned_beside_the_device_that_the_kubelet_gave_it(
 
 
 def test_a_pod_that_has_not_opted_in_is_never_touched(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     before = run(runtime, "before")
     run(runtime, "cart", "shop")
@@ -80,7 +80,7 @@ def test_a_pod_that_has_not_opted_in_is_never_touched(
 
 
 def test_a_killed_enforcer_pins_on_its_return_what_was_created_meanwhile_and_leaves_right_ones_alone(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     pinned = run(runtime, "cart", "shop")
     home = kernel.cpuset(pinned)
@@ -104,25 +104,25 @@ def test_a_killed_enforcer_pins_on_its_return_what_was_created_meanwhile_and_lea
 
 
 def test_a_container_whose_start_is_under_way_while_the_enforcer_registers_is_pinned_all_the_same(
-    runtime: RealContainerd, enforcer: RunningEnforcer
+    runtime: RealRuntime, enforcer: RunningEnforcer
 ) -> None:
     """The runtime takes our update for a container that is not running yet, and then starts it with the old cpuset."""
     home = kernel.cpuset(run(runtime, "cart", "shop"))
     enforcer.kill()
     pod = runtime.kubelet.run_pod("checkout", annotations={"group.numakin.io": "shop"})
     starting = runtime.kubelet.create(pod, resources=SMALL)
-    with ThreadPoolExecutor(1) as threads, runtime.stalled_shims():
+    with ThreadPoolExecutor(1) as threads, runtime.stalled_starts():
         started = threads.submit(runtime.kubelet.start, starting)
-        runtime.wait_for_log("StartContainer for", starting)
+        runtime.wait_for_log(*runtime.starting(starting))
         enforcer.start()
     started.result()
     pid = runtime.kubelet.pid(starting)
     until(lambda: kernel.cpuset(pid) == home, "the container to be pinned")
 
 
-@pytest.mark.parametrize("ends", [RealContainerd.stop, RealContainerd.kill], ids=["restarted", "crashed"])
+@pytest.mark.parametrize("ends", [RealRuntime.stop, RealRuntime.kill], ids=["restarted", "crashed"])
 def test_the_enforcer_comes_back_to_a_runtime_that_comes_back(
-    runtime: RealContainerd, enforcer: RunningEnforcer, ends: Callable[[RealContainerd], None]
+    runtime: RealRuntime, enforcer: RunningEnforcer, ends: Callable[[RealRuntime], None]
 ) -> None:
     before = run(runtime, "cart", "shop")
     home = kernel.cpuset(before)
@@ -138,7 +138,7 @@ def test_the_enforcer_comes_back_to_a_runtime_that_comes_back(
 
 
 def test_a_hanging_enforcer_delays_a_container_by_the_runtimes_patience_and_no_more(
-    impatient_runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+    impatient_runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     enforcer = RunningEnforcer(tmp_path, impatient_runtime.nri_socket, "--sysfs", str(machine.sysfs))
     try:
@@ -155,7 +155,7 @@ def test_a_hanging_enforcer_delays_a_container_by_the_runtimes_patience_and_no_m
 
 
 def test_a_container_restarted_in_place_finds_its_cpus_again_before_the_old_one_is_removed(
-    runtime: RealContainerd, enforcer: RunningEnforcer
+    runtime: RealRuntime, enforcer: RunningEnforcer
 ) -> None:
     kubelet, whole_cpu = runtime.kubelet, cri.LinuxContainerResources(cpu_shares=1024)
     pod = kubelet.run_pod("cart", annotations={"group.numakin.io": "shop", "cpus.numakin.io": "exclusive"})
@@ -168,7 +168,7 @@ def test_a_container_restarted_in_place_finds_its_cpus_again_before_the_old_one_
 
 
 def test_a_container_that_fails_to_start_is_tried_again_with_exclusive_cpus(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     """The runtime tells plugins nothing of a start that fails, and the kubelet removes what failed much later."""
     kubelet, whole_cpu = runtime.kubelet, cri.LinuxContainerResources(cpu_shares=1024)
@@ -182,9 +182,7 @@ def test_a_container_that_fails_to_start_is_tried_again_with_exclusive_cpus(
     assert [entry["id"] for entry in enforcer.status()["containers"]] == [own]
 
 
-def test_one_enforcer_per_node_a_second_one_says_so_and_leaves(
-    runtime: RealContainerd, enforcer: RunningEnforcer
-) -> None:
+def test_one_enforcer_per_node_a_second_one_says_so_and_leaves(runtime: RealRuntime, enforcer: RunningEnforcer) -> None:
     status, output = enforcer.try_another()
     assert status == 1
     assert "another" in output

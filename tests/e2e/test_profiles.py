@@ -13,9 +13,9 @@ from enforcer.cli.status import NobodyAnswersError, ask
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
+from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 from tests.manifests.confined import PROFILES
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.runtime
 PATIENCE_S = 120.0
 
 
-def profile(runtime: RealContainerd, name: str) -> Path:
+def profile(runtime: RealRuntime, name: str) -> Path:
     """Where this runtime finds it, as below the kubelet's folder."""
     return Path(shutil.copy(PROFILES / f"{name}.json", runtime.folder))
 
@@ -48,7 +48,7 @@ def registered(run_dir: Path) -> bool:
         return False
 
 
-def test_a_runtime_takes_the_extenders_profile(runtime: RealContainerd) -> None:
+def test_a_runtime_takes_the_extenders_profile(runtime: RealRuntime) -> None:
     pod = runtime.kubelet.run_pod("extender")
     container = runtime.kubelet.create(pod, seccomp=profile(runtime, "numakin-extender"))
     runtime.kubelet.start(container)
@@ -56,7 +56,7 @@ def test_a_runtime_takes_the_extenders_profile(runtime: RealContainerd) -> None:
 
 
 def test_the_enforcer_pins_from_a_container_under_its_profile(
-    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+    runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     run_dir = tmp_path / "run"
     command = [sys.executable, "-m", "enforcer", "run", "--nri-socket", str(runtime.nri_socket)]

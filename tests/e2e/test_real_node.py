@@ -14,9 +14,10 @@ from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster
 from numakin.placement.model.cpuset import CpuSet
 from tests.cluster.workloads import Namespace
-from tests.e2e.conftest import for_real_node, have_real_node
+from tests.e2e.conftest import for_real_node
 from tests.e2e.lab.node import Node, running
 from tests.e2e.lab.pods import container, pod_spec, program, runnable
+from tests.e2e.lab.runtimes import Installation
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = [pytest.mark.thorough, pytest.mark.runtime]
@@ -31,16 +32,21 @@ _numbers = count()
 
 
 @pytest.fixture(scope="module")
-def cluster(kubernetes: Binaries) -> Iterator[Cluster]:
+def cluster(kubernetes: Binaries, for_kubelet: Installation) -> Iterator[Cluster]:
+    """One of its own for each runtime."""
+    del for_kubelet
     yield from for_real_node(kubernetes, NODE)
 
 
 @pytest.fixture(scope="module")
 def node(
-    cluster: Cluster, kubernetes: Binaries, machine: SplitMachine, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster,
+    kubernetes: Binaries,
+    for_kubelet: Installation,
+    machine: SplitMachine,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Node]:
-    have_real_node()
-    with running(cluster, kubernetes, NODE, machine.sysfs, tmp_path_factory.mktemp("enforcer")) as made:
+    with running(cluster, kubernetes, for_kubelet, NODE, machine.sysfs, tmp_path_factory.mktemp("enforcer")) as made:
         yield made
 
 

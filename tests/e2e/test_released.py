@@ -13,8 +13,8 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.runtime
 SMALL = cri.LinuxContainerResources(cpu_shares=51)  # 50 millicores
 
 
-def run(runtime: RealContainerd, pod: str, cpu_shares: int = 51, **annotations: str) -> int:
+def run(runtime: RealRuntime, pod: str, cpu_shares: int = 51, **annotations: str) -> int:
     """A pod with one container, opted in by `group`; the container's pid."""
     named = {f"{key}.numakin.io": value for key, value in annotations.items()}
     sandbox = runtime.kubelet.run_pod(pod, annotations=named)
@@ -31,7 +31,7 @@ def run(runtime: RealContainerd, pod: str, cpu_shares: int = 51, **annotations: 
 
 
 @pytest.fixture
-def hurried(runtime: RealContainerd, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
+def hurried(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """For what comes every ten seconds."""
     options = ("--sysfs", str(machine.sysfs))
     made = RunningEnforcer(tmp_path, runtime.nri_socket, *options, program=("tests.enforcer.hook.hurried",))
@@ -55,7 +55,7 @@ def nested(pid: int) -> Path:
 
 
 def test_release_and_resume_beside_pods_that_come_and_go_hang_no_runtime(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     members = [run(runtime, f"member-{number}", group="shop") for number in range(3)]
     enough, faults = threading.Event(), list[Exception]()
@@ -90,7 +90,7 @@ def test_release_and_resume_beside_pods_that_come_and_go_hang_no_runtime(
 
 
 def test_exclusive_cpus_that_the_kernel_leaves_to_another_are_not_called_exclusive(
-    runtime: RealContainerd, hurried: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, hurried: RunningEnforcer, machine: SplitMachine
 ) -> None:
     """On cgroup v1 a cgroup can't have less than one below it, and the runtime says nothing of an answer's update."""
     hurried.ask("release")

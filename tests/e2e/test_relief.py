@@ -13,9 +13,9 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.idle import idle_procfs
+from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 
 pytestmark = pytest.mark.runtime
@@ -53,7 +53,7 @@ def in_use(procfs: Path, cpus: str) -> Iterator[None]:
 
 
 def test_members_that_fill_their_numa_node_are_let_out_and_a_newcomer_goes_elsewhere(
-    runtime: RealContainerd, machine: SplitMachine, tmp_path: Path
+    runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     procfs = idle_procfs(tmp_path / "kernel")
     options = ("--sysfs", str(machine.sysfs), "--procfs", str(procfs))
@@ -76,6 +76,6 @@ def test_members_that_fill_their_numa_node_are_let_out_and_a_newcomer_goes_elsew
         assert bool(row["let_out"]) == (row["cpus"] == machine.whole)
 
 
-def member(runtime: RealContainerd, pod: str, *command: str) -> int:
+def member(runtime: RealRuntime, pod: str, *command: str) -> int:
     sandbox = runtime.kubelet.run_pod(pod, annotations={"group.numakin.io": "shop"})
     return runtime.kubelet.pid(runtime.kubelet.run(sandbox, command=command or WORK, resources=SMALL))

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from lab.standins.extender import ExtenderGone
-from tests.e2e.lab.containerd import SUITES
+from tests.e2e.lab.runtimes import installations
 from tests.soak import report
 from tests.soak.cluster import Cluster
 from tests.soak.containerd_node import ContainerdNode
@@ -34,7 +34,7 @@ def main() -> int:
     over = began + given.minutes * 60 if given.minutes else float("inf")
     folder = Path(tempfile.mkdtemp(prefix="numakin-soak-"))
     print(f"logs are in {folder}", flush=True)
-    with _cluster(folder, given.containerd) as cluster:
+    with _cluster(folder, given.runtime) as cluster:
         soak = Soak(cluster, given.seed, faults, lambda line: print(line, flush=True))
         soak.settle()
         try:
@@ -56,9 +56,9 @@ def main() -> int:
     return 1 if soak.tally.broken else 0
 
 
-def _cluster(folder: Path, suite: str) -> Cluster:
-    if suite:
-        return Cluster(folder, partial(ContainerdNode, suite=suite), ("n1",))
+def _cluster(folder: Path, runtime: str) -> Cluster:
+    if runtime:
+        return Cluster(folder, partial(ContainerdNode, runtime=runtime), ("n1",))
     return Cluster(folder, EmbeddedNode, ("n1", "n2"))
 
 
@@ -69,10 +69,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=0, help="ends after so long; 0: only by --kills (default)")
     parser.add_argument("--seed", type=int, default=0, help="draws the faults and the pods (default: 0)")
-    which = ", ".join(f"{suite} has {version}" for suite, version in SUITES.items())
-    parser.add_argument(
-        "--containerd", choices=SUITES, default="", help=f"one node with this Debian's real containerd: {which}"
-    )
+    names = [each.name for each in installations()]
+    parser.add_argument("--runtime", choices=names, default="", help="one node with this real container runtime")
     parser.add_argument("--only", default="", help="faults with this in their name, as in the report (default: all)")
     parser.add_argument("--report", type=Path, help="also writes the table to this file")
     return parser.parse_args()

@@ -13,9 +13,9 @@ from enforcer.machine.sysfs import read_machine
 from numakin.placement.model.cpuset import CpuSet
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.containerd import RealContainerd
 from tests.e2e.lab.cri import Pod
 from tests.e2e.lab.idle import idle_procfs
+from tests.e2e.lab.runtimes import installations
 from tests.e2e.lab.split_machine import split
 from tests.soak import run_folder
 from tests.soak.clock import WallClock
@@ -30,7 +30,7 @@ CPUS = 0.05
 class ContainerdNode:
     """This machine's CPUs as two NUMA nodes. No exclusive CPUs: on a small machine they would be all of a NUMA node."""
 
-    def __init__(self, name: str, folder: Path, uplink: Uplink, processes: ExitStack, suite: str = "trixie") -> None:
+    def __init__(self, name: str, folder: Path, uplink: Uplink, processes: ExitStack, runtime: str) -> None:
         self.name = name
         self.run_dir = folder / "run"
         processes.enter_context(run_folder.mounted(self.run_dir))
@@ -41,7 +41,7 @@ class ContainerdNode:
         self._calls = threading.Lock()
         self._pods: dict[str, Pod] = {}
         self._pids: dict[str, int] = {}
-        self._runtime = RealContainerd(suite)
+        self._runtime = next(each for each in installations() if each.name == runtime).runtime()
         processes.callback(self._runtime.destroy)
         self._runtime.start()
         options = ["--node-name", name, "--nri-socket", str(self._runtime.nri_socket), "--run-dir", str(self.run_dir)]

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.reference import metrics, options, processes, rooms
+from tools.reference import compatibility, metrics, options, processes, rooms
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 PAGES: dict[str, Callable[[str], str]] = {
+    "compatibility.md": compatibility.page,
     "metrics.md": metrics.page,
     "options.md": options.page,
     "rooms.svg": lambda _: rooms.picture(),
@@ -20,6 +21,8 @@ PAGES: dict[str, Callable[[str], str]] = {
 
 
 def main(arguments: list[str]) -> int:
+    if "--check" not in arguments:
+        compatibility.take_over()
     stale = []
     for name, made in PAGES.items():
         path = DOCS / name

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -47,6 +48,11 @@ class Kubelet:
 
     def close(self) -> None:
         self._channel.close()
+
+    def name(self) -> str:
+        """Such as "containerd"; waits until the runtime answers."""
+        answer = self._runtime.Version(cri.VersionRequest(), timeout=CALL_S, wait_for_ready=True)
+        return str(answer.runtime_name)
 
     def version(self) -> str:
         """Such as "1.7.24"; also waits until the runtime answers."""
@@ -123,7 +129,7 @@ class Kubelet:
         )
         config = cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name, attempt=attempt),
-            image=cri.ImageSpec(image=image.NAME),
+            image=cri.ImageSpec(image=image.NAME, user_specified_image=image.NAME),
             command=command,
             envs=[cri.KeyValue(key=key, value=value) for key, value in (environment or {}).items()],
             mounts=[cri.Mount(container_path=inside, host_path=of) for inside, of in (mounts or {}).items()],
@@ -197,9 +203,16 @@ class Kubelet:
 
     def pid(self, container: str) -> int:
         """The pid of a container's first process; 0 when it has none."""
+        return int(self._info(container).get("pid", 0))
+
+    def cgroups_path(self, container: str) -> str:
+        """As the runtime gives it to its OCI runtime: in the syntax of its cgroup driver."""
+        return str(self._info(container)["runtimeSpec"]["linux"]["cgroupsPath"])
+
+    def _info(self, container: str) -> dict[str, Any]:
         request = cri.ContainerStatusRequest(container_id=container, verbose=True)
-        info = self._runtime.ContainerStatus(request, timeout=CALL_S).info["info"]
-        return int(json.loads(info).get("pid", 0))
+        info: dict[str, Any] = json.loads(self._runtime.ContainerStatus(request, timeout=CALL_S).info["info"])
+        return info
 
 
 def _limit_memory(cgroups_path: str, limit: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from numakin.process.ports import free_port
-from tests.e2e.lab.containerd import CAP_SYS_RESOURCE, RealContainerd, has_capability
+from tests.e2e.lab.runtime import CAP_SYS_RESOURCE, RealRuntime, has_capability
 from tests.e2e.lab.split_machine import SplitMachine
 
 LOOPBACK = "127.0.0.1"
@@ -59,7 +59,7 @@ def extender(deployment: Object, ports: Ports, server: str) -> Object:
     return made
 
 
-def enforcer(daemon_set: Object, ports: Ports, runtime: RealContainerd, machine: SplitMachine) -> Object:
+def enforcer(daemon_set: Object, ports: Ports, runtime: RealRuntime, machine: SplitMachine) -> Object:
     made = _on_node(daemon_set, ports)
     spec = made["spec"]["template"]["spec"]
     (container,) = spec["containers"]

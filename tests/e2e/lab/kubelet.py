@@ -10,7 +10,7 @@ from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster
 from lab.cluster.processes import Process
 from numakin.process.ports import free_port
-from tests.e2e.lab.containerd import RealContainerd, hierarchies
+from tests.e2e.lab.runtime import RealRuntime, hierarchies
 
 KEPT = {
     "vm/overcommit_memory": "1",
@@ -26,7 +26,7 @@ KEPT = {
 class RealKubelet:
     """start() may follow stop(); pods go on meanwhile. configure() is for when it does not run."""
 
-    def __init__(self, cluster: Cluster, binaries: Binaries, runtime: RealContainerd, node: str) -> None:
+    def __init__(self, cluster: Cluster, binaries: Binaries, runtime: RealRuntime, node: str) -> None:
         self.node = node
         folder = runtime.folder
         self.static_pods = folder / "static-pods"

@@ -1,4 +1,4 @@
-"""This machine as a real node of a cluster: containerd, the enforcer and a kubelet."""
+"""This machine as a real node of a cluster: a runtime, the enforcer and a kubelet."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster
-from tests.e2e.lab.containerd import PATIENT, RealContainerd
 from tests.e2e.lab.enforcer import RunningEnforcer
 from tests.e2e.lab.kubelet import RealKubelet
 from tests.e2e.lab.pods import Pods
-
-# containerd 2 no longer speaks the CRI of old kubelets.
-SUITE = "trixie"
+from tests.e2e.lab.runtime import PATIENT
+from tests.e2e.lab.runtimes import Installation
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,12 @@ class Node(Pods):
 
 
 @contextmanager
-def running(cluster: Cluster, binaries: Binaries, name: str, sysfs: Path, folder: Path) -> Iterator[Node]:
+def running(
+    cluster: Cluster, binaries: Binaries, installation: Installation, name: str, sysfs: Path, folder: Path
+) -> Iterator[Node]:
     """The kubelet starts once the enforcer, on the machine that `sysfs` shows, reports to the extender."""
     with ExitStack() as stack:
-        runtime = RealContainerd(SUITE, registration_timeout=PATIENT, request_timeout=PATIENT)
+        runtime = installation.runtime(registration_timeout=PATIENT, request_timeout=PATIENT)
         stack.callback(runtime.destroy)
         runtime.start()
         options = ("--sysfs", str(sysfs), "--extender", cluster.extenders[0].grpc, "--node-name", name)

@@ -12,7 +12,7 @@ REPOSITORY = LAB.parents[2]
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-CONTAINERD_TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "nsenter": "util-linux"}
+RUNTIME_TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "nsenter": "util-linux"}
 _NUMAVM_TOOLS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs"}
 _EMULATORS = {
     "amd64": {"qemu-system-x86_64": "qemu-system-x86"},

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.cluster.workloads import Deployment, member
 from tests.e2e.lab import image, kernel
-from tests.e2e.lab.containerd import RealContainerd
+from tests.e2e.lab.runtime import RealRuntime
 
 MIRROR = "kubernetes.io/config.mirror"
 """A static pod's uid at the runtime, on its mirror pod."""
@@ -17,7 +17,7 @@ MIRROR = "kubernetes.io/config.mirror"
 class Pods:
     """Those of one runtime."""
 
-    runtime: RealContainerd
+    runtime: RealRuntime
 
     def id(self, pod: dict[str, Any], name: str = "main") -> str:
         """Of a pod's container at the runtime; empty when there is none."""
