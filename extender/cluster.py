@@ -159,6 +159,12 @@ class Cluster:
             self._ledger.scored(ready)
         return ready.offer
 
+    def passed(self, want: Wanted, node: str) -> None:
+        """Filter left the pod this one node, so that kube-scheduler will ask for no score, if it was kube-scheduler."""
+        ready = self.prepared(want, (node,))
+        with self._lock:
+            self._ledger.scored(ready, alone=True)
+
     def promise(self, ready: Prepared) -> None:
         """As `give`: the room is held by `settle`, or by whoever asks for anything before."""
         self._lock.owe(lambda: self._ledger.scored(ready))
@@ -217,6 +223,7 @@ class Cluster:
         """The nodes as if the pod itself were assumed nowhere. Under the lock."""
         self._expired += self._nodes.expire(now := self.clock())
         self._ledger.asked(want.pod)
+        self._nodes.show(want.pod.gang)
         with self._nodes.released(want.pod.uid):
             return self._nodes.candidates(names, want, now)
 
@@ -298,6 +305,7 @@ class Cluster:
     def reservations_of(self, uids: Iterable[str]) -> dict[str, tuple[str, tuple[Reservation, ...]]]:
         """By uid, the node that has the pod, as reported or assumed, and its reservations there."""
         with self._lock:
+            self._nodes.show("")
             nodes = {uid: node for uid in uids if (node := self._nodes.locations.node(uid)) is not None}
             views = {node: self._nodes.view(node) for node in {*nodes.values()}}
         found = {uid: (node, view.occupancy.members_of(uid)) for uid, node in nodes.items() if (view := views[node])}
@@ -311,6 +319,7 @@ class Cluster:
     def group_size(self, group: str) -> int:
         """Pods of the group that are placed, anywhere."""
         with self._lock:
+            self._nodes.show("")
             return self._nodes.groups.total(group)
 
     def story(self, namespace: str, name: str) -> PodStory | None:

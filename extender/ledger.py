@@ -35,6 +35,14 @@ from numakin.wire import bounds
 
 AS_ASSUMED, ELSEWHERE, NOT_ASSUMED = "as assumed", "elsewhere", "not assumed"
 
+TRIED_AGAIN_S = 5.0
+"""How long the room of a pod is held at most that kube-scheduler gave up before: where it gives up once more for the
+same reason, nothing says so. A binding takes 20 to 1,250 ms.
+"""
+
+PASSING_S = 1.0
+"""How long the binding of a pod may be on its way that filter left one node to."""
+
 _log = structlog.get_logger("cluster")
 
 
@@ -58,7 +66,8 @@ class Nomination:
 
 
 class BindingLedger:
-    """Under the cluster's lock. hold_s: how long an assumption lasts.
+    """Under the cluster's lock. hold_s: how long an assumption lasts. That of a pod that is not bound ends before, when
+    kube-scheduler asks about the pod anew or says that it has given up.
 
     listed: whether the API server has sent every pod. bindings: of pods that were scored here, by whether they went
     where they were assumed. unscored: pods bound without kube-scheduler having had scores, by reason. splits: pods
@@ -85,6 +94,7 @@ class BindingLedger:
         self.unscored = Counter(dict.fromkeys(unscored.Reason, 0))
         self.splits = 0
         self._asked_at = -math.inf
+        self._passing: dict[str, float] = {}
 
     def apply(self, changes: Changes[PodRow]) -> list[Nomination]:
         """Nominations are for the pods that were seen bound by this change, in its order."""
@@ -101,20 +111,35 @@ class BindingLedger:
         return nominations
 
     def asked(self, pod: PodRow) -> None:
-        """kube-scheduler asks about the pod. One that the API server does not have is not noted: it ended, and nothing
-        would ever take it out again, or the watch is about to show it.
+        """kube-scheduler asks about the pod: what an earlier answer held for it is over. A gang's pods are asked about
+        once each in a try, so all that the try before held is over.
+
+        A pod that the API server does not have is not noted: it ended, and nothing would ever take it out again, or the
+        watch is about to show it.
         """
         self._asked_at = self._clock()
         if not self.listed:
             self._nodes.locations.named(pod.uid, pod.workload)
+        if self.knows(pod):
+            self._passing.pop(pod.uid, None)
+            self._given_up(pod, whole_gang=True)
 
-    def wait_for(self, pod: PodRow, longest_s: float) -> None:
-        """A moment, for the watch to show it. Not under the cluster's lock."""
-        self._lag.until(lambda: self.knows(pod), longest_s)
+    def wait_for(self, want: Wanted, longest_s: float) -> None:
+        """A moment, for the watch to show the pod, and who is bound by now. Not under the cluster's lock."""
+        self._lag.until(lambda: self._shown(want), longest_s)
 
-    def awaits(self, pod: PodRow, longest_s: float) -> bool:
+    def awaits(self, want: Wanted, longest_s: float) -> bool:
         """Whether `wait_for` would wait."""
-        return self._lag.waits(lambda: self.knows(pod), longest_s)
+        return self._lag.waits(lambda: self._shown(want), longest_s)
+
+    def _shown(self, want: Wanted) -> bool:
+        """Whether the watch has shown the pod and, for one that may be refused a node, all pods that filter left one
+        node to: their room is held only once they are bound.
+        """
+        if not self.knows(want.pod):
+            return False
+        now = self._clock()
+        return not want.strict or not any(until > now for uid, until in [*self._passing.items()] if uid != want.pod.uid)
 
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""
@@ -157,21 +182,49 @@ class BindingLedger:
         row = self.rows.get(pod.uid)
         return not self.listed or (row is not None and _requests(row) == _requests(pod))
 
-    def hold(self, place: PredictedPlace, uid: str, node: str, *, bound: bool) -> None:
-        until = self._clock() + self._hold_s
-        self._nodes.hold(Assumption(uid, node, place.numa_nodes, place.reservations, place.allocations, until, bound))
+    def hold(self, place: PredictedPlace, pod: PodRow, node: str, *, bound: bool) -> None:
+        tried_before = not bound and (row := self.rows.get(pod.uid)) is not None and row.unscheduled
+        until = self._clock() + (min(self._hold_s, TRIED_AGAIN_S) if tried_before else self._hold_s)
+        room = place.numa_nodes, place.reservations, place.allocations
+        private = bool(pod.gang) and not bound
+        self._nodes.hold(Assumption(pod.uid, node, *room, until, bound, pod.gang, private))
 
-    def scored(self, ready: Prepared) -> None:
-        """Holds its place on the node that leads, if the API server has the pod; one that is bound keeps its own."""
+    def scored(self, ready: Prepared, *, alone: bool = False) -> None:
+        """Holds its place on the node that leads, if the API server has the pod; one that is bound keeps its own.
+
+        What is held for a pod of a gang counts for its gang alone: most tries come to nothing. alone: filter has left
+        one node, so that no score will be asked for; who filters may only want to know, so that nobody's room is held
+        but for a gang.
+        """
         self._history.offered(ready.offer)
         pod = ready.offer.want.pod
         held, known = self._nodes.held(pod.uid), self.knows(pod)
         if held is not None and (held.bound or not known):
             return
         self._nodes.release(pod.uid)
+        if alone and not pod.gang:
+            if known and self.listed:
+                self._pass(pod.uid)
+            return
+        ready = replace(ready, leader=0) if alone else ready  # whatever it scores
         if known and (place := ready.place(self._faults)) is not None:
-            self.hold(place, pod.uid, ready.node, bound=False)
+            self.hold(place, pod, ready.node, bound=False)
         self._nodes.refresh()
+
+    def _pass(self, uid: str) -> None:
+        now = self._clock()
+        self._passing = {other: until for other, until in self._passing.items() if until > now}
+        self._passing[uid] = now + PASSING_S
+
+    def _given_up(self, pod: PodRow, *, whole_gang: bool = False) -> None:
+        """The pod is not bound to where it was scored best."""
+        held = self._nodes.held(pod.uid)
+        if held is None or held.bound:
+            return
+        if whole_gang and held.gang:
+            self._nodes.release_gang(held.gang)
+        else:
+            self._nodes.release(pod.uid)
 
     def predicted(self, view: NodeView, want: Wanted, kin: Kin) -> Prediction | None:
         """None where it can't be computed."""
@@ -190,9 +243,16 @@ class BindingLedger:
         self._nodes.waiting.seen(row)
         if opted_in(row.annotations):
             self._nodes.locations.named(row.uid, row.workload)
+        refused = row.unscheduled and row.unscheduled != (before.unscheduled if before is not None else 0)
+        if row.node or refused:
+            self._passing.pop(row.uid, None)
         if not row.node:
+            if refused:
+                self._given_up(row)
             return None
         view, bound_before = self._nodes.view(row.node), before is not None and bool(before.node)
+        if row.gang and not bound_before:
+            self._nodes.publish(row.gang)
         if not bound_before and not (listed and before is None):
             self._note_unscored(row, before.nominated if before is not None else "")
         # Its node may have shown it first: as a static pod, or where our watch lags.
@@ -228,6 +288,7 @@ class BindingLedger:
         opt_ins = self._nodes.from_group(row)
         if want is None:
             return self._facts(row, opt_ins) if opt_ins else None
+        self._nodes.show(row.gang)
         held = self._nodes.held(row.uid)
         with self._nodes.released(row.uid):
             kin = self._nodes.kins((row.node,), want).of(row.node)
@@ -244,7 +305,7 @@ class BindingLedger:
         place = prediction.place if prediction is not None else None
         if place is None:
             return facts
-        self.hold(place, row.uid, row.node, bound=True)
+        self.hold(place, row, row.node, bound=True)
         return replace(facts, numa_nodes=place.numa_nodes)
 
     def _replicas(self, row: PodRow, view: NodeView | None) -> Iterator[ReplicaCount]:
@@ -291,6 +352,7 @@ class BindingLedger:
         self._refused.forget(uids)
         for uid in uids:
             row = self.rows.pop(uid, None)
+            self._passing.pop(uid, None)
             self._counts.changed(row, None)
             self._nodes.release(uid)
             self._nodes.locations.forget(uid)
@@ -300,4 +362,4 @@ class BindingLedger:
 
 
 def _requests(pod: PodRow) -> tuple[object, ...]:
-    return pod.namespace, pod.name, pod.containers, dict(pod.requests), dict(pod.limits)
+    return pod.namespace, pod.name, pod.gang, pod.containers, dict(pod.requests), dict(pod.limits)

@@ -28,13 +28,13 @@ class PodWait:
             return
         self._over_for, until = want, self._clock() + self._longest_s
         self.asked(want.pod, self._longest_s)
-        self._ledger.wait_for(want.pod, until - self._clock())
+        self._ledger.wait_for(want, until - self._clock())
 
     def over(self, want: Wanted) -> bool:
         """Whether there is nothing to wait for; then it stays so for this pod. Never waits itself."""
         if self._over_for is want:
             return True
-        if self.awaits(want.pod, self._longest_s) or self._ledger.awaits(want.pod, self._longest_s):
+        if self.awaits(want.pod, self._longest_s) or self._ledger.awaits(want, self._longest_s):
             return False
         self._over_for = want
         self.asked(want.pod, 0.0)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import Any, ClassVar
+from zlib import crc32
 
 import msgspec
 
@@ -18,6 +19,7 @@ from extender.state.pod_json import (
     Container,
     OwnerReference,
     Resources,
+    SchedulingGroup,
     amounts,
     container_row,
     controller,
@@ -68,10 +70,6 @@ class _ContainerStatus(msgspec.Struct, rename="camel"):
     resources: Resources | None = None
 
 
-class _SchedulingGroup(msgspec.Struct, rename="camel"):
-    pod_group_name: str | None = None
-
-
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
     service_account_name: str = ""
@@ -80,7 +78,20 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     containers: list[_ContainerSpec] | None = None
     init_containers: list[_ContainerSpec] | None = None
     resources: Resources | None = None
-    scheduling_group: _SchedulingGroup | None = None
+    scheduling_group: SchedulingGroup | None = None
+
+
+class _PodCondition(msgspec.Struct, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+    @property
+    def number(self) -> int:
+        """Never 0."""
+        return 1 + crc32(f"{self.last_transition_time} {self.reason} {self.message}".encode())
 
 
 class _PodStatus(msgspec.Struct, rename="camel"):
@@ -91,6 +102,12 @@ class _PodStatus(msgspec.Struct, rename="camel"):
     allocated_resources: dict[str, str | int | float] | None = None
     resources: Resources | None = None
     nominated_node_name: str | None = None
+    conditions: list[_PodCondition] | None = None
+
+    @property
+    def unscheduled(self) -> int:
+        refused = (each for each in self.conditions or () if each.type == "PodScheduled" and each.status == "False")
+        return next((condition.number for condition in refused), 0)
 
 
 class PodObject(msgspec.Struct):
@@ -157,7 +174,8 @@ class PodRows:
             mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NO_MENTIONS,
             leaving=metadata.deletion_timestamp is not None,
             nominated=intern(status.nominated_node_name or ""),
-            scheduling_group=(spec.scheduling_group.pod_group_name or "") if spec.scheduling_group else "",
+            scheduling_group=spec.scheduling_group.name if spec.scheduling_group else "",
+            unscheduled=status.unscheduled if member else 0,
         )
 
     def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:

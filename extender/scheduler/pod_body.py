@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from extender.state.pod_json import Container, OwnerReference, Resources, amounts, container_row, controller
+from extender.state.pod_json import (
+    Container,
+    OwnerReference,
+    Resources,
+    SchedulingGroup,
+    amounts,
+    container_row,
+    controller,
+)
 from extender.state.pods import PodRow, owner_row
 from numakin.placement.model import names as names_rules
 
@@ -32,6 +40,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     host_network: bool | None = None
     priority: int | None = None
     resources: Resources | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class PodBody(msgspec.Struct):
@@ -48,6 +57,7 @@ def row(pod: PodBody) -> PodRow:
         ("metadata.namespace", meta.namespace or "default", names_rules.is_label),
         ("metadata.uid", meta.uid or "none", names_rules.is_id),
         ("spec.nodeName", spec.node_name or "none", names_rules.is_object),
+        ("spec.schedulingGroup.podGroupName", _gang(spec) or "none", names_rules.is_object),
     ):
         if not rule(text):
             raise BadRequest(f"Pod.{path}: {shown(text)} is no name that the API server takes")
@@ -71,7 +81,12 @@ def row(pod: PodBody) -> PodRow:
         labels=labels,
         requests=amounts(spec.resources.requests if spec.resources else None),
         limits=amounts(spec.resources.limits if spec.resources else None),
+        scheduling_group=_gang(spec),
     )
+
+
+def _gang(spec: _Spec) -> str:
+    return spec.scheduling_group.name if spec.scheduling_group else ""
 
 
 def shown(text: str) -> str:

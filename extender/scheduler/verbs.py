@@ -77,8 +77,7 @@ class Verbs:
         refused = self._cluster.refusals(want, call.names, anew=anew) if may_refuse else {}
         left = [name for name in call.names if name not in refused] if refused else call.names
         if len(left) == 1:
-            # kube-scheduler does not ask for a score where there is no choice; the pod's room is held all the same.
-            self._cluster.score(want, left)
+            self._cluster.passed(want, left[0])
         elif not refused:
             self._expect_scores(body)
         if refused:

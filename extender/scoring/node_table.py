@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
@@ -56,6 +57,8 @@ class TableContents:
 class NodeTable:
     """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full.
 
+    A private one is in its node's view while that is shown to its own gang (`show`), and in nobody else's way.
+
     holds: how often a place was taken for an assumption, or given up.
     """
 
@@ -72,11 +75,15 @@ class NodeTable:
         self._received_at: dict[str, float] = {}
         self._connected: set[str] = set()
         self._held: dict[str, Assumption] = {}
+        self._private: defaultdict[str, dict[str, Assumption]] = defaultdict(dict)
+        """Those that are private, by gang and by pod."""
+        self._shown = ""
         self._none_late_before = math.inf
         self.holds = 0
 
     def contents(self) -> TableContents:
-        """All that the table is made of, as it is now."""
+        """All that the table is made of, as it is now, without what is private."""
+        self.show("")
         return TableContents(
             known=self.known,
             specs=self.specs,
@@ -85,7 +92,7 @@ class NodeTable:
             views=tuple(self._views.values()),
             received=dict(self._received_at),
             connected=frozenset(self._connected),
-            held=dict(self._held),
+            held={pod: assumption for pod, assumption in self._held.items() if not assumption.private},
             workloads=self.locations.workloads(),
             waiting=self.waiting.copy(),
         )
@@ -159,6 +166,7 @@ class NodeTable:
 
     def states(self, now: float) -> list[NodeState]:
         """Of all nodes."""
+        self.show("")
         return [
             NodeState(view, now - self._received_at[node], node in self._connected)
             for node, view in self._views.items()
@@ -166,9 +174,12 @@ class NodeTable:
 
     def live_views(self, now: float, timeout: float) -> list[NodeView]:
         """Of the nodes where pods that start now would be placed. timeout: seconds of silence."""
+        self.show("")
         return self._columns.live_views(now, timeout)
 
     def candidates(self, names: Sequence[str], want: Wanted, now: float) -> Candidates:
+        """As the pods of its gang find them."""
+        self.show(want.pod.gang)
         on_nodes, planned = self._planned(names, want)
         home = self.locations.node(want.pod.uid)
         return self._columns.candidates(
@@ -205,8 +216,11 @@ class NodeTable:
         if isinstance(after, ReportRefused):
             return after
         for pod in held.assumed.keys() - after.assumed.keys() if held else ():
-            del self._held[pod]
-        self._held.update(after.assumed)
+            self._drop(pod)
+        for assumption in after.assumed.values():
+            self._keep(assumption)
+        for pod in [pod for pods in self._private.values() for pod in pods if pod in after.index.pods]:
+            self._drop(pod)
         self._swap(after)
         self.received(after.name, now)
         return after
@@ -223,21 +237,44 @@ class NodeTable:
         view = self._views.get(assumption.node)
         if view is None or assumption.pod in view.index.pods:
             return
-        self._held[assumption.pod] = assumption
+        self._keep(assumption)
         self._none_late_before = min(self._none_late_before, assumption.until)
         self.holds += 1
-        self._swap(view.assuming(assumption))
+        if not assumption.private or assumption.gang == self._shown:
+            self._swap(view.assuming(assumption))
 
-    def release(self, pod: str) -> None:
-        assumption = self._held.pop(pod, None)
-        if assumption is not None:
+    def release(self, *pods: str) -> None:
+        gone = [assumption for pod in pods if (assumption := self._drop(pod)) is not None]
+        if gone:
             self.holds += 1
-            self._swap(self._views[assumption.node].without_assumed(pod))
+            self._withdraw(gone)
+
+    def release_gang(self, gang: str) -> None:
+        """All that its pods hold which are not bound."""
+        self.release(*(pod for pod, held in self._held.items() if held.gang == gang and not held.bound))
 
     def confirm(self, assumption: Assumption) -> None:
         """In place of the one that is held for its pod on the same room: for others nothing changes."""
-        self._held[assumption.pod] = assumption
+        self._keep(assumption)
         self._swap(self._views[assumption.node].confirming(assumption))
+
+    def show(self, gang: str) -> None:
+        """From now on views have what is private to this gang, and of no other; empty: of none."""
+        if gang == self._shown:
+            return
+        self._withdraw(self._private.get(self._shown, {}).values())
+        self._shown = gang
+        for node, assumptions in _by_node(self._private.get(gang, {}).values()).items():
+            self._swap(self._views[node].assuming(*assumptions))
+
+    def publish(self, gang: str) -> None:
+        """What is private to the gang counts for everybody from now on: one of it is bound."""
+        if gang not in self._private:
+            return
+        self.show(gang)
+        for assumption in [*self._private[gang].values()]:
+            self.confirm(replace(assumption, private=False))
+        self.holds += 1
 
     @contextmanager
     def released(self, pod: str) -> Iterator[None]:
@@ -246,12 +283,14 @@ class NodeTable:
         if held is None:
             yield
             return
-        before = self._views[held.node]
+        before, shown = self._views[held.node], self._shown
         self.release(pod)
         try:
             yield
         finally:
-            self._held[pod], self.holds = held, holds
+            self.show(shown)
+            self._keep(held)
+            self.holds = holds
             self._swap(before)
 
     def ended(self, pod: str, node: str) -> None:
@@ -266,8 +305,7 @@ class NodeTable:
         if now < self._none_late_before:
             return 0
         late = [pod for pod, assumption in self._held.items() if assumption.until <= now]
-        for pod in late:
-            self.release(pod)
+        self.release(*late)
         self._none_late_before = min((assumption.until for assumption in self._held.values()), default=math.inf)
         return len(late)
 
@@ -279,13 +317,41 @@ class NodeTable:
                 self._columns.drop(node)
                 self.groups.changed(node, view, None)
                 self.locations.changed(node, view, None)
-                for pod in view.assumed:
-                    self._held.pop(pod, None)
+                for pod in [pod for pod, held in self._held.items() if held.node == node]:
+                    self._drop(pod)
             self._received_at.pop(node, None)
+
+    def _keep(self, assumption: Assumption) -> None:
+        self._drop(assumption.pod)
+        self._held[assumption.pod] = assumption
+        if assumption.private:
+            self._private[assumption.gang][assumption.pod] = assumption
+
+    def _drop(self, pod: str) -> Assumption | None:
+        assumption = self._held.pop(pod, None)
+        if assumption is not None and assumption.private:
+            del self._private[assumption.gang][pod]
+            if not self._private[assumption.gang]:
+                del self._private[assumption.gang]
+        return assumption
+
+    def _withdraw(self, assumptions: Iterable[Assumption]) -> None:
+        """Views have them no more, as far as they did."""
+        for node, here in _by_node(assumptions).items():
+            self._swap(self._views[node].without_assumed(*(assumption.pod for assumption in here)))
 
     def _swap(self, after: NodeView) -> None:
         before = self._views.get(after.name)
+        if after is before:
+            return
         self.groups.changed(after.name, before, after)
         self.locations.changed(after.name, before, after)
         self._views[after.name] = after
         self._columns.put(after)
+
+
+def _by_node(assumptions: Iterable[Assumption]) -> Mapping[str, list[Assumption]]:
+    by_node: dict[str, list[Assumption]] = {}
+    for assumption in assumptions:
+        by_node.setdefault(assumption.node, []).append(assumption)
+    return by_node

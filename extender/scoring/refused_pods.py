@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from extender.scoring.predict import Wanted, predict
 from extender.scoring.shares import KinShares
@@ -134,7 +133,7 @@ class WelcomeRound:
         self._left -= 1
         place = None
         with self._faults.contained(view.name):
-            place = self._place(reduce(NodeView.assuming, taken, view), want, kin)
+            place = self._place(view.assuming(*taken), want, kin)
         if place is None:
             if not taken:
                 view.remember(key, answer=False)

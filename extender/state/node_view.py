@@ -33,7 +33,8 @@ UNMADE = Occupancy()
 class Assumption:
     """Room that a pod is expected to take, held until its enforcer reports the pod.
 
-    until: on the clock of the cluster. bound: the pod is bound to the node; else it was only scored best there.
+    until: on the clock of the cluster. bound: the pod is bound to the node; else it was only scored best there. gang:
+    as `PodRow` has it. private: it counts for the pods of its gang alone, of which none is bound yet.
     """
 
     pod: str
@@ -43,6 +44,8 @@ class Assumption:
     allocations: tuple[Allocation, ...]
     until: float
     bound: bool = False
+    gang: str = ""
+    private: bool = False
 
     def unreported(self, reported: Occupancy) -> Assumption | None:
         """What of it the enforcer has not shown yet; None when nothing is left."""
@@ -160,17 +163,16 @@ class NodeView:
             return self
         return _carried(self, _less(self.occupancy, (pod,)), ended=self.ended | {pod})
 
-    def assuming(self, assumption: Assumption) -> NodeView:
-        """With this too; in place of what was assumed of the same pod.
+    def assuming(self, *assumptions: Assumption) -> NodeView:
+        """With these too; in place of what was assumed of the same pods.
 
         The occupancy is carried on, not made anew: in a burst one node has hundreds of assumptions.
         """
-        before = self.without_assumed(assumption.pod)
-        return _carried(
-            before,
-            _with_assumed(before.occupancy, (assumption,)),
-            assumed={**before.assumed, assumption.pod: assumption},
-        )
+        if not assumptions:
+            return self
+        new = {assumption.pod: assumption for assumption in assumptions}
+        before = self.without_assumed(*new)
+        return _carried(before, _with_assumed(before.occupancy, assumptions), assumed={**before.assumed, **new})
 
     def confirming(self, assumption: Assumption) -> NodeView:
         """With this in place of what is assumed of the same pod on the same room, so that its numbers are known."""
@@ -179,21 +181,25 @@ class NodeView:
             vars(after)["table"] = self.table
         return after
 
-    def without_assumed(self, pod: str) -> NodeView:
-        """As if the pod had not been assumed here."""
-        gone = self.assumed.get(pod)
-        if gone is None:
+    def without_assumed(self, *pods: str) -> NodeView:
+        """As if these pods had not been assumed here."""
+        gone = [self.assumed[pod] for pod in pods if pod in self.assumed]
+        if not gone:
             return self
-        left = {uid: assumption for uid, assumption in self.assumed.items() if uid != pod}
+        left = {uid: self.assumed[uid] for uid in self.assumed.keys() - pods}
         if not left and not self.ended:
             return _carried(self, self.reported, assumed=left)
         shown = self.reported
         after = self.occupancy.changed(
             reservations={
-                reservation.key: shown.reservations.get(reservation.key) for reservation in gone.reservations
+                reservation.key: shown.reservations.get(reservation.key)
+                for assumption in gone
+                for reservation in assumption.reservations
             },
             allocations={
-                allocation.container: shown.allocations.get(allocation.container) for allocation in gone.allocations
+                allocation.container: shown.allocations.get(allocation.container)
+                for assumption in gone
+                for allocation in assumption.allocations
             },
             checked=False,
         )

@@ -30,6 +30,16 @@ class Container(msgspec.Struct, rename="camel"):
     restart_policy: str | None = None
 
 
+class SchedulingGroup(msgspec.Struct, rename="camel"):
+    """Since 1.36."""
+
+    pod_group_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.pod_group_name or ""
+
+
 NO_RESOURCES = Resources()
 
 

@@ -22,6 +22,9 @@ Row = TypeVar("Row")
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
 
+GANG_LABEL = "scheduling.x-k8s.io/pod-group"
+"""By which scheduler-plugins' coscheduling knows the pods that it lets start together."""
+
 DEMANDS = 1024
 """Different ones that are kept: replicas ask for the same, and each is asked for it several times."""
 
@@ -84,7 +87,8 @@ class PodRow:
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
     priority: as its PriorityClass has it. labels, mentions: of a pod that has opted in; the latter where the Services
     that its containers name are asked for. leaving: it is being deleted. nominated: the node that kube-scheduler has
-    nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any.
+    nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any. unscheduled: a number that is
+    another for each condition PodScheduled=False, 0: it has none.
     """
 
     uid: str
@@ -107,6 +111,13 @@ class PodRow:
     leaving: bool = False
     nominated: str = ""
     scheduling_group: str = ""
+    unscheduled: int = 0
+
+    @property
+    def gang(self) -> str:
+        """NAMESPACE/NAME of the pods that are bound all or none; empty where it is scheduled by itself."""
+        name = self.scheduling_group or self.labels.get(GANG_LABEL, "")
+        return f"{self.namespace}/{name}" if name else ""
 
     @property
     def ended(self) -> bool:

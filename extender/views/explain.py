@@ -148,6 +148,8 @@ def _expected(held: Assumption, now: float) -> dict[str, Any]:
         "node": held.node,
         "numa_nodes": str(held.numa_nodes),
         "bound": held.bound,
+        "gang": held.gang,
+        "counts_for_its_gang_alone": held.private,
         "expires_in_seconds": round(held.until - now, 3),
     }
 

@@ -61,7 +61,7 @@ def members(picture: Picture) -> dict[str, list[Member]]:
 
 def gauges(figures: Figures, live: Live) -> Iterator[Gauge]:
     alive = [node_state for node_state in figures.nodes if live(node_state)]
-    bound = sum(pod.bound for pod in figures.assumed)
+    bound, tried = sum(pod.bound for pod in figures.assumed), sum(pod.private for pod in figures.assumed)
     yield (
         "numakin_extender_nodes",
         "Nodes whose enforcer has reported, by whether it still does.",
@@ -84,7 +84,13 @@ def gauges(figures: Figures, live: Live) -> Iterator[Gauge]:
         "numakin_extender_assumed_pods",
         "Pods that hold room until their enforcer reports them, by whether they are bound.",
         "bound",
-        {"true": bound, "false": len(figures.assumed) - bound},
+        {"true": bound, "false": len(figures.assumed) - bound - tried},
+    )
+    yield (
+        "numakin_extender_tried_pods",
+        "Pods of gangs that kube-scheduler tries: they hold room for their own gang alone, until one of it is bound.",
+        "",
+        {"": tried},
     )
     yield (
         "numakin_extender_report_age_seconds",

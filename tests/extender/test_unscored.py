@@ -67,9 +67,9 @@ def test_each_is_counted_by_what_is_seen_of_the_reason(cluster: Cluster, row: Po
 
 
 def test_one_whose_filter_call_named_one_node_is_counted_as_that(cluster: Cluster):
-    """With the filter verb the extender is asked about that node, and holds the pod's room there."""
+    """With the filter verb the extender is asked about that node."""
     cluster.apply_pods(Changes(rows=(pod("p"),)))
-    cluster.score(want("p"), ["a"])
+    cluster.passed(want("p"), "a")
     cluster.apply_pods(Changes(rows=(pod("p", node="a"),)))
     assert counted(cluster) == {"one node": 1}
     assert "one node alone" in told(cluster, "p")

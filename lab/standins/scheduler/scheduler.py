@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
@@ -60,10 +60,17 @@ class Scheduler:
         self._sampler = Sampler(percentage)
         self._extender, self._filter, self._weight, self._random = extender, filters, weight, random
 
-    def schedule(self, pod: Mapping[str, Any], workload: str, want: Room) -> Choice:
-        """Chooses, and counts the pod there at once. Nobody else knows of it before it is bound (`binding`)."""
-        names = self._cache.names
-        offered = [names[at] for at in self._sampler.feasible(self._cache.fits(want)).tolist()]
+    def schedule(
+        self, pod: Mapping[str, Any], workload: str, want: Room, within: Collection[str] | None = None
+    ) -> Choice:
+        """Chooses, and counts the pod there at once. Nobody else knows of it before it is bound (`binding`).
+
+        within: the nodes of a placement; None: all.
+        """
+        names, fits = self._cache.names, self._cache.fits(want)
+        if within is not None:
+            fits &= np.array([name in within for name in names], dtype=np.bool_)
+        offered = [names[at] for at in self._sampler.feasible(fits).tolist()]
         feasible = self._filter.filter(pod, offered) if self._filter is not None and offered else offered
         if not feasible:
             raise DoesNotFitError(f"no node has {want.cpu_milli / 1000:g} CPUs and {want.memory >> 20} MiB left")
@@ -76,6 +83,10 @@ class Scheduler:
         node = feasible[self._random.choice(np.flatnonzero(points == points.max()).tolist())]
         self._cache.assume(node, workload, want)
         return Choice(node, offered, extra)
+
+    def assume(self, node: str, workload: str, want: Room) -> None:
+        """A pod of this size counts there."""
+        self._cache.assume(node, workload, want)
 
     def forget(self, node: str, workload: str, want: Room) -> None:
         """A pod of this size is gone."""
