@@ -38,7 +38,7 @@ TOKEN_S = 24 * 3600
 class Terms:
     """What cluster to make. machines: by node, a name of lab.standins.machines. real: nodes on which somebody will
     start a kubelet. scheduler: its configuration. percentage: percentageOfNodesToScore. http_timeout: how long
-    kube-scheduler waits for the extender, empty for what the configuration says.
+    kube-scheduler waits for the extender, empty for what the configuration says. other_extenders: their entries in it.
     """
 
     machines: Mapping[str, str]
@@ -48,6 +48,7 @@ class Terms:
     scheduler: SchedulerConfig = ""
     percentage: int | None = None
     http_timeout: str = ""
+    other_extenders: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(slots=True)
@@ -140,6 +141,7 @@ class Cluster(AllOrNothing):
             self.terms.scheduler,
             percentage=self.terms.percentage,
             http_timeout=self.terms.http_timeout,
+            others=self.terms.other_extenders,
         )
         self._start_enforcers()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,10 +76,12 @@ class ControlPlane:
         percentage: int | None = None,
         http_timeout: str = "",
         certificates: Path | None = None,
+        others: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         """extender: HOST:PORT, empty for none. percentage, http_timeout: percentageOfNodesToScore and the extender's
         httpTimeout in the place of the configuration's own; percentage 0 is kube-scheduler's default. certificates: the
         folder with what the configuration's tlsConfig names; None: plain HTTP, as with manifests/overlays/plaintext.
+        others: further extenders' entries.
         """
         name = f"kube-scheduler-config-{kind}.yaml" if kind else "kube-scheduler-config.yaml"
         config: dict[str, Any] = yaml.safe_load((SCHEDULER_CONFIGS / name).read_text())
@@ -93,8 +96,7 @@ class ControlPlane:
                 files = {name: str(certificates / Path(path).name) for name, path in tls.items() if name != SERVER_NAME}
                 each |= {"urlPrefix": f"https://{extender}", "tlsConfig": tls | files}
             each["httpTimeout"] = http_timeout or each["httpTimeout"]
-        if not extender:
-            del config["extenders"]
+        config["extenders"] = [*(config["extenders"] if extender else ()), *map(dict, others)]
         if percentage is not None:
             config["percentageOfNodesToScore"] = percentage
         self._scheduler_config.write_text(yaml.safe_dump(self.release.scheduler_config(config)))

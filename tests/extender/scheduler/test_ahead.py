@@ -60,16 +60,17 @@ def test_other_nodes_or_another_pod_are_weighed_when_they_are_asked_for(site: Si
         assert answered["a"]
 
 
-def test_a_node_without_choice_is_held_at_once_as_nobody_asks_for_scores(site: Site):
+def test_a_filter_call_that_leaves_one_node_holds_nothing_there(site: Site):
     assert site.filter(body("p", "b")) == ["b"]
-    assert [*reservations_of(site.cluster, "b")] == ["p"]
+    assert [*reservations_of(site.cluster, "b")] == []
 
 
-def test_a_pod_keeps_its_place_while_it_is_filtered_again(site: Site):
+def test_a_pod_that_is_filtered_again_has_given_its_former_place_back(site: Site):
     site.filter(body())
     site.ready(body())
-    site.filter(body())
     assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
+    site.filter(body())
+    assert [*reservations_of(site.cluster, "a")] == ["kin"]
 
 
 def test_a_bad_request_is_named_to_who_asks_for_scores():

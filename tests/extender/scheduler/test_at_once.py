@@ -112,12 +112,12 @@ def test_where_a_node_may_be_refused_a_thread_finds_out_by_nodes_as_they_are():
     assert site.filter(body(**STRICT)) == ["a", "b"]
 
 
-def test_a_filter_of_one_node_holds_room_there_and_so_is_a_threads_work():
-    """kube-scheduler asks for no score then."""
+def test_a_filter_of_one_node_is_a_threads_work_and_holds_nothing():
+    """kube-scheduler asks for no score then, and a gang's room is held for the gang."""
     site = Site(refuse=True)
     assert site.left(body("p", "b", **STRICT)) is None
     assert site.filter(body("p", "b", **STRICT)) == ["b"]
-    assert [*reservations_of(site.cluster, "b")] == ["p"]
+    assert [*reservations_of(site.cluster, "b")] == []
 
 
 def test_a_strict_pod_that_the_watch_has_not_shown_is_never_waited_for_there():
