@@ -19,7 +19,6 @@ from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
 from extender.config import BadConfig, Config, host_and_port, load
 from extender.kube.api import Api
-from extender.kube.kubeconfig import BadKubeconfig
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.kube.objects import published
 from extender.kube.objects.group_objects import GroupObjects
@@ -51,6 +50,7 @@ from extender.views.group_metrics import GroupGauges
 from extender.views.readout import Gauge, gauges, members
 from extender.web.routes import Web
 from extender.web.sampling import Sampling
+from numakin.kubeconfig import BadKubeconfig
 from numakin.placement.traffic.graph import Flow
 from numakin.process.threads import Threads, worded
 from numakin.wire.certificates import BadCertificate, Files

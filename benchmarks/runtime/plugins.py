@@ -12,8 +12,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from enforcer.observer.windows import Window
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 
 WINDOWS = 10
 """The first ones may pass before the containers are known."""

@@ -155,7 +155,7 @@ def _record(given: argparse.Namespace) -> int:
 
 
 def _compare(given: argparse.Namespace) -> int:
-    from numakin.compare.command import compare  # noqa: PLC0415
+    from enforcer.cli.compare import compare  # noqa: PLC0415
 
     return compare(given, "numakin-enforcer")
 

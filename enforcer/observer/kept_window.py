@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
-from enforcer.observer.windows import Window
+from numakin.placement.traffic.window import Window
 
 
 @dataclass(frozen=True, slots=True)

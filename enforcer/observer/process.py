@@ -32,7 +32,6 @@ from enforcer.observer.in_words import in_words
 from enforcer.observer.member_memory import MemberMemory
 from enforcer.observer.podresources_server import PodResourcesServer, SocketError
 from enforcer.observer.traffic_loop import Outlets, TrafficLoop
-from enforcer.observer.windows import BadRecording
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.health import HealthNews
 from enforcer.report.mirror import Mirror
@@ -40,6 +39,7 @@ from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import Config
 from numakin.placement.model.topology import Machine
+from numakin.placement.traffic.window import BadRecording
 from numakin.process import log, supervisor
 from numakin.process.log import Log
 from numakin.process.memory import share_one_arena

@@ -21,13 +21,14 @@ from enforcer.observer.kept_window import KeptWindow
 from enforcer.observer.moves.candidates import Rested, move_options
 from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread
-from enforcer.observer.windows import LiveWindows, Window
+from enforcer.observer.windows import LiveWindows
 from enforcer.settings.config import Config
 from numakin.placement.model.topology import Machine
 from numakin.placement.plan.problem import Weights
 from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.traffic.graph import Deltas, Graph, TrafficTally
 from numakin.placement.traffic.tenancy import SEPARATE
+from numakin.placement.traffic.window import Window
 from numakin.process.log import Log
 from numakin.process.memory import give_back, leave_files
 from numakin.process.threads import STALE_AFTER_S, Threads

@@ -1,15 +1,11 @@
-"""Windows of traffic: what the collectors saw in some seconds, attributed to pods. The live source, and a recorded
-one.
-"""
+"""Where windows of traffic come from: the collectors, attributed to pods, or a recorded file."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from sys import intern
 
 from enforcer.machine.mounts import CgroupMounts, mounted
 from enforcer.observe.attribution import addresses, shared_memory
@@ -30,6 +26,7 @@ from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observe.collectors.probes import Probes
 from enforcer.observe.collectors.watch import CollectorPair, Reading
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import BadRecording, Window
 from numakin.process.log import Log
 from numakin.wire import local_pb2 as local
 
@@ -37,63 +34,6 @@ log = Log("observer.traffic")
 
 SHARED_MEMORY_EVERY = 6
 """Windows between two scans of shared mappings, which change rarely: a minute at the default window."""
-
-
-class BadRecording(ValueError):
-    """A recorded file that can't be read, with the line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """seconds: how long it covers. scale: 1 / duty cycle where counts are scaled samples, which they then already
-    are. services: addresses that turned out to be Services'; what flowed to them is counted at the servers' ends.
-    """
-
-    seconds: float
-    flows: tuple[Flow, ...] = ()
-    scale: float = 1.0
-    unattributed_bytes: int = 0
-    lost_bytes: int = 0
-    services: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        return json.dumps(
-            {
-                "seconds": self.seconds,
-                "scale": self.scale,
-                "unattributed_bytes": self.unattributed_bytes,
-                "lost_bytes": self.lost_bytes,
-                "flows": [list(flow) for flow in self.flows],
-                "services": list(self.services),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Window:
-        """BadRecording when it is no window."""
-        try:
-            fields = json.loads(text)
-            flows = tuple(
-                Flow(
-                    intern(str(source)),
-                    intern(str(target)),
-                    intern(str(kind)),
-                    int(size),
-                    int(messages),
-                    any(by_server),
-                )
-                for source, target, kind, size, messages, *by_server in fields["flows"]
-            )
-            return cls(
-                float(fields["seconds"]),
-                flows,
-                float(fields["scale"]),
-                int(fields["unattributed_bytes"]),
-                int(fields["lost_bytes"]),
-                tuple(map(str, fields.get("services", ()))),
-            )
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise BadRecording(f"not a recorded window: {error!r}") from error
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api
-from extender.kube.kubeconfig import BadKubeconfig, check_loaded, overheard, user_of
+from extender.kube.kubeconfig import check_loaded, overheard
+from numakin.kubeconfig import BadKubeconfig, chosen
 from numakin.wire.verification import verifying
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -40,7 +41,7 @@ def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACC
     logged: list[str] = []
     try:
         if kubeconfig:
-            user = user_of(kubeconfig)
+            user = chosen([kubeconfig]).user
             with overheard() as logged:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:

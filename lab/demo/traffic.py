@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from enforcer.observer.windows import Window
 from lab.demo.locality import Place
 from lab.demo.shop import Pod, calls
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 
 USERS = 500
 """Of each shop; `CALLS` are by user and minute."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,3 +50,25 @@ def whole(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return number
+
+
+def parse_arguments(name: str, command: str) -> list[str]:
+    """The words of option --NAME's command. ValueError in words for people."""
+    try:
+        arguments = shlex.split(command)
+    except ValueError as bad:
+        raise ValueError(f"--{name}: {bad}: {command!r}") from bad
+    if not arguments:
+        raise ValueError(f"--{name} is empty")
+    return arguments
+
+
+def parse_expression(name: str, text: str) -> str:
+    """Option --NAME's expression, which may be empty. ValueError, in words for people, where it has not one group."""
+    try:
+        groups = re.compile(text).groups
+    except re.error as bad:
+        raise ValueError(f"--{name}: no regular expression: {bad}: {text!r}") from bad
+    if text and groups != 1:
+        raise ValueError(f"--{name} must have one group, around the number, not {groups}: {text!r}")
+    return text

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import urllib3
+from websocket import WebSocket, create_connection
 
-from extender.kube.kubeconfig import BadKubeconfig, check_loaded, overheard, user_of
+from numakin.kubeconfig import BadKubeconfig, Chosen, chosen
+from numakin.kubectl.credentials import Credentials
 from numakin.kubectl.errors import Unanswered, UsageError
 
 CONNECT_S = 5.0
 READ_S = 30.0
 LARGEST_ANSWER = 256 << 20
 """Bytes. The nodes of a cluster of 5,000 are some 20 MB."""
+
+AT_ONCE = 16
+"""Connections that are kept open."""
+
+AGENT = "kubectl-numakin"
 
 _FORBIDDEN = 403
 
@@ -51,14 +60,25 @@ class Answer:
 
 
 class ApiServer:
-    """One API server with one user's credentials. namespace: the context's own."""
+    """One API server with one user's credentials; threads may share it. namespace: the context's own. BadKubeconfig
+    when the kubeconfig's context can't be used.
+    """
 
-    def __init__(self, configuration: Any, namespace: str) -> None:
-        from kubernetes import client  # noqa: PLC0415 - half a second, and --extender does without
-
-        self.client = client.ApiClient(configuration)
-        self.namespace = namespace
-        self._host = str(configuration.host).rstrip("/")
+    def __init__(self, context: Chosen) -> None:
+        self.namespace = context.namespace or "default"
+        self._host = str(context.cluster["server"]).rstrip("/")
+        self._name = str(context.cluster.get("tls-server-name") or "")
+        self._proxy = _proxy(context)
+        self._credentials = Credentials(context)
+        self._lock = Lock()
+        self._authorized()
+        options: dict[str, Any] = {"maxsize": AT_ONCE, "ssl_context": self._credentials.tls}
+        if self._name:
+            options |= {"server_hostname": self._name}
+        if context.cluster.get("insecure-skip-tls-verify"):
+            options |= {"cert_reqs": "CERT_NONE", "assert_hostname": False}
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # it is what the kubeconfig says
+        self._pool = urllib3.ProxyManager(self._proxy, **options) if self._proxy else urllib3.PoolManager(**options)
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         return self.request("GET", path, query)
@@ -81,13 +101,15 @@ class ApiServer:
         more_headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Unanswered when there is no answer at all."""
-        headers = {"Accept": "application/json", "User-Agent": "kubectl-numakin", **(more_headers or {})}
+        said = {"Accept": "application/json", "User-Agent": AGENT, **(more_headers or {})}
         if body is not None:
-            headers.setdefault("Content-Type", "application/json")
+            said.setdefault("Content-Type", "application/json")
         url = self._host + path + (f"?{urlencode(query)}" if query else "")
         try:
-            self.client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
-            response = self.client.rest_client.pool_manager.request(
+            headers = urllib3.HTTPHeaderDict(said)
+            for name, value in self._authorized():
+                headers.add(name, value)
+            response = self._pool.request(
                 method,
                 url,
                 headers=headers,
@@ -98,9 +120,33 @@ class ApiServer:
             )
             content = response.read(LARGEST_ANSWER)
             response.release_conn()
-        except (urllib3.exceptions.HTTPError, OSError) as bad:
+        except (urllib3.exceptions.HTTPError, OSError, BadKubeconfig) as bad:
             raise Unanswered(f"no answer from the API server {self._host}: {_reason(bad)}") from bad
         return Answer(response.status, content)
+
+    def open_socket(
+        self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str], timeout_s: float
+    ) -> WebSocket:
+        """A web socket. OSError, WebSocketException or BadKubeconfig when it is refused, or not open in time."""
+        scheme, _, rest = self._host.partition("://")
+        proxy = urlsplit(self._proxy)
+        tls = {"context": self._credentials.tls} | ({"server_hostname": self._name} if self._name else {})
+        return create_connection(
+            f"{'wss' if scheme == 'https' else 'ws'}://{rest}{path}?{urlencode(query)}",
+            timeout_s,
+            header=[f"{name}: {value}" for name, value in (*self._authorized(), ("User-Agent", AGENT))],
+            subprotocols=list(protocols),
+            sslopt=tls,
+            suppress_origin=True,
+            http_proxy_host=proxy.hostname,
+            http_proxy_port=proxy.port,
+            http_proxy_auth=(unquote(proxy.username), unquote(proxy.password or "")) if proxy.username else None,
+            http_no_proxy=None if self._proxy else ["*"],
+        )
+
+    def _authorized(self) -> list[tuple[str, str]]:
+        with self._lock:
+            return self._credentials.headers()
 
 
 def connect(kubeconfig: str, context: str) -> ApiServer:
@@ -108,10 +154,6 @@ def connect(kubeconfig: str, context: str) -> ApiServer:
 
     UsageError when there is none, or it can't be used.
     """
-    import yaml  # noqa: PLC0415
-    from kubernetes import client, config  # noqa: PLC0415
-
-    configuration: Any = client.Configuration()
     named = kubeconfig or os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
     paths = [path for path in named.split(os.pathsep) if path]
     present = [path for path in paths if Path(path).exists()]
@@ -120,25 +162,20 @@ def connect(kubeconfig: str, context: str) -> ApiServer:
             f"no kubeconfig at {' or '.join(paths) or named}: name one by --kubeconfig or $KUBECONFIG, or "
             "an extender by --extender http://HOST:PORT"
         )
-    user: Mapping[str, Any] = {}
-    messages: list[str] = []
-    unusable = (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError)
     try:
-        if len(present) == 1 and not context:
-            user = user_of(present[0])
-        joined = os.pathsep.join(present)
-        with overheard() as messages:
-            contexts, active = config.list_kube_config_contexts(config_file=joined)  # type: ignore[no-untyped-call]
-            config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=joined, context=context or None, client_configuration=configuration
-            )
-        check_loaded(configuration, user, messages)
+        return ApiServer(chosen(present, context))
     except BadKubeconfig as bad:
-        raise UsageError(f"kubeconfig {named}: {bad}") from bad
-    except unusable as bad:
         raise UsageError(f"kubeconfig {named}: {' '.join(str(bad).split())}") from bad
-    chosen = next((row for row in contexts if row["name"] == context), None) if context else active
-    return ApiServer(configuration, str(((chosen or {}).get("context") or {}).get("namespace") or "default"))
+
+
+def _proxy(context: Chosen) -> str:
+    """The proxy's URL: the cluster's own, else the environment's, as kubectl has it. Empty without one."""
+    server = urlsplit(str(context.cluster["server"]))
+    own = str(context.cluster.get("proxy-url") or "")
+    proxy = own or ("" if proxy_bypass(str(server.hostname)) else getproxies().get(server.scheme, ""))
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        raise BadKubeconfig(f"only proxies of http:// and https:// are known, not {proxy!r}")
+    return proxy
 
 
 def _reason(bad: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from collections.abc import Sequence
@@ -40,9 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _end_at_once() -> NoReturn:
     """Without Python's own shutdown: threads still wait for answers, and to end one that gets its own meanwhile has
-    aborted the process (2 of 21 interrupted recordings, Python 3.11). Files that the kubernetes package made for keys
-    are removed.
+    aborted the process (2 of 21 interrupted recordings, Python 3.11).
     """
-    atexit._run_exitfuncs()  # noqa: SLF001 - Python has no other way to run them before its shutdown
     sys.stdout.flush()
     os._exit(INTERRUPTED)

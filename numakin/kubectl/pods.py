@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -12,7 +13,9 @@ from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
-from numakin.kubectl.apiserver import ApiServer
+from websocket import ABNF, WebSocket, WebSocketException, WebSocketTimeoutException
+
+from numakin.kubectl.apiserver import LARGEST_ANSWER, ApiServer
 from numakin.kubectl.errors import CommandError, Unanswered
 
 ENFORCER, EXTENDER = "numakin-enforcer", "numakin-extender"
@@ -22,12 +25,16 @@ AT_ONCE = 16
 """Pods that are asked at the same time."""
 
 OPEN_S = 30.0
-"""For the API server and the kubelet to start a program: the package itself waits for ever."""
+"""For the API server and the kubelet to start a program."""
 
 EXEC_S = 60.0
 
-_STATUS = 3
-"""The web socket's channel of how the program ended."""
+_PROTOCOL = "v4.channel.k8s.io"
+_STDOUT, _STDERR, _STATUS = 1, 2, 3
+"""The web socket's channels; by the last comes how the program ended."""
+
+_SOON_S = 0.001
+"""A web socket without a timeout waits for ever."""
 
 T = TypeVar("T")
 
@@ -98,38 +105,40 @@ def _listed(pods: Sequence[OwnPod]) -> str:
 def run_in(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str], timeout_s: float = EXEC_S) -> Ran:
     """Runs a program in the pod's container. Unanswered when it can't be started there, or its end is not heard of."""
     where = f"{pod.name} on {pod.node}"
-    opening: Future[Any] = Future()
-    Thread(target=_settle, args=(opening, partial(_opened, api, namespace, pod, command)), daemon=True).start()
+    end = time.monotonic() + timeout_s
     open_s = min(OPEN_S, timeout_s)
+    query = [("container", pod.container), ("stdout", "true"), ("stderr", "true")]
+    query += [("command", word) for word in command]
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod.name}/exec"
     try:
-        opened = opening.result(open_s)
-    except Exception as bad:  # the package raises what its layers raise
-        why = _why(bad) if opening.done() else f"no answer within {open_s:.0f} s"
-        raise Unanswered(f"{where}: no program can be started there: {why}") from bad
+        opened = api.open_socket(path, query, [_PROTOCOL], open_s)
+    except WebSocketTimeoutException as bad:
+        raise Unanswered(f"{where}: no program can be started there: no answer within {open_s:.0f} s") from bad
+    except (WebSocketException, OSError, ValueError) as bad:
+        raise Unanswered(f"{where}: no program can be started there: {_why(bad)}") from bad
     try:
-        opened.sock.settimeout(timeout_s)
-        opened.run_forever(timeout=timeout_s)
-        if not opened.is_open():
-            out, err = opened.read_stdout(timeout=0), opened.read_stderr(timeout=0)
-            return Ran(_code(opened.read_channel(_STATUS)), out, err)
-    except Exception as bad:
+        channels = _heard(opened, end)
+        return Ran(_code(channels[_STATUS]), channels[_STDOUT], channels[_STDERR])
+    except WebSocketTimeoutException as bad:
+        why = f"it has not ended after {timeout_s:.0f} s"
+        raise Unanswered(f"{where}: {command[0]} was not heard to the end: {why}") from bad
+    except (WebSocketException, OSError, ValueError) as bad:
         raise Unanswered(f"{where}: {command[0]} was not heard to the end: {_why(bad)}") from bad
     finally:
-        opened.sock.shutdown()
-    raise Unanswered(f"{where}: {command[0]} has not ended after {timeout_s:.0f} s")
+        opened.shutdown()  # type: ignore[no-untyped-call]
 
 
-def _opened(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str]) -> Any:
-    """The program's web socket. It can't be told how long to wait for the handshake."""
-    from kubernetes import client  # noqa: PLC0415
-    from kubernetes.stream import stream  # noqa: PLC0415
-
-    # Of its own: while it opens a web socket, the package changes the client that it is given.
-    connect = client.CoreV1Api(client.ApiClient(api.client.configuration)).connect_get_namespaced_pod_exec
-    return stream(
-        connect, pod.name, namespace, container=pod.container, command=list(command),
-        stdout=True, stderr=True, stdin=False, tty=False, _preload_content=False,
-    )  # fmt: skip
+def _heard(opened: WebSocket, end: float) -> dict[int, str]:
+    """What came by each channel until the socket was closed. end: of time.monotonic()."""
+    channels = {channel: bytearray() for channel in (_STDOUT, _STDERR, _STATUS)}
+    while sum(map(len, channels.values())) <= LARGEST_ANSWER:
+        opened.settimeout(max(_SOON_S, end - time.monotonic()))
+        opcode, data = opened.recv_data()
+        if opcode == ABNF.OPCODE_CLOSE:
+            return {channel: bytes(text).decode(errors="replace") for channel, text in channels.items()}
+        if data and data[0] in channels:
+            channels[data[0]] += data[1:]
+    raise ValueError(f"it printed more than {LARGEST_ANSWER >> 20} MiB")
 
 
 def _code(text: str) -> int:
@@ -150,7 +159,7 @@ def _message(text: str) -> str:
 
 def _why(bad: Exception) -> str:
     """The Status' message where there is one; else the first line."""
-    for detail in (getattr(bad, "body", None), str(bad)):
+    for detail in (getattr(bad, "resp_body", None), str(bad)):
         text = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail or "")
         start, end = text.find('{"kind":"Status"'), text.rfind("}")
         if start >= 0 and (message := _message(text[start : end + 1])):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.observer.windows import Window
 from lab.standins.apiserver import ApiServer
 from lab.standins.patience import until
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 from numakin.wire import report_pb2 as pb
 from tests.attack.operated import Site as Node
 from tests.extender.running import Extender, machine, reservation, running

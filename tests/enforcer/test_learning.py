@@ -15,13 +15,14 @@ from enforcer.observer.endpoint.attachment import Attachment
 from enforcer.observer.endpoint.counters import Counters
 from enforcer.observer.endpoint.pages import application
 from enforcer.observer.traffic_loop import TrafficLoop, TrafficView
-from enforcer.observer.windows import BadRecording, Window, recorded
+from enforcer.observer.windows import recorded
 from enforcer.report.mirror import Mirror
 from enforcer.settings.config import Config
 from lab.standins.machines import MACHINES
 from lab.standins.patience import PATIENCE_S, until
 from lab.standins.runtime.runtime import Runtime
 from numakin.placement.traffic.graph import Flow, TrafficTally
+from numakin.placement.traffic.window import BadRecording, Window
 from tests import supervised
 from tests.enforcer.command import command
 from tests.enforcer.observer.endpoint.served import served

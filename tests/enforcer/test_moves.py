@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from enforcer.observer.moves.candidates import REST
-from enforcer.observer.windows import Window
 from lab.standins.patience import PATIENCE_S, until
 from lab.standins.runtime.runtime import Runtime
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 from tests.enforcer.command import command
 from tests.enforcer.occupied import occupied
 from tests.enforcer.running import Enforcer, cpus

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from enforcer.observer.windows import Window
 from lab.standins.apiserver import ApiServer
 from lab.standins.patience import PATIENCE_S, until
 from lab.standins.runtime.runtime import Runtime
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 from numakin.process.ports import free_port
 from tests.extender.running import Extender
 from tests.manifests.rendered import files, one

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-import msgspec
-
-from extender.scheduler.pod_body import PodBody
 from numakin.kubectl.errors import BAD_NEWS, Unanswered
 from numakin.kubectl.feasible import feasible
+from numakin.kubectl.lean import lean
 from numakin.kubectl.manifest import pods
 from numakin.kubectl.output import FORMATS, show, table
 from numakin.kubectl.reach import post
 from numakin.kubectl.session import Session
-from numakin.placement.model.workload import HASH_LABEL
-from numakin.placement.optin.parsing import is_read
 
 FORBIDDEN = 403
 
@@ -54,26 +50,12 @@ def run(given: argparse.Namespace, session: Session) -> int:
     nodes = None if given.extender else _nodes(session)
     offered = [sorted(feasible(pod, nodes)) if nodes is not None else None for pod in wanted]
     questions = [
-        {"pods": [_lean(pod) for pod, _ in alike], "nodes": names}
+        {"pods": [lean(pod) for pod, _ in alike], "nodes": names}
         for names, alike in groupby(zip(wanted, offered, strict=True), key=itemgetter(1))
     ]
     answers = post(session.extender, "/api/v1/plan", {"questions": questions})["pods"]
     show({"pods": answers}, given.output, lambda: _rendered(answers, wide=given.output == "wide"))
     return BAD_NEWS if any(row["opted_in"] and row["node"] is None for row in answers) else 0
-
-
-def _lean(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the extender reads of a pod: whole templates of many replicas would be more than it takes at once. What is
-    no pod is left whole, so that the extender names what is wrong with it.
-    """
-    try:
-        body = msgspec.convert(pod, PodBody)
-    except msgspec.ValidationError:
-        return pod
-    metadata = body.metadata
-    metadata.annotations = {key: value for key, value in (metadata.annotations or {}).items() if is_read(key)}
-    metadata.labels = {key: value for key, value in (metadata.labels or {}).items() if key == HASH_LABEL}
-    return dict(msgspec.to_builtins(body))
 
 
 def _nodes(session: Session) -> list[dict[str, Any]] | None:

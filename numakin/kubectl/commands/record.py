@@ -16,6 +16,7 @@ from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.members import by_pod
 from numakin.kubectl.pods import ENFORCER, EXEC_S, OwnPod, each, own_pods, run_in
 from numakin.kubectl.reach import get
+from numakin.kubectl.recordings import writing
 from numakin.kubectl.session import Session
 
 NAME = "record"
@@ -39,8 +40,6 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
-    from numakin.kubectl.recordings import recording  # noqa: PLC0415 - as in `replay`
-
     if os.path.lexists(given.file):
         raise UsageError(f"{given.file}: File exists")
     enforcers = [pod for pod in own_pods(session.api, session.installed_in, ENFORCER) if pod.running]
@@ -54,7 +53,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
     part = given.file.with_name(f"{given.file.name}.{os.getpid()}.part")
     try:
         with part.open("x") as out:
-            out.write(recording.header(pods, nodes, places) + "\n")
+            out.write(writing.header(pods, nodes, places) + "\n")
             # All at the same time: windows of different times tell nothing about who talks more.
             answers = each(enforcers, lambda pod: _recorded(session, pod, given.seconds), len(enforcers))
             for pod, answer in answers:
@@ -62,7 +61,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
                     missing += 1
                     print(f"kubectl numakin: {pod.node}: {answer}", file=sys.stderr)
                     continue
-                out.writelines(recording.line(pod.node, window) + "\n" for window in answer)
+                out.writelines(writing.line(pod.node, window) + "\n" for window in answer)
                 windows += len(answer)
         part.rename(given.file)
     except OSError as bad:

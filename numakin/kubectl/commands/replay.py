@@ -49,11 +49,17 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, _session: Session) -> int:
-    # The extender's own modules: a second that no other command should take.
-    import structlog  # noqa: PLC0415
+    # The extender's own modules: a second that no other command should take, and packages that no other imports.
+    try:
+        import structlog  # noqa: PLC0415
 
-    from numakin.kubectl.recordings.recording import read  # noqa: PLC0415
-    from numakin.kubectl.recordings.replaying import ways  # noqa: PLC0415
+        from numakin.kubectl.recordings.recording import read  # noqa: PLC0415
+        from numakin.kubectl.recordings.replaying import ways  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise UsageError(
+            f"replay places pods by the extender's own code, and {missing.name} is not installed: "
+            "pip install 'numakin[extender]'"
+        ) from missing
 
     # They log of pods that were placed on paper alone, which must not stand before the answer.
     wrapper = structlog.make_filtering_bound_logger(logging.WARNING)

@@ -11,7 +11,7 @@ from statistics import fmean
 from rich.console import Console
 
 from numakin.compare import presentation
-from numakin.compare.command import parse_arguments, parse_expression
+from numakin.compare.options import parse_arguments, parse_expression
 from numakin.compare.rounds import result
 from numakin.compare.statistics import FEWEST_PAIRS
 from numakin.compare.workloads import PARSERS, BadFigures, figures_by

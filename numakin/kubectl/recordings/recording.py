@@ -1,4 +1,4 @@
-"""A recording: a file of JSON lines. First what there was (pods, machines), then windows of traffic, node by node."""
+"""A recording as it is read, into the extender's own values."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import Any
 
 import msgspec
 
-from enforcer.observer.windows import BadRecording, Window
 from extender.kube.rows import PodObject, PodRows
 from extender.state.pods import PodRow
 from numakin.kubectl.errors import UsageError
+from numakin.kubectl.recordings.writing import VERSION
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.model.topology import Machine, NumaNode
-from numakin.placement.model.workload import HASH_LABEL
-from numakin.placement.optin.parsing import is_read
-
-VERSION = 1
+from numakin.placement.traffic.window import BadRecording, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +30,6 @@ class Recording:
     pods: tuple[PodRow, ...]
     places: Mapping[str, NumaSet]
     windows: tuple[tuple[str, Window], ...]
-
-
-def header(pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> str:
-    """The first line. pods: the API server's objects; nodes: the extender's; places: NUMA nodes by pod uid."""
-    return json.dumps(
-        {"numakin_recording": VERSION, "pods": [*map(_lean, pods)], "nodes": [*nodes], "places": dict(places)}
-    )
-
-
-def line(node: str, window: str) -> str:
-    """One window, as `numakin-enforcer record` writes it."""
-    return json.dumps({"node": node, "window": json.loads(window)})
 
 
 def read(path: Path) -> Recording:
@@ -103,25 +88,3 @@ def _by_age(pods: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return str(pod["metadata"].get("creationTimestamp") or ""), str(pod["metadata"]["name"])
 
     return sorted(pods, key=age)
-
-
-def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """What placement reads of a pod, and nothing else: no environment, no image, no other annotation."""
-    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-    kept = ("name", "namespace", "uid", "creationTimestamp", "ownerReferences")
-    named = {key: metadata[key] for key in kept if key in metadata}
-    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if is_read(key)}
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == HASH_LABEL}
-    containers = {
-        part: [
-            {key: container[key] for key in ("name", "resources", "restartPolicy") if key in container}
-            for container in spec[part]
-        ]
-        for part in ("initContainers", "containers")
-        if spec.get(part)
-    }
-    return {
-        "metadata": named | {"annotations": annotations, "labels": labels},
-        "spec": containers | {key: spec[key] for key in ("nodeName", "hostNetwork", "resources") if key in spec},
-        "status": {key: status[key] for key in ("phase", "podIP") if key in status},
-    }

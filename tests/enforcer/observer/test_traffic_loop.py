@@ -8,7 +8,6 @@ from uuid import UUID
 
 from enforcer.observer.moves.candidates import REST
 from enforcer.observer.traffic_loop import MOST_FLOWS, TrafficLoop
-from enforcer.observer.windows import Window
 from enforcer.settings.config import Config
 from lab.standins.patience import PATIENCE_S
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -16,6 +15,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.model.topology import Machine, NumaNode
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 from numakin.process.threads import Threads
 from numakin.wire import local_pb2 as local
 from numakin.wire import report_pb2 as pb

@@ -11,9 +11,9 @@ from kubernetes.config import incluster_config
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
-from extender.kube.kubeconfig import BadKubeconfig
 from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.tokens import ISSUER
+from numakin.kubeconfig import BadKubeconfig
 from tests.certificates import Authority, Mount, as_on_python_3_13, needed
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from enforcer.cli import compare as command
 from enforcer.machine.sysfs import read_machine
 from lab.standins.machines import MACHINES, write_sysfs
 from lab.standins.patience import PATIENCE_S, until
-from numakin.compare import command, running
+from numakin.compare import running
 from numakin.compare.arms import AGAIN, ON_ONE_MACHINE, SPREAD, TOGETHER, UNPINNED, Arm
 from numakin.compare.options import add_options
 from numakin.compare.rounds import in_turn, result
@@ -182,8 +183,8 @@ def test_output_that_is_no_utf_8_is_read():
 
 def test_who_stops_it_sees_no_traceback(tmp_path, monkeypatch, capsys):
     write_sysfs(MACHINES["xeon-8380"], tmp_path)
-    monkeypatch.setattr("numakin.compare.command.os.sched_getaffinity", lambda _: range(160))
-    monkeypatch.setattr("numakin.compare.command.run", stopped)
+    monkeypatch.setattr("enforcer.cli.compare.os.sched_getaffinity", lambda _: range(160))
+    monkeypatch.setattr("enforcer.cli.compare.run", stopped)
     words = ["--sysfs", str(tmp_path), "--server", "true", "--client", "true", "--throughput", "(x)"]
     parser = argparse.ArgumentParser()
     add_options(parser)

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from enforcer.observer.windows import Window
 from lab.demo.cluster import OPT_IN
 from lab.standins.patience import PATIENCE_S, until
 from numakin.kubectl.commands import doctor
 from numakin.kubectl.recordings.recording import read
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 from numakin.wire import report_pb2 as pb
 from tests.extender.running import Enforcer, machine
 from tests.numakin.kubectl.installed import NAMESPACE, NODE, Installed, add_pod, installed

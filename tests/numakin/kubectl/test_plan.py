@@ -219,7 +219,7 @@ def test_replicas_that_are_left_empty_are_one(written, at):
 
 
 def test_what_json_can_not_say_costs_one_line(written, at):
-    (line,) = ask("plan", "-f", written(deployment(1, annotations={"a": b"bytes"})), at).err.splitlines()  # type: ignore[dict-item]
+    (line,) = ask("plan", "-f", written(deployment(1, annotations={"group.numakin.io": b"bytes"})), at).err.splitlines()  # type: ignore[dict-item]
     assert "can't be sent as JSON" in line
 
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from kubernetes import client
 
 from lab.standins.apiserver.behind import EXEC_PROTOCOL, _frame, accepted
 from lab.standins.patience import PATIENCE_S, until
+from numakin.kubeconfig import Chosen
 from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.errors import CommandError, Unanswered
 from numakin.kubectl.pods import OwnPod, Ran, each, run_in
@@ -62,9 +62,7 @@ def answering() -> Iterator[Callable[[Way], ApiServer]]:
                     way(sock)
 
             threading.Thread(target=once, daemon=True).start()
-            configuration = client.Configuration()
-            configuration.host = f"http://127.0.0.1:{server.getsockname()[1]}"
-            return ApiServer(configuration, "default")
+            return ApiServer(Chosen({"server": f"http://127.0.0.1:{server.getsockname()[1]}"}, {}, ""))
 
         yield serve
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from enforcer.observer.windows import Window
-from numakin.kubectl.recordings import recording
+from numakin.kubectl.recordings import recording, writing
 from numakin.kubectl.recordings.replaying import learned
 from numakin.placement.traffic.graph import Flow
+from numakin.placement.traffic.window import Window
 from tests.numakin.kubectl.asking import Told, ask
 
 PAIRS = 6
@@ -62,8 +62,8 @@ def recorded(tmp_path: Path) -> Path:
     flows = tuple(
         Flow(f"client-{number}", f"server-{number}", "tcp", 1 << 24, 20_000, by_server=True) for number in range(PAIRS)
     )
-    lines = [recording.header(pods, [node()], places)]
-    lines += [recording.line("node-1", Window(10.0, flows).to_json())] * 12
+    lines = [writing.header(pods, [node()], places)]
+    lines += [writing.line("node-1", Window(10.0, flows).to_json())] * 12
     path = tmp_path / "traffic.jsonl"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -113,9 +113,9 @@ def test_nodes_of_which_less_was_recorded_are_no_older(tmp_path):
     """All were recorded until the same moment."""
     weights = {}
     for number in (1, 64):
-        lines = [recording.header([pod(name, 0) for name in "abcd"], [node(), node("node-2")], {})]
+        lines = [writing.header([pod(name, 0) for name in "abcd"], [node(), node("node-2")], {})]
         for name, flow, windows in (("node-1", Flow("a", "b", *TALK), 1), ("node-2", Flow("c", "d", *TALK), number)):
-            lines += [recording.line(name, Window(10.0, (flow,)).to_json())] * windows
+            lines += [writing.line(name, Window(10.0, (flow,)).to_json())] * windows
         path = tmp_path / f"{number}.jsonl"
         path.write_text("\n".join(lines))
         _, pairs = learned(recording.read(path))
@@ -125,7 +125,7 @@ def test_nodes_of_which_less_was_recorded_are_no_older(tmp_path):
 
 def test_what_katalyst_says_of_a_pod_is_kept():
     told = {"katalyst.kubewharf.io/qos_level": "dedicated_cores"}
-    header = recording.header([pod("a", 0, **told)], [node()], {})
+    header = writing.header([pod("a", 0, **told)], [node()], {})
     (only,) = json.loads(header)["pods"]
     assert only["metadata"]["annotations"] == {"group.numakin.io": "auto"} | told
 
@@ -186,7 +186,7 @@ def test_a_file_that_is_no_recording_costs_one_line(tmp_path, case):
 
 def test_a_recording_without_a_machine_takes_one_by_hand(tmp_path):
     path = tmp_path / "traffic.jsonl"
-    path.write_text(recording.header([pod("a", 0)], [], {}) + "\n")
+    path.write_text(writing.header([pod("a", 0)], [], {}) + "\n")
     for words in ((), ("--machine", "2x16")):
         answer = ask("replay", str(path), *words)
         assert (answer.code, answer.err) == (

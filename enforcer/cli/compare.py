@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import shlex
 import shutil
 import sys
 from functools import partial
@@ -18,6 +16,7 @@ from enforcer.machine.errors import MachineError
 from enforcer.machine.sysfs import read_machine
 from numakin.compare import presentation
 from numakin.compare.arms import ON_ONE_MACHINE, NothingToCompare, arms
+from numakin.compare.options import parse_arguments, parse_expression
 from numakin.compare.rounds import complete, in_turn, result
 from numakin.compare.running import Run, RunFailed, run
 from numakin.compare.workloads import WORKLOADS, BadFigures, Workload, of_commands
@@ -89,25 +88,3 @@ def _workload(given: argparse.Namespace) -> Workload:
     if absent:
         raise ValueError(f"{absent[0]} is not installed: it is needed for {workload.name}")
     return workload
-
-
-def parse_arguments(name: str, command: str) -> list[str]:
-    """The words of option --NAME's command. ValueError in words for people."""
-    try:
-        arguments = shlex.split(command)
-    except ValueError as bad:
-        raise ValueError(f"--{name}: {bad}: {command!r}") from bad
-    if not arguments:
-        raise ValueError(f"--{name} is empty")
-    return arguments
-
-
-def parse_expression(name: str, text: str) -> str:
-    """Option --NAME's expression, which may be empty. ValueError, in words for people, where it has not one group."""
-    try:
-        groups = re.compile(text).groups
-    except re.error as bad:
-        raise ValueError(f"--{name}: no regular expression: {bad}: {text!r}") from bad
-    if text and groups != 1:
-        raise ValueError(f"--{name} must have one group, around the number, not {groups}: {text!r}")
-    return text
